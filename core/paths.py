@@ -1,0 +1,107 @@
+"""Where everything lies under a project. An id becomes part of a path only after a check."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.errors import BadInput, ProjectNotFound
+
+SAFE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+PATTERN_FILES: Final = {
+    "error": "error-patterns.json",
+    "success": "success-patterns.json",
+    "anti": "anti-patterns.json",
+    "template": "code-templates.json",
+}
+"""(3) storage: the file each pattern type is written to."""
+
+
+def safe_component(identifier: str) -> str:
+    """`identifier` if it can be one path component, else `BadInput`."""
+    if not SAFE_ID.fullmatch(identifier) or ".." in identifier:
+        raise BadInput(f"id {identifier[:80]!r} cannot be part of a path: letters, digits, '.', '_', '-' only")
+    return identifier
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPaths:
+    """The folders and files of one project; none of them needs to exist."""
+
+    project: Path
+
+    @property
+    def aiwg(self) -> Path:
+        """`.aiwg`"""
+        return self.project / ".aiwg"
+
+    @property
+    def ralph(self) -> Path:
+        """`.aiwg/ralph`: internal loops, shared patterns, memory."""
+        return self.aiwg / "ralph"
+
+    @property
+    def external(self) -> Path:
+        """`.aiwg/ralph-external`: external loops."""
+        return self.aiwg / "ralph-external"
+
+    @property
+    def patterns(self) -> Path:
+        """`.aiwg/ralph/shared/patterns`: the registry."""
+        return self.ralph / "shared" / "patterns"
+
+    @property
+    def curation(self) -> Path:
+        """`.aiwg/ralph/shared/curation`: ledger, event log, lock. Only ralphdeck writes here."""
+        return self.ralph / "shared" / "curation"
+
+    @property
+    def ledger(self) -> Path:
+        """The append-only journal of decisions."""
+        return self.curation / "ledger.jsonl"
+
+    @property
+    def events(self) -> Path:
+        """The append-only event log (semantics 1, source 1)."""
+        return self.curation / "events.jsonl"
+
+    def pattern_file(self, pattern_type: str) -> Path:
+        """The file that a pattern of this type is written to."""
+        return self.patterns / PATTERN_FILES[pattern_type]
+
+    def relative(self, path: Path) -> str:
+        """`path` relative to the project folder with `/` as separator, as records and findings name files."""
+        return path.relative_to(self.project).as_posix()
+
+    def inside(self, relative: str) -> Path:
+        """The absolute path of a project-relative name, which must stay inside `.aiwg` (no `..`, no link out)."""
+        path = (self.project / relative).resolve()
+        if not path.is_relative_to(self.aiwg.resolve()):
+            raise BadInput(f"path {relative[:120]!r} leads out of {self.aiwg}")
+        return path
+
+
+def project_at(path: Path) -> ProjectPaths:
+    """The project that `path` names: a project folder, its `.aiwg`, or its `.aiwg/ralph`. Nothing is created."""
+    path = path.expanduser().absolute()
+    if not path.is_dir():
+        raise ProjectNotFound(f"{path} is not a folder; give a project folder, its .aiwg or its .aiwg/ralph")
+    if path.name == "ralph" and path.parent.name == ".aiwg":
+        return ProjectPaths(path.parent.parent)
+    if path.name == ".aiwg":
+        return ProjectPaths(path.parent)
+    return ProjectPaths(path)
+
+
+def find_project(start: Path) -> ProjectPaths:
+    """The nearest project at or above `start` that has `.aiwg/ralph` or `.aiwg/ralph-external`."""
+    start = start.expanduser().absolute()
+    for folder in (start, *start.parents):
+        paths = ProjectPaths(folder)
+        if paths.ralph.is_dir() or paths.external.is_dir():
+            return paths
+    raise ProjectNotFound(
+        f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo"
+    )

@@ -1,0 +1,121 @@
+"""Decisions: what a person (or `invert --auto`) decided, and what follows from all of them (semantics 4)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from core.records.patterns import Maturity
+
+
+class Verb(StrEnum):
+    """What can be decided."""
+
+    PROMOTE = "promote"
+    DEPRECATE = "deprecate"
+    RESET = "reset"
+    ACCEPT_INVERSION = "accept_inversion"
+    REJECT_INVERSION = "reject_inversion"
+    SNOOZE = "snooze"
+    NOTE = "note"
+    UNDO = "undo"
+    REDO = "redo"
+
+
+class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a decision changes in one pattern file; idempotent, so that it can be applied again after a crash.
+
+    Attributes:
+        file: Project-relative pattern file.
+        type: Pattern type, which names the list that an inserted record goes into.
+        pattern_id: The record that is changed, inserted or removed.
+        set: Keys to put into the record (an existing value is replaced, other keys stay).
+        unset: Keys to remove from the record.
+        insert: A whole record to add if no record has its id; None otherwise.
+        remove: Take the record out again (undo of an insert; the ledger keeps it whole).
+    """
+
+    file: str
+    type: str
+    pattern_id: str
+    set: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
+    insert: dict[str, Any] | None = None
+    remove: bool = False
+
+
+class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One entry of the ledger; never changed afterwards. Undo and redo are decisions themselves.
+
+    Attributes:
+        id: Unique, sorts by time.
+        at: UTC.
+        by: Who decided.
+        verb: What was decided.
+        subject: Pattern id; for undo and redo the id of the decision taken back or repeated.
+        reason: Why, as typed; required for deprecate.
+        before, after: What was known and what holds now, for people and for undo. Keys used: `state`, `computed`,
+            `content_hash`, `successes`, `failures`, `text`, `anti_id`, `until`.
+        effects: What to write into pattern files; `inverse` undoes it.
+    """
+
+    id: str
+    at: datetime
+    by: str
+    verb: Verb
+    subject: str
+    reason: str = ""
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    effects: tuple[Effect, ...] = ()
+    inverse: tuple[Effect, ...] = ()
+
+
+class Pin(Struct, frozen=True, kw_only=True):
+    """A human decision on a pattern's state; it outlives arithmetic until reset.
+
+    Attributes:
+        state: proven (promoted) or deprecated.
+        content_hash: The text that was seen. A pattern whose text differs now has a *stale* pin.
+        successes, failures: The evidence that was seen, raw counts; later evidence is what came beyond it.
+    """
+
+    state: Maturity
+    at: datetime
+    by: str
+    reason: str
+    content_hash: str
+    decision_id: str
+    successes: int = 0
+    failures: int = 0
+
+
+class InversionVerdict(Struct, frozen=True, kw_only=True):
+    """The standing verdict on a proposed inversion: accepted, or rejected / snoozed for now."""
+
+    verdict: str
+    """`accepted`, `rejected` or `snoozed`."""
+    at: datetime
+    failures: int = 0
+    """Raw failures when it was rejected; it comes back after some more (setting)."""
+    until: datetime | None = None
+    """End of a snooze."""
+    anti_id: str = ""
+    decision_id: str = ""
+
+
+class CurationState(Struct, frozen=True, kw_only=True):
+    """What all decisions together amount to now; made by folding the ledger in order."""
+
+    pins: dict[str, Pin] = {}
+    inversions: dict[str, InversionVerdict] = {}
+    notes: dict[str, tuple[Decision, ...]] = {}
+    undone: frozenset[str] = frozenset()
+    """Ids of decisions that do not hold now."""
+    undoable: tuple[str, ...] = ()
+    """Decision ids that undo would take back, next one last."""
+    redoable: tuple[str, ...] = ()
+    """Decision ids that redo would repeat, next one last."""

@@ -1,0 +1,138 @@
+"""Shared patterns: what loops have learned (0, 3)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class PatternType(StrEnum):
+    """The four types of (3), by the short names of its commands."""
+
+    ERROR = "error"
+    SUCCESS = "success"
+    ANTI = "anti"
+    TEMPLATE = "template"
+
+
+class Maturity(StrEnum):
+    """The four states of (2) Pattern Maturity States."""
+
+    CANDIDATE = "candidate"
+    ESTABLISHED = "established"
+    PROVEN = "proven"
+    DEPRECATED = "deprecated"
+
+
+class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One entry of `source_loops`: a loop that contributed to the pattern."""
+
+    loop_id: str
+    at: datetime | None = None
+    contributed_by: str = ""
+    outcome: str = ""
+    """`success`, `partial` or `failure` where the entry says so (success patterns)."""
+    iteration: int | None = None
+    """`failure_iteration` of an anti-pattern, `iterations_required` of a success pattern."""
+
+
+class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One snapshot of `effectiveness_trend`: rate 0..1 over `sample_size` uses up to `at`."""
+
+    at: datetime | None = None
+    rate: float | None = None
+    sample_size: int | None = None
+
+
+class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What the file itself says of a pattern's effectiveness (not what the evidence shows).
+
+    For an anti-pattern `rate` is `failure_rate` and `uses` is `occurrence_count` (semantics: the failure
+    of the avoided approach confirms it).
+
+    Attributes:
+        rate: 0..1, or None where the file gives none that can be used.
+        uses: Count >= 0, or None.
+        successes: `successful_applications`, or None.
+        failures: `failed_applications`, or None.
+    """
+
+    rate: float | None = None
+    uses: int | None = None
+    successes: int | None = None
+    failures: int | None = None
+
+
+class Mirror(Struct, frozen=True, kw_only=True, gc=False):
+    """A same-id copy of a pattern outside `shared/patterns` (or a second one inside it): shown, never counted."""
+
+    file: str
+    pointer: str
+    differs: bool
+
+
+class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One learned pattern, whatever its type; a field that a type lacks keeps its default.
+
+    Attributes:
+        id: `pattern_id` or `template_id`, as written.
+        type: Classified by the item itself, the file name last (formats C1).
+        title: One line that names it to a person: the error text, the approach, the avoided approach, the use case.
+        description: Fix description / approach description / why it fails / template description.
+        category: fix_category / task_category / failure_mode / language.
+        error_type, error_pattern, location_hints: Error signature. `error_pattern` is a regex from a file:
+            only `core.text.matcher` may run it.
+        task_pattern: `task_description_pattern`, a regex from a file as well.
+        template_code, template_language, placeholders: Code, of error patterns and templates.
+        steps, tools, preconditions, benefits, limitations, average_iterations: Of success patterns.
+        symptoms, why_it_fails, better_alternative, better_pattern_id: Of anti-patterns.
+        claim: What the file says of rate and counts.
+        content_hash: sha256 hex over everything that would be injected (not counts, times, lineage, override);
+            human decisions bind to it.
+        file, pointer: Where it stands: project-relative path and JSON pointer.
+        mirror_of: For a pattern that exists only outside `shared/patterns`: the folder it mirrors from; else "".
+        mirrors: Other copies of the same id.
+        override: The `override.state` that the record itself carries, "" if none. Only the ledger decides;
+            this is shown and compared, never believed.
+    """
+
+    id: str
+    type: PatternType
+    title: str
+    description: str = ""
+    category: str = ""
+    error_type: str = ""
+    error_pattern: str = ""
+    location_hints: tuple[str, ...] = ()
+    task_pattern: str = ""
+    template_code: str = ""
+    template_language: str = ""
+    placeholders: tuple[tuple[str, str], ...] = ()
+    diff_pattern: str = ""
+    steps: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    preconditions: tuple[str, ...] = ()
+    benefits: tuple[str, ...] = ()
+    limitations: tuple[str, ...] = ()
+    average_iterations: float | None = None
+    symptoms: tuple[str, ...] = ()
+    why_it_fails: str = ""
+    better_alternative: str = ""
+    better_pattern_id: str = ""
+    source_loops: tuple[SourceLoop, ...] = ()
+    trend: tuple[TrendPoint, ...] = ()
+    tags: tuple[str, ...] = ()
+    related: tuple[str, ...] = ()
+    first_discovered: datetime | None = None
+    last_used: datetime | None = None
+    claim: Claim = Claim()
+    inverted_from: str = ""
+    aliases: tuple[str, ...] = ()
+    content_hash: str = ""
+    file: str = ""
+    pointer: str = ""
+    mirror_of: str = ""
+    mirrors: tuple[Mirror, ...] = ()
+    override: str = ""

@@ -1,0 +1,46 @@
+"""Times as they occur in the files, to one form: aware `datetime` in UTC."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any, Final
+
+_EPOCH_MS_FROM: Final = 1e11
+"""Numbers from here on are epoch milliseconds, below it epoch seconds (1e11 s is the year 5138)."""
+# Seeds and agents write hours of three digits ("T010:00:00Z"); everything else is strict ISO-8601.
+_LONG_HOUR: Final = re.compile(r"T0(\d\d):")
+MAX_TIME_LENGTH: Final = 64
+
+
+def parse_time(value: Any) -> datetime | None:
+    """An ISO-8601 string or epoch number (s or ms) as an aware UTC time; None if it is no time.
+
+    A string without zone is taken as UTC.
+    """
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        if isinstance(value, int | float):
+            if not math.isfinite(value) or value <= 0:
+                return None
+            return datetime.fromtimestamp(value / 1000 if value >= _EPOCH_MS_FROM else value, UTC)
+        if isinstance(value, datetime):
+            moment = value
+        elif isinstance(value, str) and 8 <= len(value) <= MAX_TIME_LENGTH:
+            moment = datetime.fromisoformat(_LONG_HOUR.sub(r"T\1:", value.strip()))
+        else:
+            return None
+        if moment.tzinfo is None:
+            return moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def iso(moment: datetime | None) -> str | None:
+    """The form that every output of ralphdeck uses: ISO-8601, UTC, milliseconds, `Z`."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""Which patterns fit a task, and the text that a loop gets."""

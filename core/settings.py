@@ -1,0 +1,87 @@
+"""Every threshold, with the documents' defaults; none of them is a literal anywhere else.
+
+The numbers in parentheses name the document of the specification that a default comes from.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class LearningSettings(Struct, frozen=True, kw_only=True):
+    """(2) `learningConfig`."""
+
+    half_life_days: float = 90.0
+    min_feedback_for_adjustment: int = 3
+    max_harmful_ratio: float = 0.3
+
+
+class MaturitySettings(Struct, frozen=True, kw_only=True):
+    """(2) `maturityConfig`. Ratios 0..1; totals are decayed sums."""
+
+    min_feedback: float = 3.0
+    min_helpful: float = 5.0
+    max_harmful: float = 0.15
+    deprecation_threshold: float = 0.3
+    half_life_days: float = 90.0
+    total_tolerance: float = 0.01
+    """Totals within this of a threshold count as reaching it (semantics 3)."""
+    ratio_tolerance: float = 1e-9
+    multiplier_candidate: float = 0.5
+    multiplier_established: float = 1.0
+    multiplier_proven: float = 1.5
+    multiplier_deprecated: float = 0.0
+
+
+class AntiPatternSettings(Struct, frozen=True, kw_only=True):
+    """(2) `antiPatternConfig`."""
+
+    min_observations: int = 3
+    failure_ratio_threshold: float = 0.6
+    anti_pattern_prefix: str = "AVOID: "
+    failures_until_asked_again: int = 3
+    """A rejected inversion is proposed again after this many further failures (semantics 5)."""
+
+
+class InjectionSettings(Struct, frozen=True, kw_only=True):
+    """(0) `cross_loop_learning.injection`, with the budget of semantics 6."""
+
+    enabled: bool = True
+    top_k_patterns: int = 5
+    min_success_rate: float = 0.6
+    max_patterns_injected: int = 10
+    include_error_patterns: bool = True
+    include_success_patterns: bool = True
+    include_anti_patterns: bool = True
+    include_code_templates: bool = True
+    max_tokens: int = 2000
+    max_field_chars: int = 400
+    """Longest single untrusted line in the rendered context."""
+    order: str = "score"
+    """`score` (the documents' rule) or `lower-bound` (of the 90 % interval)."""
+
+
+class WatchSettings(Struct, frozen=True, kw_only=True):
+    """How changes on disk are noticed. Times in seconds."""
+
+    batch_seconds: float = 0.05
+    sweep_seconds: float = 45.0
+    """How often a full sweep confirms what the events said."""
+    poll_seconds: float = 2.0
+    """How often to sweep when the system gives no events (inotify limit reached)."""
+    stale_after_minutes: float = 30.0
+    """A loop at work without any sign for so long is called stale."""
+    retry_seconds: tuple[float, ...] = (0.025, 0.05, 0.1, 0.4)
+    """When a torn file is read again."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """All settings; see the groups."""
+
+    learning: LearningSettings = LearningSettings()
+    maturity: MaturitySettings = MaturitySettings()
+    anti_pattern: AntiPatternSettings = AntiPatternSettings()
+    injection: InjectionSettings = InjectionSettings()
+    watch: WatchSettings = WatchSettings()
+    interval_level: float = 0.90
+    """Probability mass of the interval shown for a success rate (Jeffreys)."""

@@ -1,0 +1,84 @@
+"""What readers of the library get: immutable snapshots, and deltas that say what changed between two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from core.records.decisions import CurationState, Decision
+from core.records.events import Event
+from core.records.findings import Finding
+from core.records.loops import Loop
+from core.records.patterns import Pattern
+from core.records.reflections import MemoryTask, Reflection
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that is known at one moment. Never changed after it is made; share it between threads freely.
+
+    Attributes:
+        number: Grows by one with every change.
+        patterns: By id: the registry's patterns and those that exist only in a mirror.
+        loops: By id, newest start first.
+        reflections: By id, newest first.
+        memory_tasks: By id (cross-task memory).
+        events: The event log, oldest first.
+        decisions: The ledger, oldest first; `curation` is what they amount to.
+        findings: What is wrong, ordered by file.
+        unreadable: Project-relative files whose last good value is kept, with since when.
+        complete: False while the first load still runs.
+    """
+
+    number: int = 0
+    patterns: Mapping[str, Pattern] = _NOTHING
+    loops: Mapping[str, Loop] = _NOTHING
+    reflections: Mapping[str, Reflection] = _NOTHING
+    memory_tasks: Mapping[str, MemoryTask] = _NOTHING
+    events: tuple[Event, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    curation: CurationState = field(default_factory=CurationState)
+    findings: tuple[Finding, ...] = ()
+    unreadable: Mapping[str, datetime] = _NOTHING
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What changed from one snapshot to the next; ids were added, changed or removed."""
+
+    patterns: frozenset[str] = frozenset()
+    loops: frozenset[str] = frozenset()
+    reflections: frozenset[str] = frozenset()
+    memory_tasks: frozenset[str] = frozenset()
+    events: bool = False
+    decisions: bool = False
+    findings: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.patterns
+            or self.loops
+            or self.reflections
+            or self.memory_tasks
+            or self.events
+            or self.decisions
+            or self.findings
+        )
+
+    def __or__(self, other: Delta) -> Delta:
+        """Both changes as one."""
+        return Delta(
+            self.patterns | other.patterns,
+            self.loops | other.loops,
+            self.reflections | other.reflections,
+            self.memory_tasks | other.memory_tasks,
+            self.events or other.events,
+            self.decisions or other.decisions,
+            self.findings or other.findings,
+        )
