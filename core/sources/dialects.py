@@ -1,0 +1,177 @@
+"""The words and spellings of the files, to one form (formats sections 2, 5 and C6).
+
+Every function takes whatever a decoder gave, and answers None, "" or () where it can make nothing of it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from core.records.loops import LoopStatus, Outcome
+
+LOOP_ID: Final = ("loop_id", "loopId", "id")
+TASK: Final = ("task", "objective", "task_description", "task_summary", "description")
+CRITERIA: Final = ("completion", "completion_criteria", "completionCriteria")
+ITERATION: Final = ("currentIteration", "current_iteration", "iteration")
+MAX_ITERATIONS: Final = ("maxIterations", "max_iterations")
+STARTED: Final = ("startTime", "started_at", "start_time", "startedAt", "startTimeMs", "startTimestamp")
+UPDATED: Final = ("lastUpdate", "last_updated", "updated_at", "updatedAt")
+ENDED: Final = ("endTime", "completed_at", "completedAt", "end_time", "endTimestamp")
+LEARNINGS: Final = ("learnings", "accumulatedLearnings")
+
+_STATUS: Final = {
+    word: status
+    for status, words in {
+        LoopStatus.RUNNING: "running in_progress active starting analyzing resumed",
+        LoopStatus.WAITING: "waiting pending queued",
+        LoopStatus.PAUSED: "paused interrupted shutting_down",
+        LoopStatus.COMPLETING: "completing",
+        LoopStatus.RECOVERING: "recovering",
+        LoopStatus.COMPLETED: "completed complete success succeeded done passed",
+        LoopStatus.FAILED: "failed failure error blocked",
+        LoopStatus.LIMIT: "limit_reached max_iterations timeout budget_exceeded",
+        LoopStatus.ABORTED: "aborted cancelled canceled",
+        LoopStatus.CRASHED: "crashed",
+    }.items()
+    for word in words.split()
+}
+_OUTCOME: Final = {
+    word: outcome
+    for outcome, words in {
+        Outcome.SUCCESS: "success passed completed complete succeeded done",
+        Outcome.PARTIAL: "partial partial_success incomplete",
+        Outcome.FAILURE: "failure failed error crashed",
+        Outcome.TIMEOUT: "timeout",
+        Outcome.SKIPPED: "skipped",
+    }.items()
+    for word in words.split()
+}
+_KINDS: Final = frozenset(
+    {"error_analysis", "strategy_change", "success_pattern", "constraint_discovery", "process_improvement"}
+)
+_EFFECTIVENESS: Final = {
+    "helpful": "helpful",
+    "neutral": "neutral",
+    "unhelpful": "unhelpful",
+    "harmful": "unhelpful",
+}
+_TRUE: Final = frozenset({"true", "yes"})
+_FALSE: Final = frozenset({"false", "no"})
+_FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
+_MAX_COUNT: Final = 10**15
+"""Counts beyond this are absurd, whatever they count (milliseconds of a loop included)."""
+
+
+def first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """The value of the first of `names` that the record has and that is not null; None if it has none."""
+    for name in names:
+        value = record.get(name)
+        if value is not None:
+            return value
+    return None
+
+
+def text(value: Any) -> str:
+    """A string as it is, a number as its digits, anything else as ""."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    return ""
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts, or one text as a list of one; empty ones and other things are left out."""
+    values = value if isinstance(value, list) else [value]
+    return tuple(found for item in values if (found := text(item).strip()))
+
+
+def lines(value: Any) -> tuple[str, ...]:
+    """Learnings (null, a string, a list, markdown) as lines, without `### Iteration n` headings (C28)."""
+    return tuple(
+        line
+        for item in texts(value)
+        for part in item.splitlines()
+        if (line := part.strip()) and not line.startswith("### ")
+    )
+
+
+def number(value: Any) -> float | None:
+    """A finite number, also where it was written as text."""
+    if isinstance(value, str):
+        if not 0 < len(value) <= 40:
+            return None
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def count(value: Any) -> int | None:
+    """A whole number from 0 to 10^15; a fraction that is whole (`3.0`) counts as well."""
+    found = number(value)
+    if found is None or not 0 <= found <= _MAX_COUNT or found != int(found):
+        return None
+    return int(found)
+
+
+def rate(value: Any) -> float | None:
+    """A rate 0..1, written as 0..1, 0..100, "75%" or "3/4" (C21). 1 is all of them, not one percent."""
+    if isinstance(value, str):
+        value = value.strip()
+        if parts := _FRACTION.fullmatch(value):
+            part, whole = int(parts[1]), int(parts[2])
+            return part / whole if 0 < whole >= part else None
+        if value.endswith("%"):
+            percent = number(value[:-1])
+            return percent / 100 if percent is not None and 0 <= percent <= 100 else None
+    found = number(value)
+    if found is None or not 0 <= found <= 100:
+        return None
+    return found if found <= 1 else found / 100
+
+
+def flag(value: Any) -> bool | None:
+    """True or False, also where it was written as text; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        word = value.strip().casefold()
+        return True if word in _TRUE else False if word in _FALSE else None
+    return None
+
+
+def word(value: Any) -> str:
+    """A vocabulary word in the form that section 5 compares: case folded, `-` and space as `_`."""
+    return text(value).strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+def loop_status(value: Any) -> LoopStatus:
+    """The normalised status of a loop; `unknown` for any other word."""
+    return _STATUS.get(word(value), LoopStatus.UNKNOWN)
+
+
+def outcome(value: Any) -> Outcome:
+    """The normalised outcome of an iteration, attempt, task or use; `unknown` for any other word."""
+    return _OUTCOME.get(word(value), Outcome.UNKNOWN)
+
+
+def reflection_kind(value: Any) -> str:
+    """One of the five kinds of reflection, or ""."""
+    kind = word(value)
+    return kind if kind in _KINDS else ""
+
+
+def effectiveness(value: Any) -> str:
+    """helpful, neutral, unhelpful, or ""; harmful is shown as unhelpful."""
+    return _EFFECTIVENESS.get(word(value), "")

@@ -1,0 +1,375 @@
+"""Bytes of a file that anybody may have written, to a plain value: with limits, and never an exception.
+
+A problem is *torn* when the bytes are no document at all (empty, cut short, unreadable): a writer is probably
+at work, so the last good value is kept and the file read again (formats section 4). Everything else that is
+wrong is a problem beside a value that can be used.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import math
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from core.records.findings import Finding, Severity
+from core.text import visible_line
+
+MAX_BYTES: Final = 8 << 20
+"""Largest file that is read, pattern files apart."""
+MAX_PATTERN_BYTES: Final = 512 << 20
+"""Largest pattern file that is read: 100,000 patterns of 1.8 kB are 180 MB."""
+MAX_DEPTH: Final = 64
+"""Deepest nesting of a document; the deepest real file has 9."""
+_MAX_DIGITS: Final = 18
+"""Longest integer, in digits, that is turned into a number; no count, time or pid has more."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+_NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"')
+_STRINGS: Final = re.compile(rb'"[^"]*"')
+_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_YamlLoader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Stamp(Struct, frozen=True, array_like=True, gc=False):
+    """What tells one version of a file from another; inode or time alone do not (times in ns)."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        """The stamp of a stat result."""
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+class Problem(Struct, frozen=True, gc=False):
+    """What is wrong with one document.
+
+    Attributes:
+        code: Stable kebab-case word, as in `Finding`.
+        message: For a person.
+        place: JSON pointer, `line N` or `line N, column M`; "" for the whole document.
+        severity: `error` where nothing could be used.
+        torn: The bytes are no document; the last good value stays.
+    """
+
+    code: str
+    message: str
+    place: str = ""
+    severity: Severity = Severity.ERROR
+    torn: bool = False
+
+    def finding(self, file: str) -> Finding:
+        """The finding that this problem is in `file` (project-relative)."""
+        return Finding(file, self.place, self.severity, self.code, self.message)
+
+
+class Decoded(Struct, frozen=True, gc=False):
+    """A decoded document: `value` can be used unless `failed`; `problems` says what is wrong in any case."""
+
+    value: Any = None
+    problems: tuple[Problem, ...] = ()
+    failed: bool = False
+
+    @property
+    def torn(self) -> bool:
+        """Whether the bytes are no document at all, so that the last good value should stay."""
+        return self.failed and any(problem.torn for problem in self.problems)
+
+
+class RawFile(Struct, frozen=True, gc=False):
+    """The bytes of a file and the stamp it had just before they were read."""
+
+    data: bytes
+    stamp: Stamp
+
+
+def read_file(path: Path, root: Path, limit: int = MAX_BYTES) -> RawFile | Problem | None:
+    """The bytes of a regular file of at most `limit` bytes; None if there is none.
+
+    A symbolic link is followed only to a place inside `root`; FIFOs, devices and folders are refused without
+    blocking on them.
+    """
+    try:
+        return _read(path, limit)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EMLINK):
+            return _unreadable(error)
+    try:
+        target = path.resolve(strict=True)
+        if not target.is_relative_to(root.resolve()):
+            return Problem("link-outside", f"is a link that leads out of {root.name}; not followed")
+        return _read(target, limit)
+    except (FileNotFoundError, RuntimeError):  # a dangling link, a circle of links
+        return None
+    except OSError as error:
+        return _unreadable(error)
+
+
+def _unreadable(error: OSError) -> Problem:
+    return Problem("unreadable", f"cannot be read: {error.strerror or type(error).__name__}", torn=True)
+
+
+def _read(path: Path, limit: int) -> RawFile | Problem:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Problem("not-a-file", "is no regular file; not read")
+        if status.st_size > limit:
+            return Problem("too-large", f"has {status.st_size:,} bytes; at most {limit:,} are read")
+        chunks = []
+        left = limit + 1
+        while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 24))):
+            chunks.append(chunk)
+            left -= len(chunk)
+        if left <= 0:
+            return Problem("too-large", f"grew over {limit:,} bytes while it was read")
+        return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status))
+    finally:
+        os.close(descriptor)
+
+
+def json_depth(data: bytes) -> int:
+    """Deepest nesting of a JSON document, found without recursion; exact for valid JSON."""
+    if data.count(b"[") + data.count(b"{") <= 1:
+        return data.count(b"[") + data.count(b"{")
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Two quotes side by side open and close nothing: without them, inside and outside stay as they were.
+    structure = _STRINGS.sub(b"", data.translate(None, _NOT_STRUCTURE).replace(b'""', b""))
+    return max(itertools.accumulate(map(_STEP.__getitem__, structure)), default=0)
+
+
+def decode_json(data: bytes) -> Decoded:
+    """One JSON document; NaN, Infinity and numbers out of range become null, lone surrogates U+FFFD."""
+    data = data.removeprefix(_BOM)
+    refused = _refused(data)
+    if refused is not None:
+        return Decoded(problems=(refused,), failed=True)
+    try:
+        value = msgspec.json.decode(data)
+        encoded = msgspec.json.encode(value)
+    except (msgspec.MsgspecError, RecursionError, ValueError, OverflowError):
+        return _decode_loosely(data)
+    if _quotes(encoded) < _quotes(data):
+        return _decode_loosely(data)  # a key occurs twice; the slow way names it
+    return Decoded(value)
+
+
+def _refused(data: bytes) -> Problem | None:
+    """What keeps a document from being given to a decoder."""
+    if not data.strip(b" \t\r\n\0"):
+        return Problem("empty", "is empty", torn=True)
+    if json_depth(data) > MAX_DEPTH:
+        return Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
+    return None
+
+
+def _twice(key: str) -> str:
+    return f"key {visible_line(key, 60)!r} occurs twice in one object; the last one counts"
+
+
+def _quotes(data: bytes) -> int:
+    """How many string delimiters there are."""
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return data.count(b'"')
+
+
+def _decode_loosely(data: bytes) -> Decoded:
+    """What Python's tolerant decoder can still make of a document, with everything wrong named."""
+    problems: dict[str, Problem] = {}
+
+    def note(code: str, message: str) -> None:
+        problems.setdefault(code, Problem(code, message, severity=Severity.WARNING))
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(items)
+        if len(record) < len(items):
+            twice = Counter(key for key, _ in items).most_common(1)[0][0]
+            note("duplicate-key", _twice(twice))
+        return record
+
+    def integer(digits: str) -> int | None:
+        if len(digits) <= _MAX_DIGITS:
+            return int(digits)
+        note("bad-number", f"a number of {len(digits):,} digits was read as null")
+        return None
+
+    def fraction(digits: str) -> float | None:
+        number = float(digits)
+        if math.isfinite(number):
+            return number
+        note("bad-number", f"number {digits[:40]} is out of range and was read as null")
+        return None
+
+    def constant(name: str) -> None:
+        note("bad-number", f"{name} is no JSON number and was read as null")
+
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        text = data.decode(errors="replace")
+        note("bad-encoding", f"is not UTF-8 (byte {error.start}); wrong bytes were replaced")
+    decoder = json.JSONDecoder(
+        object_pairs_hook=pairs,
+        parse_int=integer,
+        parse_float=fraction,
+        parse_constant=constant,
+        strict=False,
+    )
+    try:
+        value = decoder.decode(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        problem = Problem("bad-json", f"is not JSON: {error.msg}", place, torn=True)
+        return Decoded(problems=(problem,), failed=True)
+    except (RecursionError, ValueError) as error:
+        message = f"is not JSON: {visible_line(str(error), 80)}"
+        return Decoded(problems=(Problem("bad-json", message, torn=True),), failed=True)
+    if "\\u" in text and _SURROGATE.search(spelled := json.dumps(value, ensure_ascii=False)):
+        value = json.loads(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", spelled))
+        note("bad-encoding", "holds half a surrogate pair; replaced")
+    if not problems:
+        note("bad-json", "holds control characters that JSON forbids; read all the same")
+    return Decoded(value, tuple(problems.values()))
+
+
+class _Refused(Exception):
+    """A YAML document that is not read; holds the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def decode_yaml(data: bytes) -> Decoded:
+    """The first YAML document with every scalar as a string (plain `null`, `~` and nothing as None).
+
+    No scalar becomes a bool, a number or a time, so that ids, tags and versions stay as written; `dialects`
+    turns text into numbers where numbers are meant. Aliases are refused, tags ignored.
+    """
+    if not data.removeprefix(_BOM).strip(b" \t\r\n\0"):
+        return Decoded(problems=(Problem("empty", "is empty", torn=True),), failed=True)
+    problems: list[Problem] = []
+    try:
+        text = data.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        text = data.decode(errors="replace")
+        message = f"is not UTF-8 (byte {error.start}); wrong bytes were replaced"
+        problems.append(Problem("bad-encoding", message, severity=Severity.WARNING))
+    try:
+        return Decoded(_build(yaml.parse(text, Loader=_YamlLoader), problems), tuple(problems))
+    except _Refused as refused:
+        return Decoded(problems=(*problems, refused.problem), failed=True)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        message = f"is not YAML: {visible_line(str(error.problem), 120)}"
+        return Decoded(problems=(*problems, Problem("bad-yaml", message, place, torn=True)), failed=True)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        message = f"is not YAML: {visible_line(str(error), 120)}"
+        return Decoded(problems=(*problems, Problem("bad-yaml", message, torn=True)), failed=True)
+
+
+def _build(events: Iterator[yaml.Event], problems: list[Problem]) -> Any:
+    """The value of the first document, built with a stack of its own instead of recursion."""
+    root: list[Any] = []
+    stack: list[list[Any] | _Mapping] = [root]
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            mark = event.start_mark
+            place = f"line {mark.line + 1}" if mark else ""
+            raise _Refused(Problem("yaml-alias", "uses an alias; such a file is not read", place))
+        if isinstance(event, yaml.DocumentEndEvent):
+            break
+        if isinstance(event, yaml.ScalarEvent):
+            stack[-1].append(_scalar(event))
+        elif isinstance(event, yaml.CollectionStartEvent):
+            if len(stack) > MAX_DEPTH:
+                raise _Refused(Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read"))
+            stack.append(_Mapping() if isinstance(event, yaml.MappingStartEvent) else [])
+        elif isinstance(event, yaml.CollectionEndEvent):
+            done = stack.pop()
+            if isinstance(done, _Mapping):
+                for key in done.twice:
+                    problems.append(Problem("duplicate-key", _twice(key), severity=Severity.WARNING))
+                stack[-1].append(done.record)
+            else:
+                stack[-1].append(done)
+    return root[0] if root else None
+
+
+class _Mapping:
+    """A YAML mapping being filled: keys and values arrive in turn."""
+
+    def __init__(self) -> None:
+        self.record: dict[str, Any] = {}
+        self.twice: list[str] = []
+        self._key: str | None = None
+
+    def append(self, value: Any) -> None:
+        if self._key is None:
+            self._key = value if isinstance(value, str) else ""
+            if self._key in self.record:
+                self.twice.append(self._key)
+        else:
+            self.record[self._key] = value
+            self._key = None
+
+
+def _scalar(event: yaml.ScalarEvent) -> str | None:
+    if event.implicit[0] and event.value in ("", "~", "null", "Null", "NULL"):
+        return None
+    return str(event.value)
+
+
+class Line(Struct, frozen=True, gc=False):
+    """One line of a JSONL file: its number from 1, and what it holds."""
+
+    number: int
+    value: Any
+
+
+def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
+    """Every complete line that is JSON, and what is wrong with the others.
+
+    A last line without a line feed is still being written: it is held back, not wrong.
+    """
+    lines: list[Line] = []
+    problems: list[Problem] = []
+    complete = data.removeprefix(_BOM)[: data.rfind(b"\n") + 1]
+    for number, line in enumerate(complete.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        decoded = decode_json(line)
+        if not decoded.failed:
+            lines.append(Line(number, decoded.value))
+        problems += (
+            Problem(problem.code, problem.message, f"line {number}", problem.severity)
+            for problem in decoded.problems
+        )
+    return lines, tuple(problems)
+
+
+def decode(file: str, data: bytes) -> Decoded:
+    """One document by the name of its file: YAML for `.yaml` and `.yml`, else JSON."""
+    return decode_yaml(data) if file.endswith((".yaml", ".yml")) else decode_json(data)
