@@ -1,0 +1,172 @@
+"""One JSON object read field by field: a wrong value is a finding and reads as missing, never an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from core.records.findings import Finding, Severity
+from core.records.times import parse_time
+from core.sources import dialects
+from core.text import visible_line
+
+_T = TypeVar("_T")
+_QUOTED: Final = 60
+"""How many characters of a wrong value a message quotes."""
+_MAX_FINDINGS: Final = 20
+"""A document that is wrong all over says so this many times; more would only bury the rest."""
+
+
+class Fields:
+    """Tolerant view of one object of a file. Each reader takes the aliases of a field; the first that can be
+    used wins, those before it that cannot are findings.
+
+    Attributes:
+        file: Project-relative name, for findings.
+        mapping: The object itself.
+        findings: Where what is wrong is collected; shared with the objects inside this one.
+        pointer: JSON pointer of the object; "" for the document.
+    """
+
+    __slots__ = ("file", "findings", "mapping", "pointer")
+
+    def __init__(self, file: str, mapping: dict[Any, Any], findings: list[Finding], pointer: str = "") -> None:
+        self.file = file
+        self.mapping = mapping
+        self.findings = findings
+        self.pointer = pointer
+
+    def text(self, *names: str) -> str:
+        """A string, or the digits of a number; "" if there is none."""
+        for name in names:
+            value = self.mapping.get(name)
+            if type(value) is str:
+                return value
+            if value is not None:
+                found = dialects.text(value)
+                if found:
+                    return found
+                self._expected(name, "a string", value)
+        return ""
+
+    def texts(self, *names: str) -> tuple[str, ...]:
+        """A list of strings, or one string as a list of one; empty ones are left out."""
+        return self._many(names, dialects.texts)
+
+    def lines(self, *names: str) -> tuple[str, ...]:
+        """Learnings (a string, a list, markdown) as lines without `### Iteration n` headings (C28)."""
+        return self._many(names, dialects.lines)
+
+    def count(self, *names: str) -> int | None:
+        """A whole number from 0 up; None if there is none."""
+        return self._one(names, dialects.count, "a whole number from 0 up")
+
+    def number(self, *names: str) -> float | None:
+        """A finite number; None if there is none."""
+        return self._one(names, dialects.number, "a finite number")
+
+    def rate(self, *names: str) -> float | None:
+        """A rate 0..1, in any of the spellings of C21; None if there is none."""
+        return self._one(names, dialects.rate, "a rate from 0 to 1, or a percentage")
+
+    def flag(self, *names: str) -> bool | None:
+        """True or False; None if there is neither."""
+        return self._one(names, dialects.flag, "true or false")
+
+    def time(self, *names: str) -> datetime | None:
+        """A time in UTC; None if there is none."""
+        return self._one(names, parse_time, "an ISO-8601 time or epoch milliseconds", "bad-time")
+
+    def inside(self, name: str) -> Fields | None:
+        """The object at `name`; None if there is none."""
+        value = self.mapping.get(name)
+        if value is None:
+            return None
+        if isinstance(value, dict):
+            return Fields(self.file, value, self.findings, self.place(name))
+        self._expected(name, "an object", value)
+        return None
+
+    def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
+        """Key (or index) and fields of each object in the list or object at `name`; other items are findings."""
+        for key, item in self.items(name):
+            place = f"{self.place(name)}/{_escaped(key)}"
+            if isinstance(item, dict):
+                yield key, Fields(self.file, item, self.findings, place)
+            else:
+                self.add("wrong-type", f"expected an object, found {shown(item)}", place)
+
+    def items(self, name: str) -> Iterator[tuple[str, Any]]:
+        """Key (or index) and value of each item of the list or object at `name`."""
+        value = self.mapping.get(name)
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield str(index), item
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                yield str(key), item
+        elif value is not None:
+            self._expected(name, "a list", value)
+
+    def place(self, name: str) -> str:
+        """JSON pointer of the field `name`."""
+        return f"{self.pointer}/{_escaped(name)}"
+
+    def add(self, code: str, message: str, place: str, severity: Severity = Severity.WARNING) -> None:
+        """Add a finding at `place`, a JSON pointer of this file."""
+        if len(self.findings) < _MAX_FINDINGS:
+            self.findings.append(Finding(self.file, place, severity, code, message))
+
+    def _one(
+        self, names: tuple[str, ...], read: Callable[[Any], _T | None], expected: str, code: str = "wrong-type"
+    ) -> _T | None:
+        for name in names:
+            value = self.mapping.get(name)
+            if value is not None:
+                found = read(value)
+                if found is not None:
+                    return found
+                self._expected(name, expected, value, code)
+        return None
+
+    def _many(self, names: tuple[str, ...], read: Callable[[Any], tuple[str, ...]]) -> tuple[str, ...]:
+        for name in names:
+            value = self.mapping.get(name)
+            if not value:
+                continue
+            if found := read(value):
+                return found
+            if not isinstance(value, str | list):
+                self._expected(name, "a string or a list of strings", value)
+        return ()
+
+    def _expected(self, name: str, expected: str, value: Any, code: str = "wrong-type") -> None:
+        self.add(code, f"expected {expected}, found {shown(value)}", self.place(name))
+
+
+def document(file: str, value: Any, findings: list[Finding]) -> Fields | None:
+    """The fields of a document that should be an object; None and a finding where it is none."""
+    if isinstance(value, dict):
+        return Fields(file, value, findings)
+    message = f"expected an object, found {shown(value)}"
+    findings.append(Finding(file, "", Severity.ERROR, "wrong-type", message))
+    return None
+
+
+def shown(value: Any) -> str:
+    """A value as a message quotes it: short, on one line, safe to print."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    return f"'{visible_line(str(value), _QUOTED)}'"
+
+
+def _escaped(name: str) -> str:
+    """`name` as one part of a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1") if "~" in name or "/" in name else name
