@@ -1,0 +1,181 @@
+"""Which files under `.aiwg` are read for the lists, and one sweep that finds them with their stamps."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from core.paths import ProjectPaths
+from core.sources.reading import Stamp
+
+
+class Kind(StrEnum):
+    """What a file is read as."""
+
+    PATTERNS = "patterns"
+    """The registry, `shared/patterns` (C1)."""
+    MIRROR = "mirror"
+    """Patterns elsewhere: copies, or of another shape (C4)."""
+    LOOP = "loop"
+    """Anything that adds to a loop's row: state, registry, heartbeat, crash log, analytics, best output."""
+    REFLECTIONS = "reflections"
+    """A file that holds nothing but reflections (C9)."""
+    MEMORY = "memory"
+    """The cross-task memory (C19)."""
+    EVENTS = "events"
+    LEDGER = "ledger"
+
+
+_DATA: Final = r"[^/]+\.(?:json|ya?ml|jsonl)"
+_RULES: Final[dict[Kind, tuple[str, ...]]] = {
+    Kind.PATTERNS: (rf"ralph/shared/patterns/{_DATA}",),
+    Kind.LEDGER: (r"ralph/shared/curation/ledger\.jsonl",),
+    Kind.EVENTS: (r"ralph/shared/curation/events\.jsonl",),
+    Kind.MIRROR: (
+        rf"ralph/(?:memory|reflections|debug-memory)/patterns/{_DATA}",
+        r"ralph/memory/patterns-index\.(?:json|ya?ml)",
+    ),
+    Kind.MEMORY: (r"ralph/memory/(?:task-index|tasks/[^/]+)\.json",),
+    Kind.REFLECTIONS: (
+        r"ralph/tasks/[^/]+/reflections\.jsonl",
+        rf"ralph/reflections/(?:loops/)?[^/]+/{_DATA}",
+        r"(?:ralph|ralph-external)(?:/(?:loops|archive))?/[^/]+/reflections/[^/]+\.json",
+        r"ralph-external/reflections/[^/]+\.json",
+    ),
+    Kind.LOOP: (
+        r"ralph/(?:registry|current-loop|loop-state)\.json",
+        r"ralph-external/(?:registry|launcher-registry|session-state)\.json",
+        r"ralph/heartbeats/[^/]+\.json",
+        r"(?:ralph|ralph-external)(?:/(?:loops|archive)/[^/]+)?/analytics/[^/]+\.json",
+        r"(?:ralph|ralph-external)(?:/(?:loops|archive))?/[^/]+"
+        r"/(?:(?:state|session-state|best-output-tracking)\.json|crash\.log)",
+    ),
+}
+"""What is wanted below `.aiwg/`; the first kind that fits counts."""
+_RULE: Final = re.compile("|".join(f"(?P<{kind}>{'|'.join(rules)})" for kind, rules in _RULES.items()))
+_IGNORED_FILES: Final = re.compile(r".*(?:\.tmp|\.tmp-.*|\.lock|\.bak|\.sw.|~)|\..*")
+_IGNORED_FOLDERS: Final = frozenset(
+    {
+        "node_modules",
+        "iterations",
+        "outputs",
+        "prompts",
+        "checkpoints",
+        "embeddings",
+        "attempts",
+        "analysis",
+        "overseer",
+        "sessions",
+    }
+)
+"""Folders that hold no file that any rule wants; entering them costs most of a sweep."""
+_ROOTS: Final = ("ralph", "ralph-external")
+_MAX_PARTS: Final = 7
+"""Deepest wanted file: `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6 parts; nested copies lie deeper."""
+
+
+def wanted(relative: str) -> Kind | None:
+    """What a project-relative file (`.aiwg/ralph/…`, `/` as separator) is read as; None = not at all."""
+    root, *folders, name = relative.split("/")
+    if root != ".aiwg" or not _IGNORED_FOLDERS.isdisjoint(folders):
+        return None
+    rule = _RULE.fullmatch(relative, len(".aiwg/"))
+    if rule is None or _IGNORED_FILES.fullmatch(name) or not _is_text(relative):
+        return None
+    return Kind(rule.lastgroup)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a file name is valid UTF-8, so that records can carry it."""
+    try:
+        return name.isascii() or bool(name.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def scan(paths: ProjectPaths) -> dict[str, Stamp]:
+    """Every wanted file with its stamp, by project-relative name; empty where there is no `.aiwg`.
+
+    Links to folders are not followed, links to files only inside `.aiwg`. What vanishes meanwhile is left out.
+    """
+    found: dict[str, Stamp] = {}
+    for root in _ROOTS:
+        _scan_folder(paths, f".aiwg/{root}", found)
+    return found
+
+
+def scan_path(paths: ProjectPaths, relative: str) -> dict[str, Stamp]:
+    """Like `scan`, for one file or folder that something happened to."""
+    found: dict[str, Stamp] = {}
+    parts = relative.split("/")
+    if parts[0] != ".aiwg" or ".." in parts:
+        return found
+    if len(parts) == 1:
+        return scan(paths)
+    if parts[1] not in _ROOTS:
+        return found
+    # A folder on the way may be a link that leads out: those are not entered, here as in a sweep.
+    for depth in range(2, len(parts)):
+        if not _is_folder(paths.project / "/".join(parts[:depth])):
+            return found
+    if _is_folder(paths.project / relative):
+        _scan_folder(paths, relative, found)
+    elif wanted(relative) is not None and (stamp := _stamp(paths, relative)) is not None:
+        found[relative] = stamp
+    return found
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
+    """The stamp of a regular file, or of the file inside `.aiwg` that a link names."""
+    path = paths.project / relative
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            if not path.resolve().is_relative_to(paths.aiwg.resolve()):
+                return None
+            status = path.stat()
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return Stamp.of(status) if stat.S_ISREG(status.st_mode) else None
+
+
+def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp]) -> None:
+    pending = [top]
+    while pending:
+        folder = pending.pop()
+        deep = folder.count("/") + 2 > _MAX_PARTS
+        for entry in _entries(paths.project / folder):
+            relative = f"{folder}/{entry.name}"
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    if not deep and entry.name not in _IGNORED_FOLDERS and not entry.name.startswith("."):
+                        pending.append(relative)
+                elif wanted(relative) is None:
+                    continue
+                elif entry.is_symlink():
+                    if (stamp := _stamp(paths, relative)) is not None:
+                        found[relative] = stamp
+                elif entry.is_file(follow_symlinks=False):
+                    found[relative] = Stamp.of(entry.stat(follow_symlinks=False))
+            except OSError:
+                continue
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except OSError:
+        return
