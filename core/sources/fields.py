@@ -1,4 +1,4 @@
-"""One JSON object read field by field: a wrong value is a finding and reads as missing, never an exception."""
+"""One JSON object read field by field: what is wrong becomes a finding and reads as missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class Fields:
 
     __slots__ = ("file", "findings", "mapping", "pointer")
 
-    def __init__(self, file: str, mapping: dict[Any, Any], findings: list[Finding], pointer: str = "") -> None:
+    def __init__(
+        self, file: str, mapping: dict[Any, Any], findings: list[Finding], pointer: str = ""
+    ) -> None:
         self.file = file
         self.mapping = mapping
         self.findings = findings
@@ -89,7 +91,7 @@ class Fields:
         return None
 
     def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
-        """Key (or index) and fields of each object in the list or object at `name`; other items are findings."""
+        """Key (or index) and fields of each object in the list or object at `name`; others are findings."""
         for key, item in self.items(name):
             place = f"{self.place(name)}/{_escaped(key)}"
             if isinstance(item, dict):
@@ -119,7 +121,11 @@ class Fields:
             self.findings.append(Finding(self.file, place, severity, code, message))
 
     def _one(
-        self, names: tuple[str, ...], read: Callable[[Any], _T | None], expected: str, code: str = "wrong-type"
+        self,
+        names: tuple[str, ...],
+        read: Callable[[Any], _T | None],
+        expected: str,
+        code: str = "wrong-type",
     ) -> _T | None:
         for name in names:
             value = self.mapping.get(name)

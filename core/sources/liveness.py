@@ -22,7 +22,7 @@ class Processes(Protocol):
     """What the system knows of its processes."""
 
     def started_at(self, pid: int) -> datetime | None:
-        """Start of the running process `pid` in UTC; `ALWAYS` where only its existence is known; None: no such."""
+        """Start of the running process `pid`, UTC; `ALWAYS` if it only is known to run; None: none runs."""
 
 
 class ProcFiles:

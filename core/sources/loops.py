@@ -1,7 +1,8 @@
-"""Loop facts: what one file says about one loop (formats sections 1-3, C6, C13, C28, C29). `joining` makes rows of them."""
+"""Loop facts: what one file says about one loop (formats sections 1-3, C6, C13, C28, C29)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
@@ -9,7 +10,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.records.findings import Finding
-from core.records.loops import ExtractedPattern, InjectedUse, Iteration, LoopStatus
+from core.records.loops import ExtractedPattern, InjectedUse, Iteration, LoopStatus, Outcome
+from core.records.times import parse_time
 from core.sources import dialects
 from core.sources.fields import Fields, document
 
@@ -26,17 +28,18 @@ HEARTBEAT: Final = "heartbeat"
 CRASH_LOG: Final = "crash-log"
 ANALYTICS: Final = "analytics"
 BEST_OUTPUT: Final = "best-output"
+DIRECTORY: Final = "directory"
 
 
 class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one file (or one entry of a registry, or a bare loop directory) says about one loop.
 
     Attributes:
-        source: Kind of file, one of the constants of this module. The first nine are the `sources` of a `Loop`;
-            the other four add detail and make no row of their own, unless they lie in a loop's directory.
+        source: Kind of file, one of the constants of this module. The first nine are the `sources` of a
+            `Loop`; the others add detail and make no row of their own, unless they lie in a loop's directory.
         file: Project-relative; a bare directory ends in `/`.
-        loop_id: The name of the loop's directory, where it lies in one, else the id inside, else the file's stem.
-            "" is the registry itself: it exists, even if it lists no loop.
+        loop_id: The name of the loop's directory, where it lies in one, else the id inside, else the file's
+            stem. "" is the registry itself: it exists, even if it lists no loop.
         inner_id: The id inside where it differs.
         directory: Project-relative directory of the loop, or "".
         seen_at: The file's mtime.
@@ -82,10 +85,70 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 Facts = tuple[tuple[LoopFact, ...], tuple[Finding, ...]]
 
+_UPDATED: Final = (*dialects.UPDATED, "last_active", "lastActive")
+_NUMBER: Final = ("number", "iteration", "iteration_number")
+_AT: Final = ("timestamp", "completed_at", "completedAt", "started_at", "startedAt")
+_FILES: Final = ("filesModified", "files_modified", "files_changed", "artifactsModified")
+_DURATION: Final = ("duration_ms", "execution_time_ms", "duration")
+_HOMES: Final = {
+    ("ralph", "loops"): LOOPS,
+    ("ralph", "archive"): ARCHIVE,
+    ("ralph-external", "loops"): EXTERNAL,
+    ("ralph-external", "archive"): EXTERNAL_ARCHIVE,
+}
+_TOP_FILES: Final = {
+    ("ralph", "registry.json"): REGISTRY,
+    ("ralph", "current-loop.json"): CURRENT,
+    ("ralph", "loop-state.json"): CURRENT,
+    ("ralph-external", "registry.json"): EXTERNAL_REGISTRY,
+    ("ralph-external", "session-state.json"): EXTERNAL_STATE,
+    ("ralph-external", "launcher-registry.json"): LAUNCHER,
+}
+_REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY, LAUNCHER})
+_CRASH: Final = re.compile(rb"^\[([^\]\n]{8,64})\]", re.MULTILINE)
+
 
 def loop_source(file: str) -> str:
     """Which kind of loop file a project-relative path is: a constant of this module, or "" for none."""
-    raise NotImplementedError
+    match file.split("/"):
+        case [".aiwg", tree, name]:
+            return _TOP_FILES.get((tree, name), "")
+        case [".aiwg", tree, home, _, name] if source := _HOMES.get((tree, home)):
+            if name == ("state.json" if tree == "ralph" else "session-state.json"):
+                return source
+            return {"crash.log": CRASH_LOG, "best-output-tracking.json": BEST_OUTPUT}.get(name, "")
+        case [".aiwg", tree, home, _, "analytics", name] if (tree, home) in _HOMES:
+            return ANALYTICS if name.endswith(".json") else ""
+        case [".aiwg", "ralph" | "ralph-external", "analytics", name] if name.endswith(".json"):
+            return ANALYTICS
+        case [".aiwg", "ralph", "heartbeats", name] if name.endswith(".json"):
+            return HEARTBEAT
+        case [".aiwg", "ralph", _, "best-output-tracking.json"]:
+            return BEST_OUTPUT
+    return ""
+
+
+def loop_directory(file: str) -> str:
+    """The loop directory (in `loops/` or `archive/` of either tree) that a path lies in, or ""."""
+    parts = file.split("/", 4)
+    if len(parts) < 4 or parts[0] != ".aiwg" or (parts[1], parts[2]) not in _HOMES or not parts[3]:
+        return ""
+    return "/".join(parts[:4])
+
+
+def directory_fact(directory: str, seen_at: datetime) -> LoopFact | None:
+    """The fact that a loop's directory exists; None if the path is no loop directory.
+
+    The scan gives one for each directory in `loops/` and `archive/` of both trees: a loop whose state
+    can't be read is still a row.
+    """
+    directory = directory.rstrip("/")
+    if directory.count("/") != 3 or loop_directory(directory) != directory:
+        return None
+    name = directory.rpartition("/")[2]
+    return LoopFact(
+        source=DIRECTORY, file=f"{directory}/", loop_id=name, directory=directory, seen_at=seen_at
+    )
 
 
 def read_loops(file: str, value: Any, seen_at: datetime) -> Facts:
@@ -96,18 +159,263 @@ def read_loops(file: str, value: Any, seen_at: datetime) -> Facts:
         value: The decoded document, of any JSON type.
         seen_at: The file's mtime, UTC.
     """
-    raise NotImplementedError
+    findings: list[Finding] = []
+    source = loop_source(file)
+    if source in _REGISTRIES and isinstance(value, list):
+        value = {"active_loops": value}
+    fields = document(file, value, findings)
+    if fields is None:
+        return (), tuple(findings)
+    if source in _REGISTRIES:
+        facts = tuple(_registry(source, fields, seen_at))
+    elif source == HEARTBEAT:
+        facts = (_heartbeat(fields, seen_at),)
+    elif source in (ANALYTICS, BEST_OUTPUT):
+        facts = (_qualities(source, fields, seen_at),)
+    else:
+        facts = (_state(source, fields, seen_at),)
+    return facts, tuple(findings)
 
 
 def read_crash_log(file: str, data: bytes, seen_at: datetime) -> Facts:
-    """Facts of a `crash.log`."""
-    raise NotImplementedError
+    """Facts of a `crash.log`: each entry starts a line with `[ISO time]`."""
+    times = [
+        moment
+        for found in _CRASH.findall(data)
+        if (moment := parse_time(found.decode("ascii", "replace"))) is not None
+    ]
+    directory = loop_directory(file)
+    fact = LoopFact(
+        source=CRASH_LOG,
+        file=file,
+        loop_id=directory.rpartition("/")[2],
+        directory=directory,
+        seen_at=seen_at,
+        crashes=len(times),
+        crashed_at=max(times, default=None),
+    )
+    return (fact,), ()
 
 
-def directory_fact(directory: str, seen_at: datetime) -> LoopFact | None:
-    """The fact that a loop's directory exists, whatever is readable in it; None if the path is no loop directory.
+def read_iteration(fields: Fields) -> Iteration:
+    """One iteration, in any of the shapes of 3.2, 3.4, 3.6 and 3.12."""
+    outcome = dialects.outcome(fields.text("outcome", "status", "verification_status"))
+    if outcome is Outcome.UNKNOWN and (passed := fields.flag("verified", "passed")) is not None:
+        outcome = Outcome.SUCCESS if passed else Outcome.FAILURE
+    return Iteration(
+        number=fields.count(*_NUMBER),
+        at=fields.time(*_AT),
+        action=fields.text("action"),
+        result=fields.text("result", "output", "notes", "progress"),
+        outcome=outcome,
+        learnings=fields.lines("learnings", "reflections"),
+        duration_ms=fields.number(*_DURATION),
+        quality=_quality(fields),
+        files=fields.texts(*_FILES),
+    )
 
-    The scan gives one for each directory in `loops/` and `archive/` of both trees: a loop whose state can't be
-    read is still a row.
-    """
-    raise NotImplementedError
+
+def _quality(fields: Fields) -> float | None:
+    """0..1: `quality_score` counts to 100 (section 2), other names are rates."""
+    score = fields.number("quality_score")
+    if score is None:
+        return fields.rate("quality", "final_quality")
+    return score / 100 if 0 <= score <= 100 else None
+
+
+def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
+    """A state file, internal or external, in any case of C6."""
+    directory = loop_directory(fields.file)
+    inner_id = fields.text(*dialects.LOOP_ID)
+    loop_id = directory.rpartition("/")[2] or inner_id or _stem(fields.file)
+    iterations = tuple(read_iteration(item) for _, item in fields.objects("iterations"))
+    if not iterations and (progress := fields.inside("progress")) is not None:
+        iterations = tuple(read_iteration(item) for _, item in progress.objects("completion_checks"))
+    raw_status, status = _status(fields)
+    started_at = fields.time(*dialects.STARTED)
+    ended_at = fields.time(*dialects.ENDED)
+    updated_at = fields.time(*_UPDATED)
+    injected, extracted = _learning(fields, iterations)
+    return LoopFact(
+        source=source,
+        file=fields.file,
+        loop_id=loop_id,
+        inner_id=inner_id if inner_id != loop_id else "",
+        directory=directory,
+        seen_at=seen_at,
+        raw_status=raw_status,
+        status=status,
+        task=fields.text(*dialects.TASK),
+        criteria=fields.texts(*dialects.CRITERIA),
+        owner=fields.text("owner"),
+        priority=fields.text("priority"),
+        tags=fields.texts("tags"),
+        iteration=fields.count(*dialects.ITERATION),
+        max_iterations=_max_iterations(fields),
+        started_at=started_at,
+        ended_at=ended_at,
+        updated_at=updated_at,
+        told_at=newest(started_at, ended_at, updated_at, *[item.at for item in iterations]),
+        pid=fields.count("currentPid", "current_pid"),
+        iterations=iterations,
+        last_result=fields.text("lastResult", "last_result"),
+        learnings=fields.lines(*dialects.LEARNINGS),
+        injected=injected,
+        extracted=extracted,
+        quality=tuple(item.quality for item in iterations if item.quality is not None),
+        duration_ms=fields.number("totalDuration_ms", "total_duration_ms"),
+    )
+
+
+def _status(fields: Fields) -> tuple[str, LoopStatus]:
+    """The word of the file and what it means; flags decide where it is missing or a free reason (3.7)."""
+    raw = fields.text("status")
+    status = dialects.loop_status(raw)
+    if status is not LoopStatus.UNKNOWN:
+        return raw, status
+    final = fields.inside("finalResult")
+    success = final.flag("success") if final is not None else None
+    if success is not None:
+        return raw, LoopStatus.COMPLETED if success else LoopStatus.FAILED
+    if not raw and fields.flag("completed"):
+        return raw, LoopStatus.COMPLETED
+    if not raw and fields.flag("active"):
+        return raw, LoopStatus.RUNNING
+    return raw, status
+
+
+def _max_iterations(fields: Fields) -> int | None:
+    most = fields.count(*dialects.MAX_ITERATIONS)
+    for name in ("configuration", "config"):
+        if most is None and name in fields.mapping and (inner := fields.inside(name)) is not None:
+            most = inner.count(*dialects.MAX_ITERATIONS)
+    return most
+
+
+def _learning(
+    fields: Fields, iterations: tuple[Iteration, ...]
+) -> tuple[tuple[InjectedUse, ...], tuple[ExtractedPattern, ...]]:
+    """`cross_loop_learning` of (0)."""
+    learning = fields.inside("cross_loop_learning") or fields.inside("crossLoopLearning")
+    if learning is None:
+        return (), ()
+    times = {item.number: item.at for item in iterations if item.number is not None}
+    injected = []
+    for entry in _entries(learning, "injected_patterns"):
+        iteration = entry.count("iteration_used", "iteration")
+        used_at = times.get(iteration) if iteration is not None else None
+        successful = entry.flag("successful")
+        applied = entry.flag("applied")
+        injected.append(
+            InjectedUse(
+                pattern_id=entry.text("pattern_id", "id"),
+                applied=successful is not None if applied is None else applied,
+                successful=successful,
+                iteration=iteration,
+                at=entry.time("timestamp", "used_at", "at") or used_at,
+            )
+        )
+    extracted = [
+        ExtractedPattern(
+            pattern_id=entry.text("pattern_id", "template_id", "id"),
+            new=entry.flag("new") is not False,
+            rate=entry.rate("success_rate"),
+        )
+        for entry in _entries(learning, "extracted_patterns")
+    ]
+    return tuple(injected), tuple(extracted)
+
+
+def _entries(learning: Fields, name: str) -> Iterator[Fields]:
+    """Entries that name a pattern; a bare id counts as an entry."""
+    for key, item in learning.items(name):
+        place = f"{learning.place(name)}/{key}"
+        entry = {"pattern_id": item} if isinstance(item, str) else item
+        if isinstance(entry, dict) and any(entry.get(key) for key in ("pattern_id", "template_id", "id")):
+            yield Fields(learning.file, entry, learning.findings, place)
+        else:
+            learning.add("missing-id", "names no pattern", place)
+
+
+def _registry(source: str, fields: Fields, seen_at: datetime) -> Iterator[LoopFact]:
+    """The registry itself, then its entries; a list, or an object keyed by id."""
+    yield LoopFact(source=source, file=fields.file, seen_at=seen_at)
+    name = "active_loops" if "active_loops" in fields.mapping else "loops"
+    keyed = isinstance(fields.mapping.get(name), dict)
+    for key, entry in fields.objects(name):
+        loop_id = entry.text(*dialects.LOOP_ID) or (key if keyed else "")
+        if not loop_id:
+            entry.add("missing-id", "an entry of the registry without loop_id", entry.pointer)
+            continue
+        raw_status, status = _status(entry)
+        started_at, updated_at = entry.time(*dialects.STARTED), entry.time(*_UPDATED)
+        pid = entry.count("pid")
+        yield LoopFact(
+            source=source,
+            file=fields.file,
+            loop_id=loop_id,
+            seen_at=seen_at,
+            raw_status=raw_status,
+            status=status,
+            task=entry.text("task_summary", *dialects.TASK),
+            criteria=entry.texts(*dialects.CRITERIA),
+            owner=entry.text("owner"),
+            priority=entry.text("priority"),
+            tags=entry.texts("tags"),
+            iteration=entry.count(*dialects.ITERATION),
+            max_iterations=entry.count(*dialects.MAX_ITERATIONS),
+            started_at=started_at,
+            ended_at=entry.time(*dialects.ENDED),
+            updated_at=updated_at,
+            told_at=newest(started_at, updated_at),
+            pid=pid if source == EXTERNAL_REGISTRY else None,
+            launcher_pid=pid if source != REGISTRY else None,
+        )
+
+
+def _heartbeat(fields: Fields, seen_at: datetime) -> LoopFact:
+    """A heartbeat: told only at changes of phase, so its age proves nothing (3.3)."""
+    return LoopFact(
+        source=HEARTBEAT,
+        file=fields.file,
+        loop_id=_stem(fields.file),
+        seen_at=seen_at,
+        iteration=fields.count(*dialects.ITERATION),
+        told_at=fields.time("timestamp"),
+    )
+
+
+def _qualities(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
+    """Analytics and best output. `end_time` of analytics stands still at the first iteration: never read."""
+    directory = loop_directory(fields.file)
+    stem = fields.file.split("/")[-2] if source == BEST_OUTPUT else _stem(fields.file)
+    qualities = []
+    times = [fields.time("last_updated")]
+    for _, item in fields.objects("iterations"):
+        quality = _quality(item)
+        if quality is not None:
+            qualities.append(quality)
+        times.append(item.time("timestamp"))
+    return LoopFact(
+        source=source,
+        file=fields.file,
+        loop_id=directory.rpartition("/")[2] or fields.text(*dialects.LOOP_ID) or stem,
+        directory=directory,
+        seen_at=seen_at,
+        task=fields.text(*dialects.TASK),
+        iteration=fields.count("total_iterations"),
+        started_at=fields.time("start_time"),
+        told_at=newest(*times),
+        quality=tuple(qualities),
+        duration_ms=fields.number("total_time_ms"),
+    )
+
+
+def newest(*times: datetime | None) -> datetime | None:
+    """The latest of the times that are known."""
+    return max((moment for moment in times if moment is not None), default=None)
+
+
+def _stem(file: str) -> str:
+    name = file.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
