@@ -1,0 +1,67 @@
+"""What the scoreboard says of one pattern at one moment."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from core.records.decisions import Pin
+from core.records.patterns import Maturity
+
+HUMAN: Final = "human decision"
+INVERSION: Final = "inversion"
+RULE: Final = "rule"
+
+
+class Assessment(Struct, frozen=True, kw_only=True):
+    """One pattern's evidence, state and what decided it (semantics 1, 3, 4).
+
+    For an anti-pattern a success means that the avoided approach failed.
+
+    Attributes:
+        successes, failures: Raw counts of uses with a result.
+        uses: Raw count of uses, those without a result included.
+        exposures: How often it was injected and not applied; no evidence.
+        helpful, harmful: Decayed sums now.
+        rate: Success rate as shown, 0..1: the file's own where its counts equal the evidence exactly, else
+            successes / (successes + failures); None without any result.
+        interval: (low, high) of the rate, Jeffreys, 0..1.
+        computed: What the rules of (2) say.
+        state: What holds: pin, stale pin (candidate) or `computed`.
+        faded: `computed` is candidate by age alone.
+        decided_by: Which rule of semantics 4 decided: `human decision`, `inversion` (waits for a verdict) or `rule`.
+        pin: The standing human decision, stale or not.
+        pin_stale: The text differs from the one the pin was given to.
+        contradicted: Evidence since the pin says the opposite.
+        multiplier: Of the state, (2) Multipliers in Decomposition.
+        score: effectiveness x multiplier: how good it is before any task is known.
+        inversion_due: A proposal to invert it stands open now (not snoozed).
+        injectable: May be injected: not deprecated, and no inversion of it waits (a snoozed one waits as well).
+        last_used: Newest use that any file tells of.
+        next_change: When `computed` changes if nothing more happens, and to what; None if it never does.
+    """
+
+    pattern_id: str
+    successes: int
+    failures: int
+    uses: int
+    exposures: int
+    helpful: float
+    harmful: float
+    rate: float | None
+    interval: tuple[float, float]
+    computed: Maturity
+    state: Maturity
+    faded: bool
+    decided_by: str
+    pin: Pin | None
+    pin_stale: bool
+    contradicted: bool
+    multiplier: float
+    score: float
+    inversion_due: bool
+    injectable: bool
+    last_used: datetime | None
+    next_change: tuple[datetime, Maturity] | None
