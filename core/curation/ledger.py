@@ -1,0 +1,252 @@
+"""The ledger of decisions: a TinyDB table whose storage is an append-only journal.
+
+TinyDB's own storages write the whole database again for every document, which at 10,000 documents costs
+50 ms and loses all of it to a kill in the middle. Here a document is one line, written once, and queries
+run in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC
+from typing import Any, Final, NoReturn
+
+import msgspec
+from msgspec.structs import replace
+from tinydb import Query, TinyDB
+from tinydb.storages import Storage
+from tinydb.table import Table
+
+from core.curation.state import fold
+from core.errors import BadInput, Unwritable
+from core.paths import ProjectPaths
+from core.records.decisions import CurationState, Decision
+from core.records.findings import Finding, Severity
+from core.sources.journal import Journal
+from core.text import visible_line
+
+FILE: Final = ".aiwg/ralph/shared/curation/ledger.jsonl"
+TABLE: Final = "ledger"
+
+
+def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ...]]:
+    """The decisions in the bytes of a ledger, oldest first, and what is wrong with its lines.
+
+    An unfinished last line is no news yet. Lines of a kind that is not known here are left alone.
+    """
+    lines = _Lines()
+    lines.feed(data[: data.rfind(b"\n") + 1])
+    return tuple(lines.decisions.values()), tuple(lines.findings)
+
+
+class _Lines:
+    """What the lines fed so far say.
+
+    Attributes:
+        documents: Every line that is a JSON object, by line number as TinyDB writes its ids.
+        decisions: By decision id, in order.
+        pending: By decision id and file, the decisions whose effects are not known to be in that file yet.
+    """
+
+    def __init__(self) -> None:
+        self.documents: dict[str, dict[str, Any]] = {}
+        self.decisions: dict[str, Decision] = {}
+        self.pending: dict[tuple[str, str], Decision] = {}
+        self.findings: list[Finding] = []
+        self.count = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take in whole lines that follow the ones fed before."""
+        for line in data.split(b"\n")[:-1]:
+            self.count += 1
+            if line.strip():
+                self._feed_line(line)
+
+    def _feed_line(self, line: bytes) -> None:
+        try:
+            document = msgspec.json.decode(line, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._wrong("bad-json", f"not a JSON object: {error}")
+            return
+        self.documents[str(self.count)] = document
+        if document.get("kind") == "decision":
+            self._feed_decision(document)
+        elif document.get("kind") == "settled":
+            try:
+                mark = msgspec.convert(document, _Settled)
+            except msgspec.ValidationError as error:
+                self._wrong("wrong-type", f"not a mark that can be used: {error}")
+            else:
+                for file in mark.files:
+                    self.pending.pop((mark.decision, file), None)
+
+    def _feed_decision(self, document: dict[str, Any]) -> None:
+        try:
+            decision = msgspec.convert(document, Decision)
+        except (msgspec.ValidationError, RecursionError) as error:
+            self._wrong("wrong-type", f"not a decision that can be used: {error}")
+            return
+        if decision.id in self.decisions:
+            self._wrong("duplicate-id", f"a second decision {decision.id}; the first one counts")
+            return
+        if decision.at.tzinfo is None:
+            decision = replace(decision, at=decision.at.replace(tzinfo=UTC))
+        self.decisions[decision.id] = decision
+        for effect in decision.effects:
+            self.pending[decision.id, effect.file] = decision
+
+    def _wrong(self, code: str, message: str) -> None:
+        text = visible_line(message, 200)
+        self.findings.append(Finding(FILE, f"line {self.count}", Severity.ERROR, code, text))
+
+
+class _Settled(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="settled"):
+    """A journal line: the effects of `decision` on `files` are in those files."""
+
+    decision: str
+    files: tuple[str, ...]
+
+
+class JournalStorage(Storage):
+    """TinyDB storage over a journal: reading follows what any process appended, writing only ever appends."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.lines = _Lines()
+        self._offset = 0
+        self._file: tuple[int, int] | None = None
+        self._mutex = threading.Lock()
+
+    def read(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """All documents, after taking in what was appended since the last read."""
+        self.refresh()
+        return {TABLE: self.lines.documents}
+
+    def write(self, data: Mapping[str, Any]) -> NoReturn:
+        """Refused: a ledger is never rewritten.
+
+        Raises:
+            BadInput: Always.
+        """
+        raise BadInput("the ledger is append-only: entries are never changed or removed")
+
+    def append(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Add documents at the end; durable on return. Returns their ids: the numbers of their lines."""
+        lines = [msgspec.json.encode(document) for document in documents]
+        with self.journal.locked():
+            self.journal.append(lines)
+            self.refresh()
+            return list(range(self.lines.count - len(lines) + 1, self.lines.count + 1))
+
+    def refresh(self) -> None:
+        """Take in what was appended by anybody; all of it again if the file is not the one read before."""
+        with self._mutex:
+            try:
+                status = self.journal.path.stat()
+            except FileNotFoundError:
+                self.lines, self._offset, self._file = _Lines(), 0, None
+                return
+            except OSError as error:
+                raise Unwritable(f"cannot read {self.journal.path}: {error.strerror}") from None
+            file = (status.st_dev, status.st_ino)
+            if file != self._file or status.st_size < self._offset:
+                self.lines, self._offset, self._file = _Lines(), 0, file
+            data, self._offset = self.journal.read(self._offset)
+            self.lines.feed(data)
+
+
+class LedgerTable(Table):
+    """A TinyDB table that only grows: `insert` costs one line, everything that would rewrite is refused."""
+
+    _storage: JournalStorage
+
+    def insert(self, document: Mapping[str, Any]) -> int:
+        """Append one document and return its id."""
+        return self.insert_multiple([document])[0]
+
+    def insert_multiple(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Append documents as one write and return their ids."""
+        return self._storage.append(documents)
+
+    def _update_table(self, updater: Callable[[dict[int, Mapping[str, Any]]], None]) -> None:
+        self._storage.write({})
+
+
+class _Database(TinyDB):
+    table_class = LedgerTable
+
+
+class Ledger:
+    """Every decision ever made in a project, shared by all processes that work on it.
+
+    Attributes:
+        table: The TinyDB table of all journal lines, for queries such as
+            `table.search(where("verb") == "promote")`; they see what other processes appended as well.
+    """
+
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._paths = paths
+        self._journal = Journal(paths.ledger)
+        self._storage = JournalStorage(self._journal)
+        # No query cache: it would hide what other processes append.
+        table = _Database(storage=lambda: self._storage).table(TABLE, cache_size=0)
+        assert isinstance(table, LedgerTable)
+        self.table = table
+        self._folded = (-1, CurationState())
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep other writers out while a decision is checked against the ledger and appended.
+
+        Raises:
+            Unwritable: The lock is not to be had, or the ledger lies outside the project.
+        """
+        try:
+            self._paths.inside(FILE)
+        except BadInput as error:
+            raise Unwritable(str(error)) from None
+        with self._journal.locked():
+            yield
+
+    def append(self, decision: Decision) -> None:
+        """Write `decision` down; it is durable, and so acknowledged, on return.
+
+        Raises:
+            Unwritable: It could not be written; the ledger is as it was.
+        """
+        with self.exclusive():
+            self.table.insert({"kind": "decision", **msgspec.to_builtins(decision)})
+
+    def settle(self, marks: Mapping[str, Iterable[str]]) -> None:
+        """Write down that the effects of decisions (by id) on files (project-relative) are in those files."""
+        lines = [_Settled(decision=key, files=tuple(files)) for key, files in marks.items()]
+        with self.exclusive():
+            self.table.insert_multiple(msgspec.to_builtins(line) for line in lines)
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """All of them as they are now, oldest first."""
+        return tuple(self._lines().decisions.values())
+
+    def find(self, *, verb: str = "", subject: str = "", by: str = "") -> tuple[Decision, ...]:
+        """The decisions that match what is given, oldest first."""
+        wanted = {key: value for key, value in (("verb", verb), ("subject", subject), ("by", by)) if value}
+        found = self.table.search(Query().fragment({"kind": "decision", **wanted}))
+        decisions = self._lines().decisions
+        return tuple(decisions[document["id"]] for document in found if document.get("id") in decisions)
+
+    def state(self) -> CurationState:
+        """What all decisions amount to now."""
+        lines = self._lines()
+        if self._folded[0] != len(lines.decisions):
+            self._folded = (len(lines.decisions), fold(lines.decisions.values()))
+        return self._folded[1]
+
+    def pending(self) -> tuple[tuple[Decision, str], ...]:
+        """Decisions and the files that their effects have not reached yet, oldest decision first."""
+        return tuple((decision, file) for (_, file), decision in self._lines().pending.items())
+
+    def _lines(self) -> _Lines:
+        self._storage.refresh()
+        return self._storage.lines

@@ -1,0 +1,109 @@
+"""What all decisions together amount to: a fold over the ledger (semantics 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from core.records.decisions import CurationState, Decision, InversionVerdict, Pin, Verb
+from core.records.patterns import Maturity
+from core.records.times import parse_time
+
+_PINS: Final = {
+    Verb.PROMOTE: Maturity.PROVEN,
+    Verb.DEPRECATE: Maturity.DEPRECATED,
+    Verb.ACCEPT_INVERSION: Maturity.DEPRECATED,
+}
+
+
+def fold(decisions: Iterable[Decision]) -> CurationState:
+    """The state after `decisions`, oldest first.
+
+    Undo takes a decision out as if it had never been made, redo puts it back in its place, and any new
+    decision ends the chance to redo, as in an editor. An undo or redo whose subject cannot be taken back or
+    repeated at that point (a ledger joined by hand) changes nothing.
+    """
+    made: dict[str, Decision] = {}
+    undoable: dict[str, None] = {}
+    redoable: dict[str, None] = {}
+    undone: set[str] = set()
+    for decision in decisions:
+        if decision.verb is Verb.UNDO:
+            if decision.subject in undoable:
+                del undoable[decision.subject]
+                redoable[decision.subject] = None
+                undone.add(decision.subject)
+        elif decision.verb is Verb.REDO:
+            if decision.subject in redoable:
+                del redoable[decision.subject]
+                undoable[decision.subject] = None
+                undone.discard(decision.subject)
+        elif decision.id not in made:
+            made[decision.id] = decision
+            undoable[decision.id] = None
+            redoable.clear()
+    pins: dict[str, Pin] = {}
+    inversions: dict[str, InversionVerdict] = {}
+    notes: dict[str, tuple[Decision, ...]] = {}
+    for decision in made.values():
+        if decision.id not in undone:
+            _apply(decision, pins, inversions, notes)
+    return CurationState(
+        pins=pins,
+        inversions=inversions,
+        notes=notes,
+        undone=frozenset(undone),
+        undoable=tuple(undoable),
+        redoable=tuple(redoable),
+    )
+
+
+def _apply(
+    decision: Decision,
+    pins: dict[str, Pin],
+    inversions: dict[str, InversionVerdict],
+    notes: dict[str, tuple[Decision, ...]],
+) -> None:
+    subject = decision.subject
+    if decision.verb in _PINS:
+        pins[subject] = Pin(
+            state=_PINS[decision.verb],
+            at=decision.at,
+            by=decision.by,
+            reason=decision.reason,
+            content_hash=_text(decision.after.get("content_hash")),
+            decision_id=decision.id,
+            successes=_count(decision.after.get("successes")),
+            failures=_count(decision.after.get("failures")),
+        )
+    if decision.verb is Verb.RESET:
+        pins.pop(subject, None)
+    elif decision.verb is Verb.NOTE:
+        notes[subject] = (*notes.get(subject, ()), decision)
+    elif decision.verb in (Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION):
+        inversions[subject] = InversionVerdict(
+            verdict="accepted" if decision.verb is Verb.ACCEPT_INVERSION else "rejected",
+            at=decision.at,
+            failures=_count(decision.after.get("failures")),
+            anti_id=_text(decision.after.get("anti_id")),
+            decision_id=decision.id,
+        )
+    elif decision.verb is Verb.SNOOZE:
+        until = parse_time(decision.after.get("until"))
+        standing = inversions.get(subject)
+        if standing is not None and standing.verdict != "snoozed":
+            inversions[subject] = replace(standing, until=until)
+        else:
+            inversions[subject] = InversionVerdict(
+                verdict="snoozed", at=decision.at, until=until, decision_id=decision.id
+            )
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

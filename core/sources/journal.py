@@ -1,0 +1,206 @@
+"""An append-only file of JSON lines that survives kill -9 and any number of writers."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from core.errors import Unwritable
+
+LOCK_SECONDS: Final = 10.0
+"""How long a writer waits for the others before it gives up."""
+_POLL_SECONDS: Final = 0.002
+_BLOCK: Final = 1 << 16
+# Not blocking on a FIFO, not following a link: the folder is shared with programs that are not trusted.
+_SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Journal:
+    """Lines appended one batch at a time, each durable before `append` returns.
+
+    Writers exclude each other by `flock` on a sibling `.lock` file; readers take no lock, since they only ever
+    see whole lines grow at the end. Share one object between threads freely.
+    """
+
+    def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
+        self.path = path
+        self._lock_path = path.with_name(path.name + ".lock")
+        self._lock_seconds = lock_seconds
+        self._mutex = threading.RLock()
+        self._depth = 0
+
+    def read(self, offset: int = 0) -> tuple[bytes, int]:
+        """The whole lines from byte `offset` on, and the offset after them.
+
+        An unfinished last line is held back. A file that is missing, or shorter than `offset`, reads as
+        `(b"", 0)`.
+
+        Raises:
+            Unwritable: It is there but cannot be read.
+        """
+        try:
+            handle = _open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return b"", 0
+        except OSError as error:
+            raise Unwritable(f"cannot read {self.path}: {error.strerror}") from None
+        with os.fdopen(handle, "rb") as file:
+            size = os.fstat(handle).st_size
+            if size < offset:
+                return b"", 0
+            file.seek(offset)
+            data = file.read(size - offset)
+        whole = data[: data.rfind(b"\n") + 1]
+        return whole, offset + len(whole)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other writer out, in this process and in others. May be nested.
+
+        Raises:
+            Unwritable: The lock stayed taken too long, or cannot be made.
+        """
+        if not self._mutex.acquire(timeout=self._lock_seconds):
+            raise Unwritable(f"another thread has kept {self.path} locked for {self._lock_seconds:g} s")
+        try:
+            if self._depth:
+                yield
+                return
+            handle = self._take_lock()
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                os.close(handle)
+        finally:
+            self._mutex.release()
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Add `lines` (without line ends) and return when they are on the disk, all of them or none.
+
+        What a killed writer left unfinished is set aside first, see `_mend`.
+
+        Raises:
+            Unwritable: Disk, permission or lock; the file ends as it did before.
+        """
+        data = b"".join(line + b"\n" for line in lines)
+        with self.locked():
+            try:
+                created = not self.path.exists()
+                handle = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+                try:
+                    self._mend(handle)
+                    _append(handle, data)
+                finally:
+                    os.close(handle)
+                if created:
+                    sync_folder(self.path.parent)
+            except OSError as error:
+                raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
+
+    def _take_lock(self) -> int:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = _open(self._lock_path, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise Unwritable(f"cannot lock {self.path}: {error.strerror}") from None
+        deadline = time.monotonic() + self._lock_seconds
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return handle
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
+                    os.close(handle)
+                    raise Unwritable(f"cannot lock {self.path}: {error.strerror}") from None
+            if time.monotonic() > deadline:
+                os.close(handle)
+                raise Unwritable(f"another process has kept {self.path} locked for {self._lock_seconds:g} s")
+            time.sleep(_POLL_SECONDS)
+
+    def _mend(self, handle: int) -> None:
+        """End the file with a whole line.
+
+        A whole record that only lacks its line end is kept (an editor may have dropped it). Anything else
+        after the last line end was never acknowledged: it is copied to `<name>.torn-<n>`, then cut off.
+        """
+        size = os.fstat(handle).st_size
+        keep = _end_of_last_line(handle, size)
+        if keep == size:
+            return
+        torn = os.pread(handle, size - keep, keep)
+        try:
+            msgspec.json.decode(torn)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._set_aside(torn)
+            os.ftruncate(handle, keep)
+            os.fsync(handle)
+        else:
+            _append(handle, b"\n")
+
+    def _set_aside(self, torn: bytes) -> None:
+        number = 1
+        while True:
+            path = self.path.with_name(f"{self.path.name}.torn-{number}")
+            try:
+                handle = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                break
+            except FileExistsError:
+                number += 1
+        try:
+            _append(handle, torn)
+        finally:
+            os.close(handle)
+        sync_folder(self.path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names created or changed in `folder` durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _open(path: Path, flags: int) -> int:
+    handle = os.open(path, flags | _SAFE, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return handle
+
+
+def _append(handle: int, data: bytes) -> None:
+    """Write and sync; on failure the file gets its old length back, as far as the disk lets it."""
+    size = os.fstat(handle).st_size
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        os.fsync(handle)
+    except OSError:
+        os.ftruncate(handle, size)
+        raise
+
+
+def _end_of_last_line(handle: int, size: int) -> int:
+    end = size
+    while end > 0:
+        start = max(end - _BLOCK, 0)
+        newline = os.pread(handle, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
