@@ -19,7 +19,7 @@ _ARCHIVED_AT: Final = re.compile(r'"archived_at": "(\d{4}-\d\d)')
 
 
 def copy_sample(target: Path, now: datetime) -> None:
-    """Copy the sample project into the folder `target`, with every time moved so that it ends at `now` (aware).
+    """Copy the sample project into the folder `target`, every time moved so that it ends at `now` (aware).
 
     Times move by whole seconds, in file contents (ISO-8601 and epoch milliseconds) and in file names.
     """

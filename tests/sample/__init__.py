@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from tests.sample.loops import write_loops, write_other_loops
+from tests.sample.loop_files import write_loops, write_other_loops
 from tests.sample.memory import write_memory
 from tests.sample.shared import extracted_by_loop, write_shared
 from tests.sample.tree import Tree
@@ -17,7 +17,7 @@ __all__ = ["write_sample"]
 
 
 def write_sample(target: Path, now: datetime) -> None:
-    """Write the project into the folder `target` as it would stand at `now` (aware). The same for the same `now`."""
+    """Write the project into the folder `target` as it stands at `now` (aware); the same for the same `now`."""
     tree = Tree(target, now)
     write_loops(tree, extracted_by_loop())
     write_other_loops(tree)

@@ -1,4 +1,4 @@
-"""What acme-api's loops remember beside the patterns: tasks with attempts, reflections, debug sessions, metrics."""
+"""What acme-api's loops remember beside the patterns: attempts, reflections, debug sessions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _write_episodes(tree: Tree) -> None:
         steps=["Write the callback handler", "Extend AuthConfig as needed", "Run the e2e tests"],
         quality=(0.2, 0.3, 0.3),
         observation="The attempt ran out of time with nine files half edited.",
-        analysis="Every new property was added in the place that needed it, so the same type was changed five times.",
+        analysis="Each property was added where it was needed, so the same type was changed five times.",
         learning="Work in smaller steps and settle the types before the first use.",
         items=["Limit an iteration to one file", "List the new properties before editing"],
         kind="process-improvement",
@@ -91,7 +91,10 @@ def _write_episodes(tree: Tree) -> None:
         kind="error-analysis",
     )
     cart.write(tree, related=["task-001"])
-    tree.json("ralph/index/by-status.json", {"running": ["task-002"], "paused": [], "completed": ["task-001"], "failed": []})
+    tree.json(
+        "ralph/index/by-status.json",
+        {"running": ["task-002"], "paused": [], "completed": ["task-001"], "failed": []},
+    )
     tree.json("ralph/index/by-agent.json", {"software-implementer": ["task-001", "task-002"]})
 
 
@@ -148,7 +151,9 @@ class _Episode:
                 "actions_performed": 4 * len(quality),
                 "quality_history": [
                     {"iteration": index, "quality": value, "delta": round(value - before, 2)}
-                    for index, (before, value) in enumerate(zip((quality[0], *quality), quality, strict=False), 1)
+                    for index, (before, value) in enumerate(
+                        zip((quality[0], *quality), quality, strict=False), 1
+                    )
                 ],
             },
             "outcome": result,
@@ -247,7 +252,12 @@ _REMEMBERED: Final = (
     ("sign-up", "debugging", 0.92, ("Add null checks at function entry", "Test the null path first")),
     ("payment-coverage", "testing", 0.93, ("Derive tests from the contract", "Freeze the clock in tests")),
     ("query-cache", "optimization", 0.7, ("Measure the plan before caching anything",)),
-    ("job-queue", "migration", 0.95, ("Amounts leave the service as strings", "Make the job idempotent by its id")),
+    (
+        "job-queue",
+        "migration",
+        0.95,
+        ("Amounts leave the service as strings", "Make the job idempotent by its id"),
+    ),
     ("api-client", "refactoring", 0.94, ("Declarations decide, usages follow",)),
     ("billing-docs", "documentation", 0.92, ("Document from recorded requests",)),
 )
@@ -319,8 +329,9 @@ def _write_hook_reflections(tree: Tree) -> None:
         steps = "".join(f'  - "{line}"\n' for line in trajectory)
         tree.text(
             f"ralph/reflections/loops/{loop.id}/iteration-{number}.yaml",
-            f'trial_number: {number}\ntimestamp: "{iso_seconds(loop.step_end(tree, number))}"\nloop_id: "{loop.id}"\n'
-            f'trajectory:\n{steps}outcome: "{outcome}"\nreflection: "{reflection}"\nstrategy_change: "{change}"\n',
+            f'trial_number: {number}\ntimestamp: "{iso_seconds(loop.step_end(tree, number))}"\n'
+            f'loop_id: "{loop.id}"\ntrajectory:\n{steps}outcome: "{outcome}"\n'
+            f'reflection: "{reflection}"\nstrategy_change: "{change}"\n',
         )
     listed = "".join(f'  - "{BY_KEY[key].id}"\n' for key in ("flaky-checkout", "session-store"))
     tree.text("ralph/reflections/index.yaml", f"loops:\n{listed}")
@@ -354,7 +365,12 @@ def _write_reflexion(tree: Tree) -> None:
                 "passed": False,
                 "verification_type": "type_check",
                 "results": [
-                    {"tool": "npx tsc --noEmit --strict", "status": "fail", "exit_code": 2, "duration_ms": 9_400}
+                    {
+                        "tool": "npx tsc --noEmit --strict",
+                        "status": "fail",
+                        "exit_code": 2,
+                        "duration_ms": 9_400,
+                    }
                 ],
                 "reward_signal": 0.1,
             },
@@ -365,9 +381,12 @@ def _write_reflexion(tree: Tree) -> None:
                     "root_cause": "Shared types were changed under every group",
                     "failure_category": "wrong_strategy",
                 },
-                "causal_reasoning": "Each group of files changed the shared types to suit itself and broke the others.",
+                "causal_reasoning": "Each group changed the shared types to suit itself.",
                 "lessons_learned": ["Settle the declarations before any file that uses them"],
-                "actionable_insights": ["Start over from src/utils/types.ts", "Count the errors after each declaration"],
+                "actionable_insights": [
+                    "Start over from src/utils/types.ts",
+                    "Count the errors after each declaration",
+                ],
             },
             "memory_metadata": {"importance": 0.8, "access_count": 1},
         },
@@ -410,7 +429,15 @@ def _write_debug_sessions(tree: Tree) -> None:
                 "pending",
             ),
         ],
-        [("null_customer_of_closed_account", "null_undefined_access", 2, "Skip before reading the address", 1.0)],
+        [
+            (
+                "null_customer_of_closed_account",
+                "null_undefined_access",
+                2,
+                "Skip before reading the address",
+                1.0,
+            )
+        ],
         ["Model closed accounts as a state of the customer, not as null"],
     )
     settle = tree.ago(days=24)
@@ -465,7 +492,8 @@ def _write_debug_sessions(tree: Tree) -> None:
     )
     tree.text(
         "ralph/debug-memory/patterns/learned-patterns.yaml",
-        "patterns_identified:\n- pattern: client_created_before_loop\n  category: resource_leak\n  frequency: 3\n"
+        "patterns_identified:\n- pattern: client_created_before_loop\n  category: resource_leak\n"
+        "  frequency: 3\n"
         "  fix_template: 'async with factory() as client'\n  effectiveness: 1.0\n",
     )
 
@@ -494,11 +522,19 @@ def _execution(
             "runtime_version": "3.12.4" if python else "20.11.0",
             "test_framework": "pytest" if python else "vitest",
         },
-        "test_results": {"total": total, "passed": passed, "failed": failed, "errors": 0, "duration_ms": 4_300},
+        "test_results": {
+            "total": total,
+            "passed": passed,
+            "failed": failed,
+            "errors": 0,
+            "duration_ms": 4_300,
+        },
         "failures": [
             {
                 "test_name": f"{function} handles what the report describes",
-                "test_file": f"tests/{file}" if python else file.replace("src/", "test/").replace(".ts", ".test.ts"),
+                "test_file": f"tests/{file}"
+                if python
+                else file.replace("src/", "test/").replace(".ts", ".test.ts"),
                 "error_type": error_type,
                 "error_message": message,
                 "source_location": {"file": file, "line": line, "function": function},

@@ -1,7 +1,7 @@
 """The forty shared patterns of acme-api, of all four types and in all four states.
 
-`successes` and `failures` are what the registry claims; `loops.USES` says which of those uses a loop on disk still
-tells of. The state follows from both by (2): see `EXPECTED_STATES`, which the tests hold against the real scoring.
+`successes` and `failures` are what the registry claims; the loops' `uses` say which of those uses a loop on
+disk still tells of. The state follows from both by (2): the tests hold `EXPECTED_STATES` against the scoring.
 """
 
 from __future__ import annotations
@@ -33,10 +33,21 @@ class Sample(Struct, frozen=True, kw_only=True):
 
 
 def _error(
-    error_type: str, pattern: str, hints: list[str], fix: str, category: str, code: str, language: str, tags: list[str]
+    error_type: str,
+    pattern: str,
+    hints: list[str],
+    fix: str,
+    category: str,
+    code: str,
+    language: str,
+    tags: list[str],
 ) -> dict[str, Any]:
     return {
-        "error_signature": {"error_type": error_type, "error_pattern": pattern, "error_location_hints": hints},
+        "error_signature": {
+            "error_type": error_type,
+            "error_pattern": pattern,
+            "error_location_hints": hints,
+        },
         "fix_approach": {
             "description": fix,
             "fix_category": category,
@@ -123,7 +134,8 @@ ERRORS: Final = (
             "TypeError",
             "Type '.*' is not assignable to type '.*'",
             ["src/**/*.ts", "src/orders/client.ts:toOrder"],
-            "Correct the interface where the value is declared, then its usages; assert a type only at the edge "
+            "Correct the interface where the value is declared, then its usages; assert a type only at the "
+            "edge "
             "where untyped data enters",
             "add_type_validation",
             "export interface {{Name}} {\n  {{field}}: {{type}} | undefined;\n}\n",
@@ -174,7 +186,8 @@ ERRORS: Final = (
             ["src/payments/gateway.ts:charge"],
             "Send the same request to the payment gateway again, up to three times without a pause",
             "add_error_handling",
-            "for (let attempt = 0; attempt < 3; attempt++) {\n  try { return await {{call}}; } catch { /* again */ }\n}\n",
+            "for (let attempt = 0; attempt < 3; attempt++) {\n"
+            "  try { return await {{call}}; } catch { /* again */ }\n}\n",
             "typescript",
             ["payments", "network", "retry"],
         ),
@@ -223,9 +236,11 @@ ERRORS: Final = (
             "RuntimeError",
             'duplicate key value violates unique constraint ".*"',
             ["src/**/repository.ts", "migrations/*.sql"],
-            "Insert with ON CONFLICT on the business key and read the row back, instead of select-then-insert",
+            "Insert with ON CONFLICT on the business key and read the row back, instead of "
+            "select-then-insert",
             "fix_logic_error",
-            "INSERT INTO {{table}} ({{columns}}) VALUES ({{values}})\nON CONFLICT ({{key}}) DO NOTHING RETURNING *;\n",
+            "INSERT INTO {{table}} ({{columns}}) VALUES ({{values}})\n"
+            "ON CONFLICT ({{key}}) DO NOTHING RETURNING *;\n",
             "sql",
             ["postgres", "idempotency", "migrations"],
         ),
@@ -292,7 +307,8 @@ ERRORS: Final = (
             ["workers/**/*.py", "tests/workers/conftest.py"],
             "Create the client inside the running loop and close it in the same fixture that opened it",
             "refactor_code_structure",
-            "@pytest.fixture\nasync def {{client}}():\n    async with {{factory}}() as client:\n        yield client\n",
+            "@pytest.fixture\nasync def {{client}}():\n    async with {{factory}}() as client:\n"
+            "        yield client\n",
             "python",
             ["python", "asyncio", "testing"],
         ),
@@ -307,7 +323,8 @@ ERRORS: Final = (
             "ValidationError",
             "Field required \\[type=missing, .*\\]",
             ["workers/events.py", "workers/settlement.py"],
-            "Give the new event field a default for one release, because the queue still holds messages of the old "
+            "Give the new event field a default for one release, because the queue still holds messages of "
+            "the old "
             "schema",
             "add_type_validation",
             "{{field}}: {{type}} | None = None  # until the queue has drained\n",
@@ -325,7 +342,8 @@ ERRORS: Final = (
             "Other",
             "cannot import name '.*' from partially initialized module",
             ["workers/**/*.py"],
-            "Move the shared types into a module without imports of its own; a local import only hides the cycle",
+            "Move the shared types into a module without imports of its own; a local import only hides the "
+            "cycle",
             "refactor_code_structure",
             "from workers.types import {{Name}}\n",
             "python",
@@ -361,7 +379,7 @@ ERRORS: Final = (
             ["workers/settlement.py", "workers/invoices.py"],
             "Serialise amounts as strings in minor units; a float silently changes the cents",
             "fix_logic_error",
-            'json.dumps({{payload}}, default=lambda value: str(value))\n',
+            "json.dumps({{payload}}, default=lambda value: str(value))\n",
             "python",
             ["python", "money", "json"],
         ),
@@ -656,7 +674,8 @@ ANTIS: Final = (
             "Optimizing code before its tests pass",
             "scope_creep",
             ["Iterations go by without progress on the task", "The diff touches files the task never named"],
-            "Optimization moves the code while its behaviour is still wrong, so every later error has two possible causes",
+            "Optimization moves the code while its behaviour is still wrong, so every later error has two "
+            "possible causes",
             "Finish the task first, then measure, then optimize what the measurement shows",
             "pat-success-profile-first-009",
             ["optimization", "scope"],
@@ -818,7 +837,8 @@ TEMPLATES: Final = (
         body=_template(
             "other",
             "UPDATE {{table}} SET {{new}} = {{expression}}\nWHERE id IN (\n"
-            "  SELECT id FROM {{table}} WHERE {{new}} IS NULL ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED\n);\n",
+            "  SELECT id FROM {{table}} WHERE {{new}} IS NULL ORDER BY id LIMIT 1000 FOR UPDATE SKIP "
+            "LOCKED\n);\n",
             "Backfill a column in batches that can be repeated",
             "A new column gets its values while the service runs",
             {"table": "The table", "new": "The new column", "expression": "Its value from the old columns"},
@@ -847,7 +867,8 @@ TEMPLATES: Final = (
         discovered_by="sign-up",
         body=_template(
             "javascript",
-            "const wrap = (handler) => (req, res, next) =>\n  Promise.resolve(handler(req, res, next)).catch(next);\n",
+            "const wrap = (handler) => (req, res, next) =>\n"
+            "  Promise.resolve(handler(req, res, next)).catch(next);\n",
             "Send rejections of an asynchronous handler to Express",
             "Express 4 handlers that are async functions",
             {},

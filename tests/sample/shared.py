@@ -1,4 +1,4 @@
-"""`shared/`: the pattern files with their lineage, the archive of pruned patterns, the metrics; and a stale mirror."""
+"""`shared/`: the pattern files with their lineage, the archive, the metrics; and a stale mirror."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ def extracted_by_loop() -> dict[str, list[str]]:
 
 def recorded_uses(pattern: str) -> list[tuple[SampleLoop, Use]]:
     """The loops that applied a pattern, oldest first."""
-    uses = [(loop, use) for loop in LOOPS for use in loop.uses if use.pattern == pattern and use.iteration is not None]
+    uses = [
+        (loop, use)
+        for loop in LOOPS
+        for use in loop.uses
+        if use.pattern == pattern and use.iteration is not None
+    ]
     return sorted(uses, key=lambda pair: -pair[0].started)
 
 
@@ -41,14 +46,19 @@ def _write_patterns(tree: Tree) -> None:
     successes = [_success_record(tree, sample) for sample in SUCCESSES]
     antis = [_anti_record(tree, sample) for sample in ANTIS]
     templates = [_template_record(tree, sample) for sample in TEMPLATES]
-    tree.json(f"{_PATTERNS}/error-patterns.json", {"version": "1.0.0", "pattern_registry": {"error_patterns": errors}})
     tree.json(
-        f"{_PATTERNS}/success-patterns.json", {"version": "1.0.0", "pattern_registry": {"success_patterns": successes}}
+        f"{_PATTERNS}/error-patterns.json",
+        {"version": "1.0.0", "pattern_registry": {"error_patterns": errors}},
+    )
+    tree.json(
+        f"{_PATTERNS}/success-patterns.json",
+        {"version": "1.0.0", "pattern_registry": {"success_patterns": successes}},
     )
     # An agent wrote this one without the `pattern_registry` level; readers meet both shapes (formats C1).
     tree.json(f"{_PATTERNS}/anti-patterns.json", {"version": "1.0.0", "anti_patterns": antis})
     tree.json(
-        f"{_PATTERNS}/code-templates.json", {"version": "1.0.0", "pattern_registry": {"code_templates": templates}}
+        f"{_PATTERNS}/code-templates.json",
+        {"version": "1.0.0", "pattern_registry": {"code_templates": templates}},
     )
 
 
@@ -94,7 +104,8 @@ def _error_record(tree: Tree, sample: Sample) -> dict[str, Any]:
         "pattern_id": sample.key,
         **copy.deepcopy(sample.body),
         "source_loops": [
-            {"loop_id": loop.id, "timestamp": iso_seconds(at), "contributed_by": loop.owner} for loop, at in sources
+            {"loop_id": loop.id, "timestamp": iso_seconds(at), "contributed_by": loop.owner}
+            for loop, at in sources
         ],
         "success_rate": _rate(sample.successes, sample.successes + sample.failures),
         "usage_count": sample.successes + sample.failures,
