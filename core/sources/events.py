@@ -69,11 +69,11 @@ def _event(fields: Fields) -> Event | None:
     identifier, at, kind = fields.text("id"), fields.time("at"), fields.text("kind")
     if not identifier or at is None or kind not in KINDS:
         message = f"an event needs an id, a time `at` and a kind of {', '.join(sorted(KINDS))}; not counted"
-        fields.wrong("", "bad-event", message, Severity.ERROR)
+        fields.add("bad-event", message, "", Severity.ERROR)
         return None
     weight = fields.number("weight")
     if weight is not None and not 0 <= weight <= 1:
-        fields.wrong("weight", "out-of-range", "expected a weight from 0 to 1; 1 is taken")
+        fields.add("out-of-range", "expected a weight from 0 to 1; 1 is taken", "/weight")
         weight = None
     return Event(
         id=identifier,
@@ -83,6 +83,6 @@ def _event(fields: Fields) -> Event | None:
         loop_id=fields.text("loop_id"),
         success=fields.flag("success"),
         weight=1.0 if weight is None else weight,
-        iteration=fields.integer("iteration"),
+        iteration=fields.count("iteration"),
         by=fields.text("by"),
     )

@@ -21,12 +21,10 @@ class Kind(StrEnum):
     """The registry, `shared/patterns` (C1)."""
     MIRROR = "mirror"
     """Patterns elsewhere: copies, or of another shape (C4)."""
-    LOOP = "loop"
-    """Anything that adds to a loop's row: state, registry, heartbeat, crash log, analytics, best output."""
-    REFLECTIONS = "reflections"
-    """A file that holds nothing but reflections (C9)."""
-    MEMORY = "memory"
-    """The cross-task memory (C19)."""
+    HISTORY = "history"
+    """What loops did: states, registries, heartbeats, crash logs, analytics, reflections, cross-task memory."""
+    DIRECTORY = "directory"
+    """The folder of a loop, which makes it a row even if nothing in it can be read; ends in `/`."""
     EVENTS = "events"
     LEDGER = "ledger"
 
@@ -40,27 +38,28 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
         rf"ralph/(?:memory|reflections|debug-memory)/patterns/{_DATA}",
         r"ralph/memory/patterns-index\.(?:json|ya?ml)",
     ),
-    Kind.MEMORY: (r"ralph/memory/(?:task-index|tasks/[^/]+)\.json",),
-    Kind.REFLECTIONS: (
+    Kind.HISTORY: (
+        r"ralph/memory/(?:task-index|tasks/[^/]+)\.json",
         r"ralph/tasks/[^/]+/reflections\.jsonl",
         rf"ralph/reflections/(?:loops/)?[^/]+/{_DATA}",
         r"(?:ralph|ralph-external)(?:/(?:loops|archive))?/[^/]+/reflections/[^/]+\.json",
         r"ralph-external/reflections/[^/]+\.json",
-    ),
-    Kind.LOOP: (
         r"ralph/(?:registry|current-loop|loop-state)\.json",
         r"ralph-external/(?:registry|launcher-registry|session-state)\.json",
         r"ralph/heartbeats/[^/]+\.json",
         r"(?:ralph|ralph-external)(?:/(?:loops|archive)/[^/]+)?/analytics/[^/]+\.json",
-        r"(?:ralph|ralph-external)(?:/(?:loops|archive))?/[^/]+"
+        r"ralph/[^/]+/best-output-tracking\.json",
+        r"(?:ralph|ralph-external)/(?:loops|archive)/[^/]+"
         r"/(?:(?:state|session-state|best-output-tracking)\.json|crash\.log)",
     ),
+    Kind.DIRECTORY: (r"(?:ralph|ralph-external)/(?:loops|archive)/[^/]+/",),
 }
 """What is wanted below `.aiwg/`; the first kind that fits counts."""
 _RULE: Final = re.compile("|".join(f"(?P<{kind}>{'|'.join(rules)})" for kind, rules in _RULES.items()))
 _IGNORED_FILES: Final = re.compile(r".*(?:\.tmp|\.tmp-.*|\.lock|\.bak|\.sw.|~)|\..*")
 _IGNORED_FOLDERS: Final = frozenset(
     {
+        ".git",
         "node_modules",
         "iterations",
         "outputs",
@@ -75,8 +74,9 @@ _IGNORED_FOLDERS: Final = frozenset(
 )
 """Folders that hold no file that any rule wants; entering them costs most of a sweep."""
 _ROOTS: Final = ("ralph", "ralph-external")
+_HOMES: Final = frozenset(f".aiwg/{root}/{home}" for root in _ROOTS for home in ("loops", "archive"))
 _MAX_PARTS: Final = 7
-"""Deepest wanted file: `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6 parts; nested copies lie deeper."""
+"""Deepest wanted file: `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6 parts, nested copies more."""
 
 
 def wanted(relative: str) -> Kind | None:
@@ -87,7 +87,7 @@ def wanted(relative: str) -> Kind | None:
     rule = _RULE.fullmatch(relative, len(".aiwg/"))
     if rule is None or _IGNORED_FILES.fullmatch(name) or not _is_text(relative):
         return None
-    return Kind(rule.lastgroup)
+    return Kind(str(rule.lastgroup))
 
 
 def _is_text(name: str) -> bool:
@@ -101,7 +101,7 @@ def _is_text(name: str) -> bool:
 def scan(paths: ProjectPaths) -> dict[str, Stamp]:
     """Every wanted file with its stamp, by project-relative name; empty where there is no `.aiwg`.
 
-    Links to folders are not followed, links to files only inside `.aiwg`. What vanishes meanwhile is left out.
+    Links to folders are not followed, links to files only inside `.aiwg`; what vanishes meanwhile is left out.
     """
     found: dict[str, Stamp] = {}
     for root in _ROOTS:
@@ -110,10 +110,10 @@ def scan(paths: ProjectPaths) -> dict[str, Stamp]:
 
 
 def scan_path(paths: ProjectPaths, relative: str) -> dict[str, Stamp]:
-    """Like `scan`, for one file or folder that something happened to."""
+    """Like `scan`, for one file or folder that something happened to, and for the loop's folder it lies in."""
     found: dict[str, Stamp] = {}
-    parts = relative.split("/")
-    if parts[0] != ".aiwg" or ".." in parts:
+    parts = relative.rstrip("/").split("/")
+    if parts[0] != ".aiwg" or not {"", ".", ".."}.isdisjoint(parts):
         return found
     if len(parts) == 1:
         return scan(paths)
@@ -121,20 +121,35 @@ def scan_path(paths: ProjectPaths, relative: str) -> dict[str, Stamp]:
         return found
     # A folder on the way may be a link that leads out: those are not entered, here as in a sweep.
     for depth in range(2, len(parts)):
-        if not _is_folder(paths.project / "/".join(parts[:depth])):
+        folder = "/".join(parts[:depth])
+        status = _folder(paths.project / folder)
+        if status is None or parts[depth - 1] in _IGNORED_FOLDERS:
             return found
-    if _is_folder(paths.project / relative):
+        if wanted(f"{folder}/") is Kind.DIRECTORY:
+            found[f"{folder}/"] = _folder_stamp(status.st_ino)
+    relative = "/".join(parts)
+    status = _folder(paths.project / relative)
+    if status is None:
+        if wanted(relative) is not None and (stamp := _stamp(paths, relative)) is not None:
+            found[relative] = stamp
+    elif parts[-1] not in _IGNORED_FOLDERS:
+        if wanted(f"{relative}/") is Kind.DIRECTORY:
+            found[f"{relative}/"] = _folder_stamp(status.st_ino)
         _scan_folder(paths, relative, found)
-    elif wanted(relative) is not None and (stamp := _stamp(paths, relative)) is not None:
-        found[relative] = stamp
     return found
 
 
-def _is_folder(path: Path) -> bool:
+def _folder_stamp(inode: int) -> Stamp:
+    """A folder is another one when its inode is; its times change with every file in it and say nothing."""
+    return Stamp(inode, 0, 0, 0)
+
+
+def _folder(path: Path) -> os.stat_result | None:
     try:
-        return stat.S_ISDIR(path.lstat().st_mode)
+        status = path.lstat()
     except (OSError, ValueError):
-        return False
+        return None
+    return status if stat.S_ISDIR(status.st_mode) else None
 
 
 def _stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
@@ -160,8 +175,11 @@ def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp]) -> None
             relative = f"{folder}/{entry.name}"
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    if not deep and entry.name not in _IGNORED_FOLDERS and not entry.name.startswith("."):
-                        pending.append(relative)
+                    if deep or entry.name in _IGNORED_FOLDERS:
+                        continue
+                    pending.append(relative)
+                    if folder in _HOMES and wanted(f"{relative}/"):
+                        found[f"{relative}/"] = _folder_stamp(entry.inode())
                 elif wanted(relative) is None:
                     continue
                 elif entry.is_symlink():

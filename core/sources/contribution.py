@@ -1,0 +1,84 @@
+"""What one file contributes to what is known: a pure function of its name, its bytes and its stamp."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from core.curation.ledger import read_decisions
+from core.records.decisions import Decision
+from core.records.events import Event
+from core.records.findings import Finding
+from core.records.patterns import Pattern
+from core.records.reflections import MemoryTask, Reflection
+from core.sources.events import read_events
+from core.sources.loops import CRASH_LOG, LoopFact, loop_source, read_crash_log, read_loops
+from core.sources.memory import is_memory_file, read_memory
+from core.sources.patterns import read_patterns
+from core.sources.reading import Problem, RawFile, decode, decode_jsonl
+from core.sources.reflections import read_reflections, reflection_shape
+from core.sources.scanning import Kind
+
+
+class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that one file says; records keep the order of the file."""
+
+    patterns: tuple[Pattern, ...] = ()
+    facts: tuple[LoopFact, ...] = ()
+    reflections: tuple[Reflection, ...] = ()
+    tasks: tuple[MemoryTask, ...] = ()
+    events: tuple[Event, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def contribution(file: str, kind: Kind, raw: RawFile) -> Contribution | Problem:
+    """What `file` says, or the problem that keeps it from being read at all.
+
+    Args:
+        file: Project-relative name.
+        kind: What it is read as; not `DIRECTORY`.
+        raw: Its bytes and stamp.
+    """
+    if kind is Kind.EVENTS:
+        events, findings = read_events(file, raw.data)
+        return Contribution(events=events, findings=findings)
+    if kind is Kind.LEDGER:
+        decisions, findings = read_decisions(raw.data)
+        return Contribution(decisions=decisions, findings=findings)
+    if kind is Kind.HISTORY:
+        return _history(file, raw)
+    mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
+    found = read_patterns(file, raw.data, mirror_of)
+    return found.problem or Contribution(patterns=found.patterns, findings=found.findings)
+
+
+def _history(file: str, raw: RawFile) -> Contribution | Problem:
+    seen_at = datetime.fromtimestamp(raw.stamp.mtime_ns / 1e9, UTC)
+    source = loop_source(file)
+    if source == CRASH_LOG:
+        facts, findings = read_crash_log(file, raw.data, seen_at)
+        return Contribution(facts=facts, findings=findings)
+    value: Any
+    if file.endswith(".jsonl"):
+        lines, problems = decode_jsonl(raw.data)
+        value = [line.value for line in lines]
+    else:
+        decoded = decode(file, raw.data)
+        if decoded.failed:
+            return decoded.problems[0]
+        value, problems = decoded.value, decoded.problems
+    said: dict[str, Any] = {}
+    findings = tuple(problem.finding(file) for problem in problems)
+    if source:
+        said["facts"], wrong = read_loops(file, value, seen_at)
+        findings += wrong
+    if reflection_shape(file):
+        said["reflections"], wrong = read_reflections(file, value, seen_at)
+        findings += wrong
+    if is_memory_file(file):
+        said["tasks"], wrong = read_memory(file, value, seen_at)
+        findings += wrong
+    return Contribution(**said, findings=findings)

@@ -1,0 +1,439 @@
+"""Pattern files in every shape that occurs, to `Pattern` records (formats C1-C4, C20, C21; schema of (3)).
+
+A file is taken apart record by record before a record is looked at, so that a bad one costs only itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from core.paths import SAFE_ID
+from core.records.findings import Finding, Severity
+from core.records.patterns import Claim, Pattern, PatternType, SourceLoop, TrendPoint
+from core.sources.dialects import word
+from core.sources.fields import Fields, shown
+from core.sources.reading import MAX_DEPTH, Decoded, Problem, decode, decode_json, decode_jsonl, json_depth
+from core.text import visible_line
+
+MAX_USES: Final = 10**9
+"""Counts beyond this are no counts of uses."""
+
+_LISTS: Final = {
+    "error_patterns": PatternType.ERROR,
+    "success_patterns": PatternType.SUCCESS,
+    "anti_patterns": PatternType.ANTI,
+    "code_templates": PatternType.TEMPLATE,
+    "template_patterns": PatternType.TEMPLATE,
+}
+"""The lists of (3) `pattern_registry`."""
+_FIRST_WORDS: Final = {
+    "error": PatternType.ERROR,
+    "success": PatternType.SUCCESS,
+    "anti": PatternType.ANTI,
+    "antipattern": PatternType.ANTI,
+    "template": PatternType.TEMPLATE,
+    "code": PatternType.TEMPLATE,
+}
+"""First word of a `type` value or a file name."""
+_ID_KEYS: Final = ("pattern_id", "template_id", "id")
+_TELLING_KEYS: Final = frozenset(
+    {*_ID_KEYS, "error_signature", "fix_approach", "approach", "approach_description", "template_code"}
+)
+"""A pattern has at least one of these; an object without any is something else."""
+_SLUG: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z][a-z0-9-]*?)-\d+(?:-[a-z0-9]+)?")
+_FOUR_TYPES: Final = "pat-error-, pat-success-, pat-anti-, tmpl-"
+
+_opener: Final = msgspec.json.Decoder(dict[str, Raw] | list[Raw])
+
+
+class PatternFile(Struct, frozen=True):
+    """What one pattern file says, in its order; `problem` where it could not be read at all."""
+
+    patterns: tuple[Pattern, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    problem: Problem | None = None
+
+
+class _Item(Struct, frozen=True, gc=False):
+    """One record before it is looked at.
+
+    Attributes:
+        pointer: Where it stands in the file.
+        node: Its undecoded bytes or its decoded value.
+        key: Its key, where records are keyed by id.
+        type: What its list is for, or the file; None where neither says.
+    """
+
+    pointer: str
+    node: Any
+    key: str = ""
+    type: PatternType | None = None
+
+
+def read_patterns(file: str, data: bytes, mirror_of: str = "") -> PatternFile:
+    """All patterns of a pattern file.
+
+    Args:
+        file: Project-relative name; it classifies records that do not say themselves what they are.
+        data: JSON, JSONL or YAML.
+        mirror_of: For a file outside `shared/patterns` its folder. Such a file may hold other things too
+            (C4), so an object without an id is passed over there without a finding.
+    """
+    top = _top(file, data)
+    if top.failed:
+        return PatternFile(problem=top.problems[0])
+    findings = [problem.finding(file) for problem in top.problems]
+    patterns: list[Pattern] = []
+    by_name = _FIRST_WORDS.get(re.split(r"[-_.]", file.rpartition("/")[2])[0])
+    for item in _items(top.value, by_name):
+        wrong: list[Finding] = []
+        record = _record(file, item, wrong)
+        if record is not None and not (mirror_of and not _id_of(record.mapping, item)):
+            pattern = _pattern(record, item, mirror_of)
+            if pattern is not None:
+                patterns.append(pattern)
+        findings += wrong
+    return PatternFile(tuple(patterns), tuple(findings))
+
+
+def _top(file: str, data: bytes) -> Decoded:
+    """The document with its records still undecoded where it is plain JSON."""
+    if file.endswith(".jsonl"):
+        return _lines(data)
+    if file.endswith((".yaml", ".yml")):
+        return decode(file, data)
+    if data.strip(b" \t\r\n\0") and json_depth(data) <= MAX_DEPTH:
+        try:
+            return Decoded(_opener.decode(data.removeprefix(b"\xef\xbb\xbf")))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            if _is_jsonl(data):
+                return _lines(data)
+    return decode_json(data)
+
+
+def _is_jsonl(data: bytes) -> bool:
+    """Whether the first line is a whole object by itself and another line follows."""
+    first, feed, rest = data.strip().partition(b"\n")
+    if not feed or not rest:
+        return False
+    decoded = decode_json(first)
+    return not decoded.failed and isinstance(decoded.value, dict)
+
+
+def _lines(data: bytes) -> Decoded:
+    lines, problems = decode_jsonl(data)
+    return Decoded([line.value for line in lines], problems)
+
+
+def _open(node: Any) -> Any:
+    """A node one level deep: a dict or list of nodes, or what else it is."""
+    if not isinstance(node, Raw):
+        return node
+    try:
+        return _opener.decode(node)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return decode_json(bytes(node)).value
+
+
+def _items(top: Any, by_name: PatternType | None, pointer: str = "") -> Iterator[_Item]:
+    """The records of a document, whichever of the shapes of C1 it has."""
+    if isinstance(top, list):
+        yield from _list(top, by_name, pointer)
+        return
+    if not isinstance(top, dict):
+        return
+    if "pattern_registry" in top:
+        yield from _items(_open(top["pattern_registry"]), by_name, f"{pointer}/pattern_registry")
+    elif not _LISTS.keys().isdisjoint(top):
+        for key in _LISTS.keys() & top.keys():
+            yield from _list(_open(top[key]), _LISTS[key], f"{pointer}/{key}")
+    elif "patterns" in top:
+        yield from _items(_open(top["patterns"]), by_name, f"{pointer}/patterns")
+    elif not _TELLING_KEYS.isdisjoint(top):
+        yield _Item(pointer, {key: _value(node) for key, node in top.items()}, type=by_name)
+    else:
+        yield from _list(top, by_name, pointer)
+
+
+def _list(nodes: Any, of_type: PatternType | None, pointer: str) -> Iterator[_Item]:
+    """The records of a list, or of an object keyed by id."""
+    if isinstance(nodes, list):
+        for index, node in enumerate(nodes):
+            yield _Item(f"{pointer}/{index}", node, type=of_type)
+    elif isinstance(nodes, dict):
+        here = Fields("", nodes, [], pointer)
+        for key, node in nodes.items():
+            value = _value(node)
+            keyed = key.startswith(("pat-", "tmpl-"))
+            if isinstance(value, dict) and (keyed or not _TELLING_KEYS.isdisjoint(value)):
+                yield _Item(here.place(key), value, key, of_type)
+
+
+def _value(node: Any) -> Any:
+    """A node wholly decoded."""
+    if not isinstance(node, Raw):
+        return node
+    try:
+        return msgspec.json.decode(node)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return decode_json(bytes(node)).value
+
+
+def _record(file: str, item: _Item, findings: list[Finding]) -> Fields | None:
+    value = item.node
+    if isinstance(value, Raw):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            decoded = decode_json(bytes(value))
+            value = decoded.value
+            findings += (Finding(file, item.pointer, p.severity, p.code, p.message) for p in decoded.problems)
+    if isinstance(value, dict):
+        return Fields(file, value, findings, item.pointer)
+    message = f"expected a pattern, found {shown(value)}"
+    findings.append(Finding(file, item.pointer, Severity.ERROR, "wrong-type", message))
+    return None
+
+
+def _id_of(record: Mapping[str, Any], item: _Item) -> str:
+    for key in _ID_KEYS:
+        value = record.get(key)
+        if isinstance(value, str) and value.strip():
+            return value
+    return item.key
+
+
+def _type_of(record: Mapping[str, Any], identifier: str, item: _Item) -> PatternType | None:
+    """By the item itself, its list and file last (C1)."""
+    said = _FIRST_WORDS.get(word(record.get("type")).split("_")[0])
+    if "template_id" in record or identifier.startswith("tmpl-"):
+        return PatternType.TEMPLATE
+    if (
+        identifier.startswith("pat-anti-")
+        or said is PatternType.ANTI
+        or not {"failure_rate", "anti_pattern", "is_negative"}.isdisjoint(record)
+    ):
+        return PatternType.ANTI
+    if "task_category" in record or "approach" in record or identifier.startswith("pat-success-"):
+        return PatternType.SUCCESS
+    if "error_signature" in record or identifier.startswith("pat-error-"):
+        return PatternType.ERROR
+    if "template_code" in record:
+        return PatternType.TEMPLATE
+    if "approach_description" in record:
+        return PatternType.ANTI
+    return said or item.type or (PatternType.ERROR if "error_pattern" in record else None)
+
+
+def _pattern(record: Fields, item: _Item, mirror_of: str) -> Pattern | None:
+    """The pattern of one record, or None and a finding."""
+    identifier = _id_of(record.mapping, item)
+    if not identifier:
+        record.add(
+            "no-id", "a pattern without pattern_id or template_id is not read", item.pointer, Severity.ERROR
+        )
+        return None
+    kind = _type_of(record.mapping, identifier, item)
+    if kind is None:
+        message = f"nothing says which type of pattern this is; expected an id like {_FOUR_TYPES}"
+        record.add("unknown-type", message, item.pointer, Severity.ERROR)
+        return None
+    if not SAFE_ID.fullmatch(identifier) or ".." in identifier:
+        message = f"id '{visible_line(identifier, 60)}' holds characters that ids do not have"
+        record.add("unsafe-id", message, item.pointer)
+    text = _TEXTS[kind](record)
+    title = _title(identifier, kind, record, text)
+    override = record.mapping.get("override")
+    return Pattern(
+        id=identifier,
+        type=kind,
+        title=title,
+        **text,
+        source_loops=_source_loops(record),
+        trend=_trend(record),
+        tags=record.texts("tags"),
+        related=record.texts("related_patterns"),
+        first_discovered=record.time("first_discovered"),
+        last_used=record.time("last_used", "last_seen"),
+        claim=_claim(record, kind),
+        inverted_from=record.text("inverted_from"),
+        aliases=record.texts("aliases"),
+        content_hash=content_hash(kind, title, text),
+        file=record.file,
+        pointer=item.pointer,
+        mirror_of=mirror_of,
+        override=word(override.get("state")) if isinstance(override, dict) else word(override),
+    )
+
+
+def content_hash(kind: PatternType, title: str, text: Mapping[str, Any]) -> str:
+    """sha256 hex of what would be injected; human decisions bind to it.
+
+    Args:
+        kind: The pattern's type.
+        title: Its title.
+        text: Its injected fields by name; fields that are empty may be left out.
+    """
+    injected = {name: value for name, value in text.items() if value and name != "average_iterations"}
+    canonical = msgspec.json.encode({"type": kind, "title": title, **injected}, order="sorted")
+    return hashlib.sha256(canonical).hexdigest()
+
+
+def _error_text(record: Fields) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "error_type": record.text("error_type"),
+        "error_pattern": record.text("error_pattern"),
+        "template_code": record.text("fix_template"),
+    }
+    if signature := record.inside("error_signature"):
+        text["error_type"] = signature.text("error_type")
+        text["error_pattern"] = signature.text("error_pattern")
+        text["location_hints"] = signature.texts("error_location_hints")
+    if fix := _described(record, "fix_approach", text):
+        text["category"] = fix.text("fix_category")
+        text["template_code"] = fix.text("code_template")
+        text["template_language"] = fix.text("code_template_language")
+        text["diff_pattern"] = fix.text("diff_pattern")
+    return text
+
+
+def _success_text(record: Fields) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "category": record.text("task_category"),
+        "task_pattern": record.text("task_description_pattern"),
+        "preconditions": record.texts("preconditions"),
+        "benefits": record.texts("benefits"),
+        "limitations": record.texts("limitations"),
+        "average_iterations": record.number("average_iterations"),
+    }
+    if approach := _described(record, "approach", text):
+        text["steps"] = approach.texts("steps")
+        text["tools"] = approach.texts("tools_used")
+        typical = approach.inside("typical_iterations")
+        if typical and text["average_iterations"] is None:
+            text["average_iterations"] = typical.number("average")
+    return text
+
+
+def _anti_text(record: Fields) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "description": record.text("approach_description", "description"),
+        "category": record.text("failure_mode"),
+        "symptoms": record.texts("failure_symptoms"),
+        "why_it_fails": record.text("why_it_fails"),
+    }
+    alternative = record.mapping.get("better_alternative")
+    if isinstance(alternative, str):
+        text["better_alternative"] = alternative
+    elif better := record.inside("better_alternative"):
+        text["better_alternative"] = better.text("description")
+        text["better_pattern_id"] = better.text("success_pattern_id")
+    return text
+
+
+def _template_text(record: Fields) -> dict[str, Any]:
+    text: dict[str, Any] = {
+        "description": record.text("description", "use_case"),
+        "category": record.text("language"),
+        "template_code": record.text("template_code"),
+        "template_language": record.text("language"),
+    }
+    if placeholders := record.inside("placeholders"):
+        text["placeholders"] = tuple((name, placeholders.text(name)) for name in placeholders.mapping)
+    return text
+
+
+_TEXTS: Final = {
+    PatternType.ERROR: _error_text,
+    PatternType.SUCCESS: _success_text,
+    PatternType.ANTI: _anti_text,
+    PatternType.TEMPLATE: _template_text,
+}
+
+
+def _described(record: Fields, name: str, text: dict[str, Any]) -> Fields | None:
+    """The object at `name`, its description put into `text`; agents write just the description as well."""
+    value = record.mapping.get(name)
+    if isinstance(value, str):
+        text["description"] = value
+        return None
+    inner = record.inside(name)
+    text["description"] = inner.text("description") if inner else record.text("description")
+    return inner
+
+
+def _title(identifier: str, kind: PatternType, record: Fields, text: Mapping[str, Any]) -> str:
+    """A name for people: what the file calls it, else the words of its id as (0) does, else its text."""
+    name = record.text("name", "title").strip()
+    if not name and (slug := _SLUG.fullmatch(identifier)):
+        name = slug[1].replace("-", " ")
+        name = name if kind is PatternType.ERROR else name[0].upper() + name[1:]
+    if not name:
+        told = text.get("error_pattern") or text.get("description") or identifier
+        name = next(iter(told.strip().splitlines()), "") or identifier
+    error_type = text.get("error_type")
+    return f"{error_type}: {name}" if error_type and not name.startswith(error_type) else name
+
+
+def _source_loops(record: Fields) -> tuple[SourceLoop, ...]:
+    """`source_loops` of objects (3) or of plain ids (0, and templates)."""
+    loops = []
+    for key, value in record.items("source_loops"):
+        if isinstance(value, str):
+            loops.append(SourceLoop(loop_id=value))
+        elif isinstance(value, dict):
+            entry = Fields(record.file, value, record.findings, f"{record.place('source_loops')}/{key}")
+            loops.append(
+                SourceLoop(
+                    loop_id=entry.text("loop_id"),
+                    at=entry.time("timestamp"),
+                    contributed_by=entry.text("contributed_by"),
+                    outcome=word(value.get("outcome")),
+                    iteration=entry.count("iterations_required", "failure_iteration"),
+                )
+            )
+        else:
+            message = f"expected a loop, found {shown(value)}"
+            record.add("wrong-type", message, f"{record.place('source_loops')}/{key}")
+    return tuple(loop for loop in loops if loop.loop_id)
+
+
+def _trend(record: Fields) -> tuple[TrendPoint, ...]:
+    return tuple(
+        TrendPoint(
+            at=point.time("timestamp"),
+            rate=point.rate("success_rate_snapshot"),
+            sample_size=_uses(point, "sample_size"),
+        )
+        for _, point in record.objects("effectiveness_trend")
+    )
+
+
+def _claim(record: Fields, kind: PatternType) -> Claim:
+    """What the file says of rate and counts (C21); for an anti-pattern failure confirms it."""
+    if kind is PatternType.ANTI:
+        rate, uses = record.rate("failure_rate"), _uses(record, "occurrence_count")
+    else:
+        rate, uses = record.rate("success_rate"), _uses(record, "usage_count", "occurrences")
+    return Claim(
+        rate=rate,
+        uses=uses,
+        successes=_uses(record, "successful_applications"),
+        failures=_uses(record, "failed_applications"),
+    )
+
+
+def _uses(record: Fields, *names: str) -> int | None:
+    found = record.count(*names)
+    if found is not None and found > MAX_USES:
+        record.add(
+            "out-of-range", f"a count of {found:,} is no count of uses; not used", record.place(names[0])
+        )
+        return None
+    return found
