@@ -112,23 +112,8 @@ def _by_silence(
     sign = newest or seen_at
     if sign is None:
         return Liveness.UNKNOWN, "no process to ask and no time to judge by"
-    silence = max(now - sign, timedelta())
-    ago = f"{'last sign' if newest else 'files last written'} {span(silence)} ago"
-    if silence > stale_after:
-        return Liveness.STALE, f"{ago}, no process to ask"
-    return Liveness.FRESH, ago
-
-
-def span(duration: timedelta) -> str:
-    """A duration for people: `12 s`, `3 min`, `1 h 46 min`, `5 d 2 h`."""
-    seconds = int(duration.total_seconds())
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes = seconds // 60
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h {minutes} min"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h"
+    since = f"{sign:%Y-%m-%d %H:%M} UTC"
+    told = f"last sign {since}" if newest else f"files last written {since}"
+    if now - sign > stale_after:
+        return Liveness.STALE, f"{told}, no process to ask"
+    return Liveness.FRESH, told

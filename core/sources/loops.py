@@ -29,6 +29,8 @@ CRASH_LOG: Final = "crash-log"
 ANALYTICS: Final = "analytics"
 BEST_OUTPUT: Final = "best-output"
 DIRECTORY: Final = "directory"
+DETAILS: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT, CRASH_LOG, DIRECTORY})
+"""Kinds of facts that only add to a loop that other files know."""
 
 
 class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +44,7 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
             stem. "" is the registry itself: it exists, even if it lists no loop.
         inner_id: The id inside where it differs.
         directory: Project-relative directory of the loop, or "".
-        seen_at: The file's mtime.
+        seen_at: The file's mtime; None for entries of a registry.
         status: Normalised; `unknown` also where the file gives none.
         pid: Of the loop's own process (`currentPid`, external registry); `launcher_pid` only joins (C14).
         told_at: Newest sign of life told inside: update, iteration, heartbeat, start, end.
@@ -136,6 +138,12 @@ def loop_directory(file: str) -> str:
     return "/".join(parts[:4])
 
 
+def loop_home(directory: str) -> str:
+    """`LOOPS`, `ARCHIVE`, `EXTERNAL` or `EXTERNAL_ARCHIVE` for what `loop_directory` gives; else ""."""
+    parts = directory.split("/", 3)
+    return _HOMES.get((parts[1], parts[2]), "") if len(parts) == 4 else ""
+
+
 def directory_fact(directory: str, seen_at: datetime) -> LoopFact | None:
     """The fact that a loop's directory exists; None if the path is no loop directory.
 
@@ -167,7 +175,7 @@ def read_loops(file: str, value: Any, seen_at: datetime) -> Facts:
     if fields is None:
         return (), tuple(findings)
     if source in _REGISTRIES:
-        facts = tuple(_registry(source, fields, seen_at))
+        facts = tuple(_registry(source, fields))
     elif source == HEARTBEAT:
         facts = (_heartbeat(fields, seen_at),)
     elif source in (ANALYTICS, BEST_OUTPUT):
@@ -337,9 +345,12 @@ def _entries(learning: Fields, name: str) -> Iterator[Fields]:
             learning.add("missing-id", "names no pattern", place)
 
 
-def _registry(source: str, fields: Fields, seen_at: datetime) -> Iterator[LoopFact]:
-    """The registry itself, then its entries; a list, or an object keyed by id."""
-    yield LoopFact(source=source, file=fields.file, seen_at=seen_at)
+def _registry(source: str, fields: Fields) -> Iterator[LoopFact]:
+    """The registry itself, then its entries; a list, or an object keyed by id.
+
+    Without mtime: the facts of entries that a rewrite left alone stay equal, so their rows stay as well.
+    """
+    yield LoopFact(source=source, file=fields.file)
     name = "active_loops" if "active_loops" in fields.mapping else "loops"
     keyed = isinstance(fields.mapping.get(name), dict)
     for key, entry in fields.objects(name):
@@ -354,7 +365,6 @@ def _registry(source: str, fields: Fields, seen_at: datetime) -> Iterator[LoopFa
             source=source,
             file=fields.file,
             loop_id=loop_id,
-            seen_at=seen_at,
             raw_status=raw_status,
             status=status,
             task=entry.text("task_summary", *dialects.TASK),
