@@ -144,7 +144,7 @@ def loop_home(directory: str) -> str:
     return _HOMES.get((parts[1], parts[2]), "") if len(parts) == 4 else ""
 
 
-def directory_fact(directory: str, seen_at: datetime) -> LoopFact | None:
+def directory_fact(directory: str, seen_at: datetime | None = None) -> LoopFact | None:
     """The fact that a loop's directory exists; None if the path is no loop directory.
 
     The scan gives one for each directory in `loops/` and `archive/` of both trees: a loop whose state
@@ -205,6 +205,16 @@ def read_crash_log(file: str, data: bytes, seen_at: datetime) -> Facts:
     return (fact,), ()
 
 
+def loop_of(fields: Fields) -> str:
+    """The id of the loop that a file tells of: its directory, else the id inside, else the file's name."""
+    directory = loop_directory(fields.file)
+    if directory:
+        return directory.rpartition("/")[2]
+    *_, folder, name = fields.file.split("/")
+    by_name = folder if name == "best-output-tracking.json" else _stem(name)
+    return fields.text(*dialects.LOOP_ID) or by_name
+
+
 def read_iteration(fields: Fields) -> Iteration:
     """One iteration, in any of the shapes of 3.2, 3.4, 3.6 and 3.12."""
     outcome = dialects.outcome(fields.text("outcome", "status", "verification_status"))
@@ -235,7 +245,7 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
     """A state file, internal or external, in any case of C6."""
     directory = loop_directory(fields.file)
     inner_id = fields.text(*dialects.LOOP_ID)
-    loop_id = directory.rpartition("/")[2] or inner_id or _stem(fields.file)
+    loop_id = loop_of(fields)
     iterations = tuple(read_iteration(item) for _, item in fields.objects("iterations"))
     if not iterations and (progress := fields.inside("progress")) is not None:
         iterations = tuple(read_iteration(item) for _, item in progress.objects("completion_checks"))
@@ -388,7 +398,7 @@ def _heartbeat(fields: Fields, seen_at: datetime) -> LoopFact:
     return LoopFact(
         source=HEARTBEAT,
         file=fields.file,
-        loop_id=_stem(fields.file),
+        loop_id=_stem(fields.file.rpartition("/")[2]),
         seen_at=seen_at,
         iteration=fields.count(*dialects.ITERATION),
         told_at=fields.time("timestamp"),
@@ -397,8 +407,6 @@ def _heartbeat(fields: Fields, seen_at: datetime) -> LoopFact:
 
 def _qualities(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
     """Analytics and best output. `end_time` of analytics stands still at the first iteration: never read."""
-    directory = loop_directory(fields.file)
-    stem = fields.file.split("/")[-2] if source == BEST_OUTPUT else _stem(fields.file)
     qualities = []
     times = [fields.time("last_updated")]
     for _, item in fields.objects("iterations"):
@@ -409,8 +417,8 @@ def _qualities(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
     return LoopFact(
         source=source,
         file=fields.file,
-        loop_id=directory.rpartition("/")[2] or fields.text(*dialects.LOOP_ID) or stem,
-        directory=directory,
+        loop_id=loop_of(fields),
+        directory=loop_directory(fields.file),
         seen_at=seen_at,
         task=fields.text(*dialects.TASK),
         iteration=fields.count("total_iterations"),
@@ -426,6 +434,5 @@ def newest(*times: datetime | None) -> datetime | None:
     return max((moment for moment in times if moment is not None), default=None)
 
 
-def _stem(file: str) -> str:
-    name = file.rpartition("/")[2]
+def _stem(name: str) -> str:
     return name.rpartition(".")[0] or name

@@ -1,18 +1,76 @@
-"""Reflections: seven shapes on disk, one record (formats C9, 3.14)."""
+"""Reflections: seven shapes on disk, one record, each told once (formats C9, 3.14)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Any, Final
 
-from core.records.findings import Finding
+from msgspec.structs import replace
+
+from core.records.findings import Finding, Severity
+from core.records.loops import Outcome
 from core.records.reflections import Reflection
+from core.sources import dialects
+from core.sources.fields import Fields, document, shown
+from core.sources.loops import (
+    ANALYTICS,
+    ARCHIVE,
+    BEST_OUTPUT,
+    CURRENT,
+    EXTERNAL,
+    EXTERNAL_ARCHIVE,
+    EXTERNAL_STATE,
+    LOOPS,
+    loop_of,
+    loop_source,
+    newest,
+)
+from core.sources.reading import Line
+
+EPISODIC: Final = "episodic"
+REFLEXION: Final = "reflexion"
+HOOK: Final = "hook"
+MEMORY_MANAGER: Final = "memory-manager"
+CROSS_TASK: Final = "cross-task"
+STATE: Final = "state"
+
+_RICHEST: Final = (EPISODIC, REFLEXION, HOOK, MEMORY_MANAGER, CROSS_TASK, ANALYTICS, BEST_OUTPUT, STATE)
+"""Of several copies of a reflection the one in the shape that tells most is kept."""
+_RANK: Final = {shape: rank for rank, shape in enumerate(_RICHEST)}
+_OWN_FILES: Final = frozenset({EPISODIC, HOOK, MEMORY_MANAGER})
+"""Shapes whose files hold nothing else; of the others a reader of loops or tasks tells what is wrong."""
+_STATES: Final = frozenset({LOOPS, ARCHIVE, CURRENT, EXTERNAL, EXTERNAL_ARCHIVE, EXTERNAL_STATE})
+_HEADING: Final = re.compile(r"#{1,6}\s+Iteration\s+(\d{1,9})\s*$", re.IGNORECASE)
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TRIGGERS: Final = frozenset({"failure", "success", "timeout", "manual"})
+_LEARNINGS: Final = ("learnings", "accumulatedLearnings")
+_SAME_TIME: Final = timedelta(seconds=60)
+"""A reflection that names no loop belongs to the loop that said the same within this time."""
 
 
 def reflection_shape(file: str) -> str:
-    """Which shape of reflection a project-relative file can hold (a value of `Reflection.shape`), or "" for none."""
-    raise NotImplementedError
+    """Which shape of reflection a project-relative file can hold, or "" for none.
+
+    Below `reflections/` of the internal tree the content tells the shapes apart; they count as `hook` here.
+    """
+    match file.split("/"):
+        case [".aiwg", "ralph", "tasks", _, "reflections.jsonl"]:
+            return EPISODIC
+        case [".aiwg", "ralph", "memory", "tasks", name] if name.endswith(".json"):
+            return CROSS_TASK
+        case [".aiwg", "ralph", "reflections", "loops", _, name] if _is_document(name):
+            return HOOK
+        case [".aiwg", "ralph", "reflections", folder, name] if _is_document(name) and folder != "patterns":
+            return HOOK
+        case [".aiwg", "ralph" | "ralph-external", *_, "reflections", name] if name.endswith(".json"):
+            return MEMORY_MANAGER if len(file.split("/")) <= 6 else ""
+    source = loop_source(file)
+    if source in (ANALYTICS, BEST_OUTPUT):
+        return source
+    return STATE if source in _STATES else ""
 
 
 def read_reflections(
@@ -22,24 +80,298 @@ def read_reflections(
 
     Args:
         file: Project-relative path.
-        value: The decoded JSON or YAML document; for `.jsonl` the list of its decoded lines.
+        value: The decoded JSON or YAML document; for `.jsonl` its `Line`s.
         seen_at: The file's mtime, UTC.
     """
-    raise NotImplementedError
+    findings: list[Finding] = []
+    shape = reflection_shape(file)
+    if shape == EPISODIC:
+        told = _of_lines(file, value, seen_at, findings)
+    elif (fields := document(file, value, findings)) is None:
+        return (), tuple(findings) if shape in _OWN_FILES else ()
+    elif shape in (HOOK, MEMORY_MANAGER):
+        told = _of_document(fields, seen_at)
+    elif shape == CROSS_TASK:
+        told = _of_task(fields, seen_at)
+    elif shape == STATE:
+        told = _of_state(fields, seen_at)
+    else:
+        told = _of_iterations(shape, fields, seen_at)
+    kept = tuple(reflection for reflection in told if reflection.text)
+    if shape not in _OWN_FILES:
+        findings = [finding for finding in findings if "/reflections" in finding.pointer]
+    return kept, tuple(findings)
 
 
 def reflection_key(reflection: Reflection) -> str:
     """Reflections with different keys are never the same one: the group to join again after a change."""
-    raise NotImplementedError
+    return " ".join(reflection.text.split()).casefold().rstrip(".")
 
 
-def join_reflections(
-    reflections: Iterable[Reflection], aliases: Mapping[str, str]
-) -> dict[str, Reflection]:
+def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, str]) -> dict[str, Reflection]:
     """By id, each told once: the same sentence of the same loop and iteration is one reflection (C9).
 
     Args:
         reflections: Whole groups (see `reflection_key`), from any number of files.
         aliases: Other ids of loops -> the id of the row (`LoopBook.aliases`).
     """
-    raise NotImplementedError
+    groups: dict[str, list[Reflection]] = {}
+    for reflection in reflections:
+        row = aliases.get(reflection.loop_id)
+        if row is not None:
+            reflection = replace(reflection, loop_id=row)
+        groups.setdefault(reflection_key(reflection), []).append(reflection)
+    joined = {}
+    for text, group in groups.items():
+        for kept in [_named(group[0], text)] if len(group) == 1 else _once(group, text):
+            joined[kept.id] = kept
+    return joined
+
+
+def _named(reflection: Reflection, text: str) -> Reflection:
+    """With the id that its loop or task, its place there and its text make."""
+    owner = reflection.loop_id or reflection.task_id
+    parts = f"{owner}\0{reflection.attempt}\0{reflection.iteration}\0{text}"
+    digest = blake2b(parts.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    return replace(reflection, id=f"refl-{digest}")
+
+
+def _once(group: Sequence[Reflection], text: str) -> Iterator[Reflection]:
+    """The different reflections among some that say the same, the richest copy of each."""
+    copies: dict[tuple[Any, ...], list[Reflection]] = {}
+    for reflection in sorted(group, key=_rank):
+        owner = (reflection.loop_id, "" if reflection.loop_id else reflection.task_id)
+        copies.setdefault((*owner, reflection.attempt, reflection.iteration), []).append(reflection)
+    for place in sorted(copies, key=lambda place: (place[0] != "", place[3] is not None)):
+        home = _home(place, copies)
+        if home is not None:
+            copies[home] += copies.pop(place)
+    for (loop_id, _, _, iteration), same in copies.items():
+        kept = _merged(sorted(same, key=_rank))
+        yield _named(replace(kept, loop_id=loop_id, iteration=iteration), text)
+
+
+def _rank(reflection: Reflection) -> tuple[int, str, str]:
+    return _RANK[reflection.shape], reflection.file, reflection.pointer
+
+
+def _home(
+    place: tuple[Any, ...], copies: Mapping[tuple[Any, ...], Sequence[Reflection]]
+) -> tuple[Any, ...] | None:
+    """Where else the reflection of a vague `place` (no loop, or no iteration) is told with a precise one."""
+    loop_id, _, attempt, iteration = place
+    if attempt is not None:
+        return None
+    if loop_id:
+        if iteration is not None:
+            return None
+        of_loop = [other for other in copies if other[0] == loop_id and other != place]
+        return max(of_loop, key=lambda other: other[3] or 0, default=None)
+    others = [other for other in copies if other[0] and other[3] == iteration]
+    if len(others) < 2:
+        return others[0] if others else None
+    at = copies[place][0].at
+    distances = [
+        (abs(other_at - at), index)
+        for index, other in enumerate(others)
+        if at is not None and (other_at := copies[other][0].at) is not None
+    ]
+    distance, index = min(distances, default=(_SAME_TIME, 0))
+    return others[index] if distance < _SAME_TIME else None
+
+
+def _merged(copies: Sequence[Reflection]) -> Reflection:
+    """The first copy, with what only the others tell."""
+    kept, *others = copies
+    if not others:
+        return kept
+    files = dict.fromkeys(other.file for other in others if other.file != kept.file)
+    exact = next((other for other in copies if other.at and not other.at_approximate), kept)
+    return replace(
+        kept,
+        also_in=tuple(files),
+        at=exact.at,
+        at_approximate=exact.at_approximate,
+        task_id=next((other.task_id for other in copies if other.task_id), ""),
+        kind=next((other.kind for other in copies if other.kind), ""),
+        effectiveness=next((other.effectiveness for other in copies if other.effectiveness), ""),
+    )
+
+
+def _is_document(name: str) -> bool:
+    return name.endswith((".json", ".yaml", ".yml")) and not name.startswith("index.")
+
+
+def _of_lines(
+    file: str, lines: Sequence[Line], seen_at: datetime, findings: list[Finding]
+) -> Iterator[Reflection]:
+    """`tasks/<id>/reflections.jsonl` of (1)."""
+    task_id = file.split("/")[3]
+    for line in lines:
+        place = f"line {line.number}"
+        if not isinstance(line.value, dict):
+            message = f"expected an object, found {shown(line.value)}"
+            findings.append(Finding(file, place, Severity.WARNING, "wrong-type", message))
+            continue
+        fields = Fields(file, line.value, findings, place)
+        at = fields.time("timestamp")
+        trigger = dialects.word(fields.text("triggered_by"))
+        yield Reflection(
+            id="",
+            shape=EPISODIC,
+            file=file,
+            pointer=fields.pointer,
+            task_id=fields.text("task_id") or task_id,
+            attempt=fields.count("attempt_id", "attempt"),
+            iteration=fields.count("iteration"),
+            at=at or seen_at,
+            at_approximate=at is None,
+            kind=dialects.reflection_kind(fields.text("reflection_type", "type")),
+            outcome=dialects.outcome(trigger),
+            trigger=trigger if trigger in _TRIGGERS else "",
+            observation=fields.text("observation"),
+            analysis=fields.text("analysis"),
+            learning=fields.text("learning"),
+            actions=fields.texts("action_items"),
+        )
+
+
+def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
+    """A file of its own: Reflexion, hook or MemoryManager, told apart by their keys."""
+    at = fields.time("timestamp")
+    common: dict[str, Any] = {
+        "id": "",
+        "file": fields.file,
+        "loop_id": _loop_of_document(fields),
+        "task_id": fields.text("task_id"),
+        "iteration": fields.count("iteration", "trial_number", "iteration_number"),
+        "at": at or seen_at,
+        "at_approximate": at is None,
+        "effectiveness": dialects.effectiveness(fields.text("effectiveness")),
+    }
+    if common["iteration"] is None:
+        common["iteration"] = _number_in(fields.file)
+    reflection = fields.inside("self_reflection")
+    if reflection is not None:
+        evaluator = fields.inside("evaluator_output")
+        passed = evaluator.flag("passed") if evaluator else None
+        yield Reflection(
+            shape=REFLEXION,
+            outcome=Outcome.UNKNOWN if passed is None else Outcome.SUCCESS if passed else Outcome.FAILURE,
+            observation=reflection.text("reflection_text"),
+            analysis=reflection.text("causal_reasoning"),
+            learning="; ".join(reflection.texts("lessons_learned")),
+            actions=reflection.texts("actionable_insights"),
+            **common,
+        )
+    elif "content" in fields.mapping:
+        yield Reflection(
+            shape=MEMORY_MANAGER,
+            kind=dialects.reflection_kind(fields.text("type")),
+            learning=fields.text("content"),
+            **common,
+        )
+    else:
+        yield Reflection(
+            shape=HOOK,
+            kind=dialects.reflection_kind(fields.text("type", "reflection_type")),
+            outcome=dialects.outcome(fields.text("outcome")),
+            observation="; ".join(fields.texts("trajectory", "observation")),
+            analysis=fields.text("reflection", "analysis"),
+            learning=fields.text("strategy_change", "learning"),
+            actions=fields.texts("action_items"),
+            **common,
+        )
+
+
+def _loop_of_document(fields: Fields) -> str:
+    """The folder before `reflections/`, or the one after it; the external tree keeps them without a loop."""
+    parts = fields.file.split("/")
+    if parts[2] == "reflections":
+        return parts[-2] if len(parts) > 4 else ""
+    return parts[-3]
+
+
+def _number_in(file: str) -> int | None:
+    """The number at the end of a file's name: `reflection-10.json`, `003.json`."""
+    found = re.search(r"(\d{1,9})\.\w+$", file)
+    return int(found[1]) if found else None
+
+
+def _of_task(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
+    """Embedded in a task of the cross-task memory. External loops leave their UUID among the tags."""
+    at = fields.time("timestamp")
+    task_id = fields.text("task_id", "id") or fields.file.rpartition("/")[2].removesuffix(".json")
+    loop_id = next((tag for tag in fields.texts("tags") if _UUID.fullmatch(tag)), "")
+    for _, item in fields.objects("reflections"):
+        own = item.time("timestamp")
+        yield Reflection(
+            id="",
+            shape=CROSS_TASK,
+            file=fields.file,
+            pointer=item.pointer,
+            loop_id=loop_id,
+            task_id=task_id,
+            iteration=item.count("iteration"),
+            at=own or at or seen_at,
+            at_approximate=own is None,
+            kind=dialects.reflection_kind(item.text("type")),
+            learning=item.text("content"),
+            effectiveness=dialects.effectiveness(item.text("effectiveness")),
+        )
+
+
+def _of_iterations(shape: str, fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
+    """Strings beside the iterations of analytics and best output."""
+    loop_id = loop_of(fields)
+    for _, item in fields.objects("iterations"):
+        at = item.time("timestamp") or seen_at
+        number = item.count("iteration_number", "iteration", "number")
+        for index, text in enumerate(item.texts("reflections")):
+            yield Reflection(
+                id="",
+                shape=shape,
+                file=fields.file,
+                pointer=f"{item.pointer}/reflections/{index}",
+                loop_id=loop_id,
+                iteration=number,
+                at=at,
+                at_approximate=True,
+                learning=text,
+            )
+
+
+def _of_state(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
+    """Learnings of a state file: of its iterations, and the text for the whole loop."""
+    loop_id = loop_of(fields)
+    common: dict[str, Any] = {"id": "", "shape": STATE, "file": fields.file, "loop_id": loop_id}
+    last = newest(fields.time(*dialects.ENDED), fields.time(*dialects.UPDATED))
+    for _, item in fields.objects("iterations"):
+        at = item.time("timestamp", "completed_at", "started_at")
+        last = newest(last, at)
+        number = item.count("number", "iteration", "iteration_number")
+        for line in item.lines("learnings"):
+            yield Reflection(
+                pointer=f"{item.pointer}/learnings",
+                iteration=number,
+                at=at or seen_at,
+                at_approximate=True,
+                learning=line,
+                **common,
+            )
+    for name in _LEARNINGS:
+        number = None
+        for text in fields.texts(name):
+            for line in text.splitlines():
+                heading = _HEADING.match(line)
+                if heading:
+                    number = int(heading[1])
+                elif line.strip():
+                    yield Reflection(
+                        pointer=f"/{name}",
+                        iteration=number,
+                        at=last or seen_at,
+                        at_approximate=True,
+                        learning=line.strip(),
+                        **common,
+                    )
