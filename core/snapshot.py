@@ -18,6 +18,11 @@ from core.records.reflections import MemoryTask, Reflection
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
+def _nothing() -> Mapping[str, Any]:
+    # A mapping proxy has no hash before Python 3.12, so a dataclass refuses it as a plain default.
+    return _NOTHING
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """All that is known at one moment. Never changed after it is made; share it between threads freely.
@@ -36,15 +41,15 @@ class Snapshot:
     """
 
     number: int = 0
-    patterns: Mapping[str, Pattern] = _NOTHING
-    loops: Mapping[str, Loop] = _NOTHING
-    reflections: Mapping[str, Reflection] = _NOTHING
-    memory_tasks: Mapping[str, MemoryTask] = _NOTHING
+    patterns: Mapping[str, Pattern] = field(default_factory=_nothing)
+    loops: Mapping[str, Loop] = field(default_factory=_nothing)
+    reflections: Mapping[str, Reflection] = field(default_factory=_nothing)
+    memory_tasks: Mapping[str, MemoryTask] = field(default_factory=_nothing)
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     curation: CurationState = field(default_factory=CurationState)
     findings: tuple[Finding, ...] = ()
-    unreadable: Mapping[str, datetime] = _NOTHING
+    unreadable: Mapping[str, datetime] = field(default_factory=_nothing)
     complete: bool = False
 
 
