@@ -31,14 +31,14 @@ class Assessment(Struct, frozen=True, kw_only=True):
         computed: What the rules of (2) say.
         state: What holds: pin, stale pin (candidate) or `computed`.
         faded: `computed` is candidate by age alone.
-        decided_by: Which rule of semantics 4 decided: `human decision`, `inversion` (waits for a verdict) or `rule`.
+        decided_by: By semantics 4: `human decision`, `inversion` (waits for a verdict) or `rule`.
         pin: The standing human decision, stale or not.
         pin_stale: The text differs from the one the pin was given to.
         contradicted: Evidence since the pin says the opposite.
         multiplier: Of the state, (2) Multipliers in Decomposition.
         score: effectiveness x multiplier: how good it is before any task is known.
         inversion_due: A proposal to invert it stands open now (not snoozed).
-        injectable: May be injected: not deprecated, and no inversion of it waits (a snoozed one waits as well).
+        injectable: Neither deprecated nor waiting for a verdict on its inversion (snoozed ones wait, too).
         last_used: Newest use that any file tells of.
         next_change: When `computed` changes if nothing more happens, and to what; None if it never does.
     """

@@ -56,7 +56,8 @@ def decayed_sums(
         weights: Worth of each event when it was new.
         size: Number of patterns; the length of the result.
     """
-    return np.bincount(rows, weights * decay_factors(at, now, half_life_days), minlength=size)
+    worth = weights * decay_factors(at, now, half_life_days)
+    return np.bincount(rows, worth, minlength=size).astype(np.float64, copy=False)
 
 
 def check_half_life(half_life_days: Any) -> None:

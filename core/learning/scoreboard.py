@@ -1,7 +1,708 @@
-"""All patterns' evidence and states at once, kept as arrays so that time and events cost little."""
+"""All patterns' evidence and states at once, kept as arrays so that time and events cost little.
+
+Decayed sums are kept as they stood at one reference time. Since everything in them decays by the same factor,
+their value now is one multiplication away, whatever the number of events behind them.
+"""
 
 from __future__ import annotations
 
-from core.learning.assessment import Assessment
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
 
-__all__ = ["Assessment"]
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import UnknownRecord
+from core.learning.assessment import HUMAN, INVERSION, RULE, Assessment
+from core.learning.decay import SECONDS_PER_DAY, check_half_life
+from core.learning.evidence import (
+    EVENT_LOG,
+    LOOP,
+    discoverers,
+    events_by_pattern,
+    observations_of,
+    reconcile,
+    rounded,
+    uses_by_pattern,
+)
+from core.learning.inversion import Alternatives, Inversion, inversion_triggered, propose
+from core.learning.maturity import (
+    CODES,
+    STATES,
+    change_within,
+    decayed_counts,
+    multipliers,
+    next_change,
+    state_codes,
+)
+from core.learning.statistics import jeffreys_intervals
+from core.records.decisions import CurationState, Pin
+from core.records.events import Event, Observation
+from core.records.findings import Finding
+from core.records.loops import InjectedUse, Loop
+from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.settings import Settings
+from core.snapshot import Delta
+from core.text import visible_line
+
+__all__ = ["Assessment", "Scoreboard"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int8]
+Flags = NDArray[np.bool_]
+
+_NO_PIN: Final = -1
+_MAX_HALF_LIVES: Final = 500.0
+"""How far the sums may be from their reference time: 2**500 is still well inside a float."""
+
+
+@dataclass(slots=True)
+class _Columns:
+    """One array per fact, one row per pattern; everything in it is true whatever the time is.
+
+    `helpful` and `harmful` are the decaying sums at the reference time, `fixed_*` what never decays. A row in
+    `ahead` had evidence of a future time when it was summed; its sums are made anew for every moment.
+    """
+
+    successes: Ints
+    failures: Ints
+    uses: Ints
+    exposures: Ints
+    rate: Floats
+    last_used: Floats
+    helpful: Floats
+    harmful: Floats
+    fixed_helpful: Floats
+    fixed_harmful: Floats
+    fresh: Floats
+    """What all results together were worth when they were new."""
+    ahead: Flags
+    pin: Codes
+    """State code of a pin, or `_NO_PIN`."""
+    pin_stale: Flags
+    later_good: Ints
+    """Results since the pin."""
+    later_bad: Ints
+    inversion_waits: Flags
+    snoozed_until: Floats
+    """Epoch seconds; -inf without a snooze."""
+
+    @classmethod
+    def empty(cls, size: int) -> _Columns:
+        def zeros(kind: type) -> NDArray[Any]:
+            return np.zeros(size, kind)
+
+        return cls(
+            successes=zeros(np.int64),
+            failures=zeros(np.int64),
+            uses=zeros(np.int64),
+            exposures=zeros(np.int64),
+            rate=np.full(size, np.nan),
+            last_used=np.full(size, np.nan),
+            helpful=zeros(np.float64),
+            harmful=zeros(np.float64),
+            fixed_helpful=zeros(np.float64),
+            fixed_harmful=zeros(np.float64),
+            fresh=zeros(np.float64),
+            ahead=zeros(np.bool_),
+            pin=np.full(size, _NO_PIN, np.int8),
+            pin_stale=zeros(np.bool_),
+            later_good=zeros(np.int64),
+            later_bad=zeros(np.int64),
+            inversion_waits=zeros(np.bool_),
+            snoozed_until=np.full(size, -np.inf),
+        )
+
+    def mapped(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> _Columns:
+        """Every column through `change`."""
+        return _Columns(*(change(getattr(self, field.name)) for field in fields(self)))
+
+    def taken(self, keep: Flags, added: int) -> _Columns:
+        """The rows to keep, then `added` empty ones."""
+        tail = _Columns.empty(added)
+        return _Columns(
+            *(
+                np.concatenate([getattr(self, field.name)[keep], getattr(tail, field.name)])
+                for field in fields(self)
+            )
+        )
+
+
+class _Tally:
+    """Collects what is known of some patterns, in flat lists, and stores it into columns at once."""
+
+    def __init__(self) -> None:
+        self._counts: list[tuple[int, int, int, int]] = []
+        self._rates: list[float] = []
+        self._last_used: list[float] = []
+        self._rows: list[int] = []
+        self._at: list[float] = []
+        self._helpful: list[float] = []
+        self._harmful: list[float] = []
+
+    def add(self, pattern: Pattern, observations: Iterable[Observation]) -> None:
+        """Count one pattern."""
+        row = len(self._counts)
+        successes = failures = uses = exposures = 0
+        last_used = math.nan if pattern.last_used is None else pattern.last_used.timestamp()
+        for observation in observations:
+            count = observation.count
+            if observation.kind == "injected":
+                exposures += count
+                continue
+            uses += count
+            at = math.nan if observation.at is None else observation.at.timestamp()
+            last_used = at if last_used != last_used else max(last_used, at)
+            success = observation.success
+            if success is None:
+                continue
+            successes += count if success else 0
+            failures += 0 if success else count
+            self._rows.append(row)
+            self._at.append(at)
+            self._helpful.append(observation.weight * count if success else 0.0)
+            self._harmful.append(0.0 if success else observation.weight * count)
+        self._counts.append((successes, failures, uses, exposures))
+        self._rates.append(shown_rate(pattern.claim, successes, failures))
+        self._last_used.append(last_used)
+
+    def store(self, columns: _Columns, rows: Ints, epoch: float, now: float, half_life: float) -> None:
+        """Write what was counted into `rows` of `columns`, in the order in which the patterns were added."""
+        counts = np.array(self._counts, np.int64).reshape(-1, 4)
+        columns.successes[rows], columns.failures[rows] = counts[:, 0], counts[:, 1]
+        columns.uses[rows], columns.exposures[rows] = counts[:, 2], counts[:, 3]
+        columns.rate[rows] = self._rates
+        columns.last_used[rows] = self._last_used
+        places = np.array(self._rows, np.int64)
+        at = np.array(self._at, np.float64)
+        helpful, harmful = np.array(self._helpful), np.array(self._harmful)
+
+        def summed(weights: Floats) -> Floats:
+            return np.bincount(places, weights, minlength=len(rows)).astype(np.float64, copy=False)
+
+        columns.fresh[rows] = summed(helpful + harmful)
+        columns.ahead[rows] = summed((at > now).astype(np.float64)) > 0
+        fixed = np.isnan(at)
+        columns.fixed_helpful[rows] = summed(np.where(fixed, helpful, 0.0))
+        columns.fixed_harmful[rows] = summed(np.where(fixed, harmful, 0.0))
+        worth = np.where(
+            fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life)
+        )
+        columns.helpful[rows] = summed(helpful * worth)
+        columns.harmful[rows] = summed(harmful * worth)
+
+
+def shown_rate(claim: Claim, successes: int, failures: int) -> float:
+    """The rate to show, 0..1: the claimed one where its counts are exactly the evidence's; NaN for none.
+
+    A record's rate is finer than its counts where it was averaged: 0.85 of 4 uses are 3 successes.
+    """
+    total = successes + failures
+    if not total:
+        return math.nan
+    rate = claim.rate
+    if rate is not None and claim.uses == total and 0.0 <= rate <= 1.0 and successes == rounded(rate * total):
+        return rate
+    return successes / total
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What the evidence is made of, indexed by pattern."""
+
+    patterns: Mapping[str, Pattern]
+    loops: Mapping[str, Loop]
+    events: Sequence[Event]
+    curation: CurationState
+    uses: Mapping[str, list[tuple[Loop, InjectedUse]]]
+    found_by: Mapping[str, Loop]
+    by_event: Mapping[str, list[Event]]
+    inverted: Mapping[str, str]
+    """Patterns that some anti-pattern says it was made from, with its id."""
+
+    @classmethod
+    def of(
+        cls,
+        patterns: Mapping[str, Pattern],
+        loops: Mapping[str, Loop],
+        events: Sequence[Event],
+        curation: CurationState,
+    ) -> _Inputs:
+        return cls(
+            patterns,
+            loops,
+            events,
+            curation,
+            uses_by_pattern(loops.values()),
+            discoverers(loops.values()),
+            events_by_pattern(events),
+            {pattern.inverted_from: id for id, pattern in patterns.items() if pattern.inverted_from},
+        )
+
+    def changed(
+        self,
+        patterns: Mapping[str, Pattern],
+        loops: Mapping[str, Loop],
+        events: Sequence[Event],
+        curation: CurationState,
+        delta: Delta,
+    ) -> tuple[_Inputs, set[str]]:
+        """What they are after a change, and which patterns it touches."""
+        touched = set(delta.patterns)
+        uses, found_by, by_event, inverted = self.uses, self.found_by, self.by_event, dict(self.inverted)
+        if delta.loops:
+            uses, found_by, affected = self._changed_loops(loops, delta.loops)
+            touched |= affected
+        if delta.events:
+            by_event, affected = self._changed_events(events)
+            touched |= affected
+        for old, new in (
+            (self.curation.pins, curation.pins),
+            (self.curation.inversions, curation.inversions),
+        ):
+            touched |= {id for id in old.keys() | new.keys() if old.get(id) != new.get(id)}
+        for id in delta.patterns:
+            before, after = self.patterns.get(id), patterns.get(id)
+            if before is not None and before.inverted_from:
+                inverted.pop(before.inverted_from, None)
+                touched.add(before.inverted_from)
+            if after is not None and after.inverted_from:
+                inverted[after.inverted_from] = id
+                touched.add(after.inverted_from)
+        return (
+            _Inputs(patterns, loops, events, curation, uses, found_by, by_event, inverted),
+            touched,
+        )
+
+    def _changed_loops(
+        self, loops: Mapping[str, Loop], changed: frozenset[str]
+    ) -> tuple[Mapping[str, list[tuple[Loop, InjectedUse]]], Mapping[str, Loop], set[str]]:
+        before = [self.loops[id] for id in changed if id in self.loops]
+        after = [loops[id] for id in changed if id in loops]
+        affected = {use.pattern_id for loop in (*before, *after) for use in loop.injected}
+        uses, new = dict(self.uses), uses_by_pattern(after)
+        for id in affected:
+            kept = [pair for pair in uses.get(id, ()) if pair[0].id not in changed]
+            uses[id] = kept + new.get(id, [])
+        extracted = {entry.pattern_id for loop in (*before, *after) for entry in loop.extracted}
+        found_by = discoverers(loops.values()) if extracted else self.found_by
+        return uses, found_by, affected | extracted
+
+    def _changed_events(self, events: Sequence[Event]) -> tuple[Mapping[str, list[Event]], set[str]]:
+        known = len(self.events)
+        if known and (
+            len(events) < known or events[0] != self.events[0] or events[known - 1] != self.events[-1]
+        ):
+            fresh = events_by_pattern(events)
+            return fresh, fresh.keys() | self.by_event.keys()
+        new = events_by_pattern(events[known:])
+        by_event = dict(self.by_event)
+        for id, added in new.items():
+            by_event[id] = by_event.get(id, []) + added
+        return by_event, set(new)
+
+    def observations(self, pattern: Pattern) -> tuple[Observation, ...]:
+        return observations_of(
+            pattern,
+            self.uses.get(pattern.id, ()),
+            self.by_event.get(pattern.id, ()),
+            self.found_by.get(pattern.id),
+        )
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Every pattern's assessment at one moment; never changed, only replaced. Make one with `build`.
+
+    The arrays have one row per pattern, in the order of `ids`; times are epoch seconds, NaN = unknown.
+
+    Attributes:
+        ids: Pattern ids.
+        now: The moment that it is about.
+        settings: The thresholds that it was made with.
+    """
+
+    ids: tuple[str, ...]
+    now: datetime
+    settings: Settings
+    _rows: Mapping[str, int]
+    _inputs: _Inputs
+    _columns: _Columns
+    _epoch: float
+    _filled: float
+    """The newest moment that evidence was summed at; the sums hold from there on."""
+
+    @classmethod
+    def build(
+        cls,
+        patterns: Mapping[str, Pattern],
+        loops: Mapping[str, Loop],
+        events: Sequence[Event],
+        curation: CurationState,
+        now: datetime,
+        settings: Settings,
+    ) -> Scoreboard:
+        """Assess everything from scratch: about 10 us a pattern.
+
+        Raises:
+            BadInput: The half-life is not a number above 0.
+        """
+        check_half_life(settings.maturity.half_life_days)
+        ids = tuple(patterns)
+        board = cls(
+            ids,
+            now,
+            settings,
+            {id: row for row, id in enumerate(ids)},
+            _Inputs.of(patterns, loops, events, curation),
+            _Columns.empty(len(ids)),
+            now.timestamp(),
+            now.timestamp(),
+        )
+        board._fill(ids)
+        return board
+
+    def updated(
+        self,
+        patterns: Mapping[str, Pattern],
+        loops: Mapping[str, Loop],
+        events: Sequence[Event],
+        curation: CurationState,
+        delta: Delta,
+        now: datetime,
+    ) -> Scoreboard:
+        """The board after a change: what `build` would give, assessing anew only what `delta` touches."""
+        if not self._reaches(now):
+            return Scoreboard.build(patterns, loops, events, curation, now, self.settings)
+        inputs, touched = self._inputs.changed(patterns, loops, events, curation, delta)
+        board = self._resized(inputs, delta.patterns, now)
+        if len(board.ids) != len(patterns):
+            return Scoreboard.build(patterns, loops, events, curation, now, self.settings)
+        board._fill([id for id in touched if id in patterns])
+        return board
+
+    def rescored(self, now: datetime) -> Scoreboard:
+        """The same evidence at another time; the arrays follow when they are asked for."""
+        if not self._reaches(now):
+            inputs = self._inputs
+            return Scoreboard.build(
+                inputs.patterns, inputs.loops, inputs.events, inputs.curation, now, self.settings
+            )
+        board = replace(self, now=now)
+        if "interval" in self.__dict__:
+            board.__dict__["interval"] = self.interval
+        return board
+
+    def _reaches(self, now: datetime) -> bool:
+        """Whether the kept sums serve at `now`: not before they were made, nor so late that they overflow."""
+        seconds = now.timestamp()
+        return seconds >= self._filled and (seconds - self._epoch) / self._half_life < _MAX_HALF_LIVES
+
+    @property
+    def _half_life(self) -> float:
+        """Seconds."""
+        return self.settings.maturity.half_life_days * SECONDS_PER_DAY
+
+    def _resized(self, inputs: _Inputs, changed: Iterable[str], now: datetime) -> Scoreboard:
+        """A copy that has the rows of `inputs.patterns`, the new ones still empty."""
+        added = [id for id in changed if id in inputs.patterns and id not in self._rows]
+        removed = [self._rows[id] for id in changed if id in self._rows and id not in inputs.patterns]
+        ids, rows, columns = self.ids, self._rows, self._columns.mapped(np.copy)
+        if added or removed:
+            keep = np.ones(len(ids), np.bool_)
+            keep[removed] = False
+            ids = (*(id for id, kept in zip(ids, keep.tolist(), strict=True) if kept), *added)
+            rows = {id: row for row, id in enumerate(ids)}
+            columns = self._columns.taken(keep, len(added))
+        filled = now.timestamp()
+        return replace(self, ids=ids, now=now, _rows=rows, _inputs=inputs, _columns=columns, _filled=filled)
+
+    def _fill(self, ids: Sequence[str]) -> None:
+        """Sum up the evidence on these patterns into their rows; only on a board that nobody has seen yet."""
+        tally = _Tally()
+        for id in ids:
+            pattern = self._inputs.patterns[id]
+            tally.add(pattern, self._inputs.observations(pattern))
+        columns = self._columns
+        rows = np.array([self._rows[id] for id in ids], np.int64)
+        tally.store(columns, rows, self._epoch, self.now.timestamp(), self._half_life)
+        columns.pin[rows] = _NO_PIN
+        columns.inversion_waits[rows] = False
+        columns.snoozed_until[rows] = -np.inf
+        pins = self._inputs.curation.pins
+        for id in pins.keys() & set(ids):
+            self._set_pin(id, pins[id])
+        triggered = inversion_triggered(columns.successes, columns.failures, self.settings.anti_pattern)
+        for row in rows[triggered[rows]].tolist():
+            self._set_inversion(row)
+
+    def _set_pin(self, id: str, pin: Pin) -> None:
+        row, columns = self._rows[id], self._columns
+        pattern = self._inputs.patterns[id]
+        good = max(int(columns.successes[row]) - pin.successes, 0)
+        bad = max(int(columns.failures[row]) - pin.failures, 0)
+        # A record that lags behind hides later uses among those it claimed before: count the dated ones too.
+        later = [
+            observation.success
+            for observation in self._inputs.observations(pattern)
+            if observation.source in (EVENT_LOG, LOOP) and observation.at and observation.at > pin.at
+        ]
+        columns.pin[row] = CODES[pin.state]
+        columns.pin_stale[row] = bool(pin.content_hash) and pin.content_hash != pattern.content_hash
+        columns.later_good[row] = max(good, later.count(True))
+        columns.later_bad[row] = max(bad, later.count(False))
+
+    def _set_inversion(self, row: int) -> None:
+        """Whether a pattern that fails often enough waits for a verdict (semantics 4: a pin comes first)."""
+        id, columns = self.ids[row], self._columns
+        pinned = columns.pin[row] != _NO_PIN and not columns.pin_stale[row]
+        if pinned or self._inputs.patterns[id].type is PatternType.ANTI or id in self._inputs.inverted:
+            return
+        verdict = self._inputs.curation.inversions.get(id)
+        if verdict is not None:
+            more = int(columns.failures[row]) - verdict.failures
+            if verdict.verdict == "accepted" or (
+                verdict.verdict == "rejected" and more < self.settings.anti_pattern.failures_until_asked_again
+            ):
+                return
+            if verdict.verdict == "snoozed" and verdict.until is not None:
+                columns.snoozed_until[row] = verdict.until.timestamp()
+        columns.inversion_waits[row] = True
+
+    # What does not depend on the time.
+
+    @property
+    def successes(self) -> Ints:
+        """Raw counts."""
+        return self._columns.successes
+
+    @property
+    def failures(self) -> Ints:
+        """Raw counts."""
+        return self._columns.failures
+
+    @property
+    def uses(self) -> Ints:
+        """Raw counts, uses without a result included."""
+        return self._columns.uses
+
+    @property
+    def exposures(self) -> Ints:
+        """Raw counts."""
+        return self._columns.exposures
+
+    @property
+    def rate(self) -> Floats:
+        """Success rates as shown, 0..1; NaN without any result."""
+        return self._columns.rate
+
+    @property
+    def last_used(self) -> Floats:
+        """Epoch seconds; NaN = unknown."""
+        return self._columns.last_used
+
+    @cached_property
+    def interval(self) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the rates' intervals, 0..1."""
+        return jeffreys_intervals(self.successes, self.failures, self.settings.interval_level)
+
+    # What follows from the time; each array is one expression over all rows.
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats]:
+        columns, now = self._columns, self.now.timestamp()
+        factor = 2.0 ** ((self._epoch - now) / self._half_life)
+        helpful = columns.helpful * factor + columns.fixed_helpful
+        harmful = columns.harmful * factor + columns.fixed_harmful
+        for row in np.flatnonzero(columns.ahead).tolist():
+            helpful[row], harmful[row] = decayed_counts(
+                self.observations(self.ids[row]), self.now, self.settings.maturity
+            )
+        return helpful, harmful
+
+    @property
+    def helpful(self) -> Floats:
+        """Decayed sums."""
+        return self._sums[0]
+
+    @property
+    def harmful(self) -> Floats:
+        """Decayed sums."""
+        return self._sums[1]
+
+    @cached_property
+    def computed_codes(self) -> Codes:
+        """What the rules say; indices into `core.learning.maturity.STATES`."""
+        return state_codes(self.helpful, self.harmful, self.settings.maturity)
+
+    @cached_property
+    def state_codes(self) -> Codes:
+        """The states that hold, pins included; indices into `core.learning.maturity.STATES`."""
+        columns = self._columns
+        pinned = np.where(columns.pin_stale, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
+        return np.where(columns.pin == _NO_PIN, self.computed_codes, pinned)
+
+    @cached_property
+    def faded(self) -> Flags:
+        """Candidate by age alone."""
+        enough = self.settings.maturity.min_feedback - self.settings.maturity.total_tolerance
+        candidate: Flags = self.computed_codes == CODES[Maturity.CANDIDATE]
+        return candidate & (self._columns.fresh >= enough)
+
+    @cached_property
+    def contradicted(self) -> Flags:
+        """Pins that the evidence since then speaks against: a full sample, or with it all the evidence."""
+        columns, settings = self._columns, self.settings.maturity
+        later = columns.later_good + columns.later_bad
+        full = later >= settings.min_feedback
+        bad = columns.later_bad > (settings.deprecation_threshold + settings.ratio_tolerance) * later
+        computed = self.computed_codes
+        against_promotion = (full & bad) | (
+            (columns.later_bad > 0) & (computed == CODES[Maturity.DEPRECATED])
+        )
+        against_deprecation = full & ~bad & (computed == CODES[Maturity.PROVEN])
+        against: Flags = np.where(
+            columns.pin == CODES[Maturity.DEPRECATED],
+            against_deprecation,
+            (columns.pin != _NO_PIN) & against_promotion,
+        )
+        return against & ~columns.pin_stale
+
+    @property
+    def pinned(self) -> Flags:
+        """Patterns with a pin, stale or not."""
+        pinned: Flags = self._columns.pin != _NO_PIN
+        return pinned
+
+    @property
+    def pin_stale(self) -> Flags:
+        """Pins that were given to another text."""
+        return self._columns.pin_stale
+
+    @cached_property
+    def multiplier(self) -> Floats:
+        """Of the state that holds."""
+        return multipliers(self.settings.maturity)[self.state_codes]
+
+    @cached_property
+    def effectiveness(self) -> Floats:
+        """The success rate, 0..1. Without any result 0, but 1 for a pattern that a person promoted: (2) calls
+        that external validation."""
+        vouched = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
+        return np.where(np.isnan(self.rate), vouched.astype(np.float64), self.rate)
+
+    @cached_property
+    def score(self) -> Floats:
+        """effectiveness x multiplier."""
+        return self.effectiveness * self.multiplier
+
+    @cached_property
+    def inversion_due(self) -> Flags:
+        """Patterns with an open proposal to invert them, snoozed ones not."""
+        return self._columns.inversion_waits & (self._columns.snoozed_until <= self.now.timestamp())
+
+    @cached_property
+    def injectable(self) -> Flags:
+        """Neither deprecated nor waiting for a verdict on its inversion."""
+        allowed: Flags = self.state_codes != CODES[Maturity.DEPRECATED]
+        return allowed & ~self._columns.inversion_waits
+
+    # One pattern.
+
+    def row(self, pattern_id: str) -> int:
+        """Its row in the arrays.
+
+        Raises:
+            UnknownRecord: No pattern has this id.
+        """
+        try:
+            return self._rows[pattern_id]
+        except KeyError:
+            raise UnknownRecord(f"no pattern {visible_line(pattern_id, 80)}") from None
+
+    def assessment(self, pattern_id: str) -> Assessment:
+        """Everything about one pattern, as `Assessment` says.
+
+        Raises:
+            UnknownRecord: No pattern has this id.
+        """
+        row, columns = self.row(pattern_id), self._columns
+        rate, last_used = float(self.rate[row]), float(self.last_used[row])
+        pinned = columns.pin[row] != _NO_PIN and not columns.pin_stale[row]
+        decided_by = HUMAN if pinned else INVERSION if columns.inversion_waits[row] else RULE
+        return Assessment(
+            pattern_id=pattern_id,
+            successes=int(self.successes[row]),
+            failures=int(self.failures[row]),
+            uses=int(self.uses[row]),
+            exposures=int(self.exposures[row]),
+            helpful=float(self.helpful[row]),
+            harmful=float(self.harmful[row]),
+            rate=None if math.isnan(rate) else rate,
+            interval=(float(self.interval[0][row]), float(self.interval[1][row])),
+            computed=STATES[self.computed_codes[row]],
+            state=STATES[self.state_codes[row]],
+            faded=bool(self.faded[row]),
+            decided_by=decided_by,
+            pin=self._inputs.curation.pins.get(pattern_id),
+            pin_stale=bool(columns.pin_stale[row]),
+            contradicted=bool(self.contradicted[row]),
+            multiplier=float(self.multiplier[row]),
+            score=float(self.score[row]),
+            inversion_due=bool(self.inversion_due[row]),
+            injectable=bool(self.injectable[row]),
+            last_used=None if math.isnan(last_used) else datetime.fromtimestamp(last_used, UTC),
+            next_change=self._next_change(row),
+        )
+
+    def _next_change(self, row: int) -> tuple[datetime, Maturity] | None:
+        columns = self._columns
+        if columns.ahead[row]:
+            return next_change(self.observations(self.ids[row]), self.now, self.settings.maturity)
+        fixed = float(columns.fixed_helpful[row]), float(columns.fixed_harmful[row])
+        moving = float(self.helpful[row]) - fixed[0], float(self.harmful[row]) - fixed[1]
+        state = STATES[self.computed_codes[row]]
+        return change_within(state, moving, fixed, self.now, self.settings.maturity)
+
+    def observations(self, pattern_id: str) -> tuple[Observation, ...]:
+        """The evidence on one pattern, oldest first; made anew at each call.
+
+        Raises:
+            UnknownRecord: No pattern has this id.
+        """
+        self.row(pattern_id)
+        return self._inputs.observations(self._inputs.patterns[pattern_id])
+
+    def later_results(self, pattern_id: str) -> tuple[int, int]:
+        """(successes, failures) since the pattern was pinned; (0, 0) without a pin."""
+        row = self.row(pattern_id)
+        return int(self._columns.later_good[row]), int(self._columns.later_bad[row])
+
+    def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
+        """Where the record's own claims and the evidence disagree; see `core.learning.evidence.reconcile`."""
+        pattern = self._inputs.patterns[self.ids[self.row(pattern_id)]]
+        return reconcile(pattern, self.observations(pattern_id), self.now, self._inputs.loops)
+
+    def proposal(self, pattern_id: str) -> Inversion:
+        """The proposal to invert a pattern, due or not; see `core.learning.inversion.propose`."""
+        pattern = self._inputs.patterns[self.ids[self.row(pattern_id)]]
+        return propose(
+            pattern,
+            self.assessment(pattern_id),
+            self.observations(pattern_id),
+            self._inputs.loops,
+            self._alternatives.best_for(pattern),
+            self.settings.anti_pattern,
+        )
+
+    @cached_property
+    def _alternatives(self) -> Alternatives:
+        good = np.isin(self.state_codes, (CODES[Maturity.PROVEN], CODES[Maturity.ESTABLISHED]))
+        rows = np.flatnonzero(good & self.injectable).tolist()
+        patterns = self._inputs.patterns
+        return Alternatives((patterns[self.ids[row]], float(self.score[row])) for row in rows)
