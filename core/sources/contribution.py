@@ -8,13 +8,14 @@ from typing import Any
 from msgspec import Struct
 
 from core.curation.ledger import read_decisions
+from core.paths import ProjectPaths
 from core.records.decisions import Decision
 from core.records.events import Event
 from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.events import read_events
-from core.sources.loops import CRASH_LOG, LoopFact, loop_source, read_crash_log, read_loops
+from core.sources.loops import CRASH_LOG, LoopFact, directory_fact, loop_source, read_crash_log, read_loops
 from core.sources.memory import is_memory_file, read_memory
 from core.sources.patterns import read_patterns
 from core.sources.reading import Problem, RawFile, decode, decode_jsonl
@@ -63,8 +64,7 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
         return Contribution(facts=facts, findings=findings)
     value: Any
     if file.endswith(".jsonl"):
-        lines, problems = decode_jsonl(raw.data)
-        value = [line.value for line in lines]
+        value, problems = decode_jsonl(raw.data)
     else:
         decoded = decode(file, raw.data)
         if decoded.failed:
@@ -82,3 +82,18 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
         said["tasks"], wrong = read_memory(file, value, seen_at)
         findings += wrong
     return Contribution(**said, findings=findings)
+
+
+def folder_contribution(paths: ProjectPaths, file: str) -> Contribution:
+    """What the folder of a loop says by being there.
+
+    Args:
+        paths: The project.
+        file: Project-relative name of the folder, with its final `/`.
+    """
+    try:
+        seen_at = datetime.fromtimestamp((paths.project / file).stat().st_mtime, UTC)
+    except OSError:
+        return Contribution()
+    fact = directory_fact(file, seen_at)
+    return Contribution(facts=(fact,)) if fact else Contribution()

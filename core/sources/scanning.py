@@ -22,7 +22,7 @@ class Kind(StrEnum):
     MIRROR = "mirror"
     """Patterns elsewhere: copies, or of another shape (C4)."""
     HISTORY = "history"
-    """What loops did: states, registries, heartbeats, crash logs, analytics, reflections, cross-task memory."""
+    """What loops did: states, registries, heartbeats, crash logs, analytics, reflections, memory."""
     DIRECTORY = "directory"
     """The folder of a loop, which makes it a row even if nothing in it can be read; ends in `/`."""
     EVENTS = "events"
@@ -57,6 +57,7 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
 """What is wanted below `.aiwg/`; the first kind that fits counts."""
 _RULE: Final = re.compile("|".join(f"(?P<{kind}>{'|'.join(rules)})" for kind, rules in _RULES.items()))
 _IGNORED_FILES: Final = re.compile(r".*(?:\.tmp|\.tmp-.*|\.lock|\.bak|\.sw.|~)|\..*")
+_FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
 _IGNORED_FOLDERS: Final = frozenset(
     {
         ".git",
@@ -90,6 +91,18 @@ def wanted(relative: str) -> Kind | None:
     return Kind(str(rule.lastgroup))
 
 
+def can_hold(relative: str) -> bool:
+    """Whether a project-relative path can be a folder that holds wanted files."""
+    root, *folders = relative.split("/")
+    return (
+        root == ".aiwg"
+        and len(folders) < _MAX_PARTS - 1
+        and (not folders or folders[0] in _ROOTS)
+        and _IGNORED_FOLDERS.isdisjoint(folders)
+        and not relative.endswith(_FILE_ENDINGS)
+    )
+
+
 def _is_text(name: str) -> bool:
     """Whether a file name is valid UTF-8, so that records can carry it."""
     try:
@@ -101,7 +114,7 @@ def _is_text(name: str) -> bool:
 def scan(paths: ProjectPaths) -> dict[str, Stamp]:
     """Every wanted file with its stamp, by project-relative name; empty where there is no `.aiwg`.
 
-    Links to folders are not followed, links to files only inside `.aiwg`; what vanishes meanwhile is left out.
+    Links to folders are not followed, links to files only inside `.aiwg`; what vanishes is left out.
     """
     found: dict[str, Stamp] = {}
     for root in _ROOTS:
@@ -110,7 +123,7 @@ def scan(paths: ProjectPaths) -> dict[str, Stamp]:
 
 
 def scan_path(paths: ProjectPaths, relative: str) -> dict[str, Stamp]:
-    """Like `scan`, for one file or folder that something happened to, and for the loop's folder it lies in."""
+    """Like `scan`, for one file or folder where something happened, and for the loop's folder it lies in."""
     found: dict[str, Stamp] = {}
     parts = relative.rstrip("/").split("/")
     if parts[0] != ".aiwg" or not {"", ".", ".."}.isdisjoint(parts):

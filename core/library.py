@@ -1,0 +1,333 @@
+"""All that is known of one project now: files in, immutable snapshots and deltas out."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from core.curation.state import fold
+from core.errors import UnknownRecord
+from core.paths import ProjectPaths
+from core.records.decisions import Decision
+from core.records.events import Event
+from core.records.findings import Finding
+from core.records.loops import LoopStory
+from core.settings import Settings
+from core.snapshot import Delta, Snapshot
+from core.sources.books import MemoryBook, PatternBook, ReflectionBook
+from core.sources.cache import Cache, Cached, cache_file
+from core.sources.contribution import Contribution, contribution, folder_contribution
+from core.sources.joining import LoopBook
+from core.sources.liveness import Processes, system_processes
+from core.sources.loops import loop_directory
+from core.sources.reading import MAX_BYTES, MAX_PATTERN_BYTES, Problem, Stamp, read_file
+from core.sources.scanning import Kind, can_hold, scan, scan_path, wanted
+from core.sources.story import read_story
+from core.text import visible_line
+
+UNREADABLE_AFTER: Final = timedelta(seconds=1)
+"""A torn file is reported only if it stays torn for so long; most are whole again in a millisecond."""
+_FIRST_PUBLISH: Final = 200
+"""Files after which the first partial snapshot comes; each next one after four times as many."""
+_SWEEP_FROM: Final = 1000
+"""More changed paths than this at once are found faster by a sweep."""
+_LIMITS: Final = {
+    Kind.PATTERNS: MAX_PATTERN_BYTES,
+    Kind.MIRROR: MAX_PATTERN_BYTES,
+    Kind.EVENTS: MAX_PATTERN_BYTES,
+    Kind.LEDGER: MAX_PATTERN_BYTES,
+}
+_NOTHING: Final = Contribution()
+
+
+class Library:
+    """Reads a project, keeps up with its changes, and hands out snapshots.
+
+    `load` first, then `apply` for changes. Calls may come from any thread, one runs at a time; snapshots are
+    immutable and free to share.
+
+    Args:
+        paths: The project; none of its folders needs to exist, now or later.
+        settings: Thresholds of liveness.
+        clock: Gives the time now, UTC.
+        cache: Keep what was read for the next start.
+        processes: What is known of running processes; the system's by default.
+    """
+
+    def __init__(
+        self,
+        paths: ProjectPaths,
+        settings: Settings,
+        *,
+        clock: Callable[[], datetime],
+        cache: bool = True,
+        processes: Processes | None = None,
+    ) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._clock = clock
+        self._processes = processes or system_processes()
+        self._cache = Cache(cache_file(paths.project)) if cache else None
+        self._lock = threading.RLock()
+        self._snapshot = Snapshot()
+        self._known: dict[str, Cached] = {}
+        self._unsaved: set[str] = set()
+        self._torn: dict[str, tuple[datetime, Problem]] = {}
+        self._loops = LoopBook()
+        self._patterns = PatternBook()
+        self._reflections = ReflectionBook()
+        self._memory = MemoryBook()
+        self._events: tuple[Event, ...] = ()
+        self._decisions: tuple[Decision, ...] = ()
+        self._findings: dict[str, tuple[Finding, ...]] = {}
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot."""
+        return self._snapshot
+
+    @property
+    def retry_paths(self) -> tuple[Path, ...]:
+        """Files that were torn when they were read last; `apply` them again soon."""
+        with self._lock:
+            return tuple(self._paths.project / file for file in self._torn)
+
+    def load(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        publish: Callable[[Snapshot], None] | None = None,
+    ) -> Snapshot:
+        """Read everything, what the lists show first and the newest first.
+
+        Args:
+            progress: Told how many files are done, and of how many.
+            publish: Given a partial snapshot (`complete` is False) now and then.
+        """
+        with self._lock, _collector_off():
+            stamps = scan(self._paths)
+            cached = self._cache.load(stamps) if self._cache else {}
+            for file in self._known.keys() - stamps.keys():
+                self._forget(file)
+            next_publish = _FIRST_PUBLISH
+            for done, file in enumerate(
+                sorted(stamps, key=lambda file: _urgency(file, stamps[file])), start=1
+            ):
+                if found := cached.get(file):
+                    self._take(file, found)
+                else:
+                    self._read(file, stamps[file])
+                if progress is not None and (done % 100 == 0 or done == len(stamps)):
+                    progress(done, len(stamps))
+                if publish is not None and done == next_publish < len(stamps):
+                    next_publish *= 4
+                    self._join(complete=False)
+                    publish(self._snapshot)
+            self._join()
+            self._save()
+            return self._snapshot
+
+    def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
+        """Read what changed.
+
+        Args:
+            changed: Files or folders under the project where something was made, changed, moved or deleted;
+                other paths are passed over. None: sweep everything against what is known.
+        """
+        with self._lock:
+            if changed is None:
+                self._update(scan(self._paths), self._known.keys() | self._torn.keys())
+                delta = self._join()
+                self._save()
+                return self._snapshot, delta
+            names = {name for path in changed if (name := self._name(path))}
+            if len(names) > _SWEEP_FROM:
+                return self.apply(None)
+            for name in sorted(names):
+                self._update(scan_path(self._paths, name), self._scope(name))
+            return self._snapshot, self._join()
+
+    def refresh(self, now: datetime) -> tuple[Snapshot, Delta]:
+        """Judge anew what changes without a file: processes die, loops fall silent, files stay torn."""
+        with self._lock:
+            delta = self._join(now)
+            self._save()
+            return self._snapshot, delta
+
+    def story(self, loop_id: str) -> LoopStory:
+        """Everything about one loop, read from disk now; `UnknownRecord` if there is no such loop."""
+        loop = self._snapshot.loops.get(loop_id)
+        if loop is None:
+            raise UnknownRecord(f"no loop {visible_line(loop_id, 120)!r} in {self._paths.project}")
+        return read_story(self._paths, loop)
+
+    def _name(self, path: Path) -> str | None:
+        """The project-relative name of a path inside `.aiwg`."""
+        try:
+            name = self._paths.relative(path)
+        except ValueError:
+            return None
+        return name if name == ".aiwg" or name.startswith(".aiwg/") else None
+
+    def _scope(self, name: str) -> set[str]:
+        """What is known of a path: the file itself, the loop it lies in, or all that lies in it."""
+        known = self._known.keys() | self._torn.keys() if can_hold(name) else set()
+        scope = {file for file in known if file.startswith(f"{name}/")}
+        scope.update(
+            file for file in (name, f"{loop_directory(name)}/") if file in self._known or file in self._torn
+        )
+        return scope
+
+    def _update(self, found: Mapping[str, Stamp], scope: Iterable[str]) -> None:
+        """Bring the files of `scope` in line with what is on disk, and read what is new."""
+        for file in [file for file in scope if file not in found]:
+            self._forget(file)
+        for file, stamp in found.items():
+            known = self._known.get(file)
+            if known is None or known.stamp != stamp or file in self._torn:
+                self._read(file, stamp)
+
+    def _read(self, file: str, stamp: Stamp) -> None:
+        kind = wanted(file)
+        if kind is None:
+            return
+        if kind is Kind.DIRECTORY:
+            self._take(file, Cached(stamp, folder_contribution(self._paths, file)))
+            return
+        raw = read_file(self._paths.project / file, self._paths.aiwg, _LIMITS.get(kind, MAX_BYTES))
+        if raw is None:
+            self._forget(file)
+            return
+        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw)
+        if not isinstance(said, Problem):
+            self._take(file, Cached(stamp if isinstance(raw, Problem) else raw.stamp, said))
+            self._unsaved.add(file)
+        elif said.torn:
+            since = self._torn[file][0] if file in self._torn else self._clock()
+            self._torn[file] = (since, said)
+        else:
+            self._take(file, Cached(stamp, Contribution(findings=(said.finding(file),))))
+
+    def _take(self, file: str, found: Cached) -> None:
+        """From now on `file` says what was found."""
+        self._torn.pop(file, None)
+        before = self._known[file].contribution if file in self._known else _NOTHING
+        self._known[file] = found
+        self._spread(file, before, found.contribution)
+
+    def _forget(self, file: str) -> None:
+        self._torn.pop(file, None)
+        known = self._known.pop(file, None)
+        if known is not None:
+            self._unsaved.add(file)
+            self._spread(file, known.contribution, _NOTHING)
+
+    def _spread(self, file: str, before: Contribution, after: Contribution) -> None:
+        """Tell each book what `file` says instead of what it said before."""
+        if before.facts or after.facts:
+            self._loops.replace(file, after.facts)
+        if before.patterns or after.patterns:
+            self._patterns.replace(file, after.patterns)
+        if before.reflections or after.reflections:
+            self._reflections.replace(file, after.reflections)
+        if before.tasks or after.tasks:
+            self._memory.replace(file, after.tasks)
+        if after.findings:
+            self._findings[file] = after.findings
+        else:
+            self._findings.pop(file, None)
+        if before.events != after.events:
+            self._events = tuple(sorted(after.events, key=lambda event: event.at))
+        if before.decisions != after.decisions:
+            self._decisions = after.decisions
+
+    def _join(self, now: datetime | None = None, *, complete: bool = True) -> Delta:
+        """Make the next snapshot of what the books say, if it differs from the last one."""
+        now = now or self._clock()
+        before = self._snapshot
+        loops = self._loops.join(now, self._settings.watch, self._processes)
+        unreadable = {
+            file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER
+        }
+        findings = tuple(sorted(self._all_findings(unreadable), key=_place))
+        delta = Delta(
+            patterns=self._patterns.join(),
+            loops=loops,
+            reflections=self._reflections.join(self._loops.aliases),
+            memory_tasks=self._memory.join(),
+            events=self._events is not before.events,
+            decisions=self._decisions is not before.decisions,
+            findings=findings != before.findings or unreadable != before.unreadable,
+        )
+        if not delta and before.complete == complete:
+            return delta
+        self._snapshot = Snapshot(
+            number=before.number + 1,
+            patterns=MappingProxyType(self._patterns.patterns),
+            loops=MappingProxyType(self._loops.loops),
+            reflections=MappingProxyType(self._reflections.reflections),
+            memory_tasks=MappingProxyType(self._memory.tasks),
+            events=self._events,
+            decisions=self._decisions,
+            curation=fold(self._decisions) if delta.decisions else before.curation,
+            findings=findings,
+            unreadable=MappingProxyType(unreadable),
+            complete=complete or before.complete,
+        )
+        return delta
+
+    def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
+        for findings in self._findings.values():
+            yield from findings
+        for findings in self._patterns.findings.values():
+            yield from findings
+        yield from self._loops.findings
+        for file in unreadable:
+            yield self._torn[file][1].finding(file)
+
+    def _save(self) -> None:
+        """Keep what was read since the last time for the next start."""
+        if self._cache is None or not self._unsaved:
+            return
+        changed = {file: self._known[file] for file in self._unsaved if file in self._known}
+        self._cache.save(changed, self._unsaved - changed.keys())
+        self._unsaved.clear()
+
+
+def _place(finding: Finding) -> tuple[str, str, str]:
+    return (finding.file, finding.pointer, finding.code)
+
+
+def _urgency(file: str, stamp: Stamp) -> tuple[int, int]:
+    """What is read first: registries and decisions, loop states, patterns, the rest; the newest of each."""
+    name = file.rpartition("/")[2]
+    if name in ("registry.json", "launcher-registry.json", "ledger.jsonl"):
+        rank = 0
+    elif name in ("state.json", "session-state.json", "current-loop.json"):
+        rank = 1
+    elif "/patterns/" in file:
+        rank = 2
+    else:
+        rank = 3
+    return rank, -stamp.mtime_ns
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Without the garbage collector, which would look at everything again and again (1.5-4 times as slow).
+
+    What was read stays, so it is taken out of the collector's sight afterwards.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+            gc.freeze()

@@ -1,0 +1,225 @@
+"""Patterns, reflections and memory by file: one record an id; only what a change can touch is joined again.
+
+The counterpart for loops is `core.sources.joining.LoopBook`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Final
+
+from msgspec.structs import replace
+
+from core.records.findings import Finding, Severity
+from core.records.patterns import Mirror, Pattern
+from core.records.reflections import MemoryTask, Reflection
+from core.sources.memory import join_memory
+from core.sources.reflections import join_reflections, reflection_key
+from core.text import visible_line
+
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class PatternBook:
+    """All pattern records by file. `shared/patterns` is authoritative, copies elsewhere are mirrors (C4).
+
+    Attributes:
+        patterns: By id as of the last `join`; a new mapping after each change.
+        findings: What only the joined view shows, by pattern id: ids that occur twice, references to nothing.
+    """
+
+    def __init__(self) -> None:
+        self.patterns: dict[str, Pattern] = {}
+        self.findings: dict[str, tuple[Finding, ...]] = {}
+        self._files: dict[str, tuple[Pattern, ...]] = {}
+        self._copies: dict[str, tuple[Pattern, ...]] = {}
+        self._touched: set[str] = set()
+
+    def replace(self, file: str, patterns: Sequence[Pattern]) -> None:
+        """From now on `file` holds `patterns` and nothing else."""
+        before = self._files.pop(file, ())
+        if patterns:
+            self._files[file] = tuple(patterns)
+        if not before and not any(pattern.id in self._copies for pattern in patterns):
+            # A file read for the first time, the common case of a load: nothing to take out.
+            changed = {pattern.id for pattern in patterns}
+            if len(changed) == len(patterns):
+                self._copies.update((pattern.id, (pattern,)) for pattern in patterns)
+                self._touched |= changed
+                return
+        old, new = _by_id(before), _by_id(patterns)
+        for identifier in old.keys() | new.keys():
+            if old.get(identifier) == new.get(identifier):
+                continue
+            others = (copy for copy in self._copies.get(identifier, ()) if copy.file != file)
+            copies = tuple(sorted((*others, *new.get(identifier, ())), key=_rank))
+            if copies:
+                self._copies[identifier] = copies
+            else:
+                del self._copies[identifier]
+            self._touched.add(identifier)
+
+    def join(self) -> frozenset[str]:
+        """Bring `patterns` up to date; ids of those that changed, came or went."""
+        changed = set()
+        patterns = dict(self.patterns)
+        for identifier in self._touched:
+            copies = self._copies.get(identifier, ())
+            self._note(identifier, copies)
+            pattern = _joined(copies) if copies else None
+            if pattern == patterns.get(identifier):
+                continue
+            changed.add(identifier)
+            if pattern is None:
+                del patterns[identifier]
+            else:
+                patterns[identifier] = pattern
+        self._touched.clear()
+        if changed:
+            self.patterns = patterns
+        return frozenset(changed)
+
+    def _note(self, identifier: str, copies: Sequence[Pattern]) -> None:
+        """Findings of one id: two records in the registry itself are one too many."""
+        registered = [copy for copy in copies if not copy.mirror_of]
+        kept = registered[0] if registered else None
+        findings = tuple(
+            Finding(
+                copy.file,
+                copy.pointer,
+                Severity.WARNING,
+                "duplicate-id",
+                f"'{visible_line(identifier, 80)}' stands at {kept.pointer} of {kept.file}; that one counts",
+            )
+            for copy in registered[1:]
+            if kept is not None
+        )
+        if findings:
+            self.findings[identifier] = findings
+        else:
+            self.findings.pop(identifier, None)
+
+
+def _by_id(patterns: Iterable[Pattern]) -> dict[str, list[Pattern]]:
+    grouped: dict[str, list[Pattern]] = defaultdict(list)
+    for pattern in patterns:
+        grouped[pattern.id].append(pattern)
+    return grouped
+
+
+def _rank(pattern: Pattern) -> tuple[bool, str, list[tuple[int, str]]]:
+    """The registry before mirrors, then by file and place."""
+    place = [(int(part), "") if part.isdecimal() else (-1, part) for part in pattern.pointer.split("/")]
+    return (bool(pattern.mirror_of), pattern.file, place)
+
+
+def _joined(copies: Sequence[Pattern]) -> Pattern:
+    """The first copy, which counts, with the others as its mirrors."""
+    kept, *others = copies
+    if not others:
+        return kept
+    mirrors = tuple(
+        Mirror(file=copy.file, pointer=copy.pointer, differs=_differ(kept, copy)) for copy in others
+    )
+    return replace(kept, mirrors=mirrors)
+
+
+def _differ(kept: Pattern, copy: Pattern) -> bool:
+    """Whether a copy says anything else than the one that counts."""
+    return kept != replace(copy, file=kept.file, pointer=kept.pointer, mirror_of=kept.mirror_of)
+
+
+class ReflectionBook:
+    """All reflections by file, each told once (C9).
+
+    Attributes:
+        reflections: By id, newest first, as of the last `join`; a new mapping after each change.
+    """
+
+    def __init__(self) -> None:
+        self.reflections: dict[str, Reflection] = {}
+        self._files: dict[str, tuple[Reflection, ...]] = {}
+        self._groups: dict[str, dict[str, list[Reflection]]] = {}
+        self._ids: dict[str, dict[str, Reflection]] = {}
+        self._touched: set[str] = set()
+        self._aliases: Mapping[str, str] = {}
+
+    def replace(self, file: str, reflections: Sequence[Reflection]) -> None:
+        """From now on `file` holds `reflections` and nothing else."""
+        before = self._files.pop(file, ())
+        if reflections:
+            self._files[file] = tuple(reflections)
+        if before == tuple(reflections):
+            return
+        for key in {reflection_key(reflection) for reflection in before}:
+            group = self._groups[key]
+            group.pop(file, None)
+            if not group:
+                del self._groups[key]
+            self._touched.add(key)
+        for reflection in reflections:
+            key = reflection_key(reflection)
+            self._groups.setdefault(key, {}).setdefault(file, []).append(reflection)
+            self._touched.add(key)
+
+    def join(self, aliases: Mapping[str, str]) -> frozenset[str]:
+        """Bring `reflections` up to date; ids of those that changed, came or went.
+
+        Args:
+            aliases: Other ids of loops -> the id of the row.
+        """
+        if aliases != self._aliases:
+            self._aliases = dict(aliases)
+            self._touched = set(self._groups) | set(self._ids)
+        changed: set[str] = set()
+        for key in self._touched:
+            before = self._ids.pop(key, {})
+            group = self._groups.get(key, {})
+            told = chain.from_iterable(group[file] for file in sorted(group))
+            after = join_reflections(told, self._aliases) if group else {}
+            if after:
+                self._ids[key] = after
+            changed |= {
+                identifier
+                for identifier in before.keys() | after.keys()
+                if before.get(identifier) != after.get(identifier)
+            }
+        self._touched.clear()
+        if changed:
+            everything = chain.from_iterable(group.values() for group in self._ids.values())
+            ordered = sorted(everything, key=lambda reflection: reflection.at or _LONG_AGO, reverse=True)
+            self.reflections = {reflection.id: reflection for reflection in ordered}
+        return frozenset(changed)
+
+
+class MemoryBook:
+    """The cross-task memory by file: task files and their index (C19).
+
+    Attributes:
+        tasks: By id as of the last `join`; a new mapping after each change.
+    """
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, MemoryTask] = {}
+        self._files: dict[str, tuple[MemoryTask, ...]] = {}
+        self._touched = False
+
+    def replace(self, file: str, tasks: Sequence[MemoryTask]) -> None:
+        """From now on `file` holds `tasks` and nothing else."""
+        self._files[file] = tuple(tasks)
+        self._touched = True
+
+    def join(self) -> frozenset[str]:
+        """Bring `tasks` up to date; ids of those that changed, came or went."""
+        if not self._touched:
+            return frozenset()
+        self._touched = False
+        before = self.tasks
+        after = join_memory(chain.from_iterable(self._files[file] for file in sorted(self._files)))
+        changed = frozenset(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+        if changed:
+            self.tasks = after
+        return changed
