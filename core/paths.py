@@ -22,7 +22,9 @@ PATTERN_FILES: Final = {
 def safe_component(identifier: str) -> str:
     """`identifier` if it can be one path component, else `BadInput`."""
     if not SAFE_ID.fullmatch(identifier) or ".." in identifier:
-        raise BadInput(f"id {identifier[:80]!r} cannot be part of a path: letters, digits, '.', '_', '-' only")
+        raise BadInput(
+            f"id {identifier[:80]!r} cannot be part of a path: letters, digits, '.', '_', '-' only"
+        )
     return identifier
 
 

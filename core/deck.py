@@ -1,0 +1,272 @@
+"""One open project: library, scores, index and curator behind one door, for the command line and the screen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from core.curation.curator import Curator, Decided
+from core.curation.review import ReviewItem, review_queue
+from core.errors import UnknownRecord
+from core.learning.inversion import Inversion, propose
+from core.learning.scoreboard import Assessment, Scoreboard
+from core.library import Library
+from core.lineage import LineageEvent, lineage
+from core.paths import ProjectPaths
+from core.records.events import Observation
+from core.records.loops import Loop, LoopStory
+from core.records.patterns import Pattern
+from core.retrieval.index import PatternIndex
+from core.retrieval.ranking import Injection, prepare_injection
+from core.retrieval.task import analyse_task
+from core.settings import InjectionSettings, Settings
+from core.snapshot import Delta, Snapshot
+from core.text import visible_line
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a reader needs at one moment: the records, their scores, and what waits for a decision.
+
+    Attributes:
+        snapshot: The records.
+        board: Evidence and state of every pattern, as of `now`.
+        index: The patterns, searchable.
+        queue: What a person should decide, most worth first.
+        now: The moment the scores are for.
+    """
+
+    snapshot: Snapshot
+    board: Scoreboard
+    index: PatternIndex
+    queue: tuple[ReviewItem, ...]
+    settings: Settings
+    now: datetime
+
+    def pattern(self, pattern_id: str) -> Pattern:
+        """The pattern with this id (or with this alias), else `UnknownRecord`."""
+        found = self.snapshot.patterns.get(pattern_id)
+        if found is None:
+            found = next((p for p in self.snapshot.patterns.values() if pattern_id in p.aliases), None)
+        if found is None:
+            raise UnknownRecord(f"no pattern {visible_line(pattern_id, 80)!r}; see: ralphdeck patterns list")
+        return found
+
+    def loop(self, loop_id: str) -> Loop:
+        """The loop with this id, alias or unambiguous beginning of one, else `UnknownRecord`."""
+        loops = self.snapshot.loops
+        if loop_id in loops:
+            return loops[loop_id]
+        exact = [loop for loop in loops.values() if loop_id in loop.aliases]
+        starting = exact or [loop for loop in loops.values() if loop_id and loop.id.startswith(loop_id)]
+        if len(starting) == 1:
+            return starting[0]
+        shown = visible_line(loop_id, 80)
+        if starting:
+            raise UnknownRecord(f"{shown!r} begins {len(starting)} loop ids; give more of it")
+        raise UnknownRecord(f"no loop {shown!r}; see: ralphdeck loops")
+
+    def assessment(self, pattern_id: str) -> Assessment:
+        """State and numbers of one pattern."""
+        return self.board.assessment(pattern_id)
+
+    def observations(self, pattern_id: str) -> tuple[Observation, ...]:
+        """The evidence for one pattern, oldest first."""
+        return self.board.observations(pattern_id)
+
+    def lineage(self, pattern_id: str) -> tuple[LineageEvent, ...]:
+        """The life of one pattern, oldest first."""
+        return lineage(
+            self.pattern(pattern_id),
+            self.observations(pattern_id),
+            self.snapshot.decisions,
+            self.snapshot.loops,
+        )
+
+    def inversion(self, pattern_id: str) -> Inversion:
+        """What the pattern would become as an anti-pattern."""
+        return propose(
+            self.pattern(pattern_id),
+            self.assessment(pattern_id),
+            self.observations(pattern_id),
+            self.snapshot.loops,
+            self.snapshot.patterns,
+            self.board,
+            self.settings.anti_pattern,
+        )
+
+    def injection(self, task: str, settings: InjectionSettings | None = None) -> Injection:
+        """What a loop with this task would get injected; the preview and `inject` print the same bytes."""
+        return prepare_injection(
+            analyse_task(task),
+            self.index,
+            self.snapshot.patterns,
+            self.board,
+            settings or self.settings.injection,
+        )
+
+
+class Deck:
+    """An open project. Its methods read and write files: call them from a worker, one at a time or many.
+
+    Args:
+        project: Where the files are.
+        settings: All thresholds.
+        by: Who decides, as the ledger will name them.
+        clock: The present moment, aware UTC.
+        cache: Whether to keep parsed files between runs.
+    """
+
+    def __init__(
+        self,
+        project: ProjectPaths,
+        settings: Settings,
+        *,
+        by: str,
+        clock: Callable[[], datetime],
+        cache: bool = True,
+    ) -> None:
+        self.project = project
+        self.settings = settings
+        self.library = Library(project, settings, clock=clock, cache=cache)
+        self.curator = Curator(project, settings, by=by)
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._view = self._scored(self.library.snapshot)
+
+    @property
+    def view(self) -> View:
+        """The newest view; share it freely."""
+        return self._view
+
+    def load(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        publish: Callable[[View], None] | None = None,
+    ) -> View:
+        """Read everything, newest first.
+
+        Args:
+            progress: Told (files done, files in all).
+            publish: Given a view now and then while the rest still loads.
+        """
+
+        def published(snapshot: Snapshot) -> None:
+            self._view = self._scored(snapshot)
+            if publish is not None:
+                publish(self._view)
+
+        with self._lock:
+            self._view = self._scored(self.library.load(progress, published if publish else None))
+            return self._view
+
+    def apply(self, changed: Iterable[Path] | None) -> tuple[View, Delta]:
+        """Read what changed (None: find out by a sweep) and score what that touches."""
+        with self._lock:
+            return self._after(*self.library.apply(changed))
+
+    def refresh(self) -> tuple[View, Delta]:
+        """Judge again what changes by time alone: liveness of loops, decay of evidence."""
+        with self._lock:
+            return self._after(*self.library.refresh(self._clock()))
+
+    def story(self, loop_id: str) -> LoopStory:
+        """The details of one loop, read now."""
+        return self.library.story(loop_id)
+
+    # Decisions. Each reads the newest files first, writes, and returns what was decided; `view` shows it.
+
+    def promote(self, pattern_id: str, *, reason: str = "") -> Decided:
+        """Pin a pattern as proven."""
+        return self._decide(pattern_id, lambda p, a, now: self.curator.promote(p, a, now=now, reason=reason))
+
+    def deprecate(self, pattern_id: str, *, reason: str) -> Decided:
+        """Pin a pattern as deprecated: never injected until reset."""
+        return self._decide(
+            pattern_id, lambda p, a, now: self.curator.deprecate(p, a, now=now, reason=reason)
+        )
+
+    def reset(self, pattern_id: str, *, reason: str = "") -> Decided:
+        """Take the pin off: the arithmetic decides again."""
+        return self._decide(pattern_id, lambda p, a, now: self.curator.reset(p, a, now=now, reason=reason))
+
+    def accept_inversion(self, pattern_id: str, *, text: str | None = None, reason: str = "") -> Decided:
+        """Make the pattern an anti-pattern, with `text` instead of the proposed wording if given."""
+
+        def accept(pattern: Pattern, assessment: Assessment, now: datetime) -> Decided:
+            proposal = self._view.inversion(pattern.id)
+            if text is not None:
+                proposal = msgspec.structs.replace(proposal, text=text)
+            return self.curator.accept_inversion(pattern, assessment, proposal, now=now, reason=reason)
+
+        return self._decide(pattern_id, accept)
+
+    def reject_inversion(self, pattern_id: str, *, reason: str = "") -> Decided:
+        """Keep the pattern as it is until some more failures come."""
+        return self._decide(
+            pattern_id, lambda p, a, now: self.curator.reject_inversion(p, a, now=now, reason=reason)
+        )
+
+    def snooze(self, pattern_id: str, *, until: datetime, reason: str = "") -> Decided:
+        """Ask again after `until`."""
+        return self._decide(
+            pattern_id, lambda p, a, now: self.curator.snooze(p, a, until=until, now=now, reason=reason)
+        )
+
+    def note(self, pattern_id: str, *, text: str) -> Decided:
+        """Write a remark beside a pattern."""
+        return self._decide(pattern_id, lambda p, a, now: self.curator.note(p, text=text, now=now))
+
+    def undo(self) -> Decided:
+        """Take the newest standing decision back."""
+        return self._decide_any(lambda now: self.curator.undo(now=now))
+
+    def redo(self) -> Decided:
+        """Repeat the decision that was taken back last."""
+        return self._decide_any(lambda now: self.curator.redo(now=now))
+
+    def _decide(self, pattern_id: str, decide: Callable[[Pattern, Assessment, datetime], Decided]) -> Decided:
+        def decide_now(now: datetime) -> Decided:
+            pattern = self._view.pattern(pattern_id)
+            return decide(pattern, self._view.assessment(pattern.id), now)
+
+        return self._decide_any(decide_now)
+
+    def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
+        with self._lock:
+            touched = (self.project.ledger, self.project.patterns)
+            self.apply(touched)
+            try:
+                return decide(self._clock())
+            finally:
+                self.apply(touched)
+
+    def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[View, Delta]:
+        if delta:
+            self._view = self._scored(snapshot, delta)
+        else:
+            now = self._clock()
+            self._view = replace(self._view, snapshot=snapshot, board=self._view.board.rescored(now), now=now)
+        return self._view, delta
+
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> View:
+        now = self._clock()
+        if delta is None:
+            board = Scoreboard.build(
+                snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, now, self.settings
+            )
+            index = PatternIndex.build(snapshot.patterns)
+        else:
+            board = self._view.board.updated(
+                snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, delta, now
+            )
+            index = self._view.index
+            if delta.patterns:
+                index = index.updated(snapshot.patterns, delta.patterns)
+        queue = review_queue(snapshot.patterns, board, snapshot.curation, now, self.settings)
+        return View(snapshot, board, index, queue, self.settings, now)

@@ -1,0 +1,131 @@
+"""What an answer in Review would change for the loops that run now, worked out before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from core.curation.review import ReviewItem
+from core.deck import View
+from core.learning.inversion import Inversion
+from core.records.decisions import CurationState, InversionVerdict, Pin
+from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.snapshot import Delta
+
+MAX_LOOPS = 20
+"""Running loops that are looked at, newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The effect of the proposed answer.
+
+    Attributes:
+        answer: What the answer is called: `accept` or `reset`.
+        running: How many running loops with a task were looked at.
+        changed: Ids of those that would get another context.
+        before, after: The context of the first of them (or, with no running loop, of the pattern's own topic).
+    """
+
+    answer: str
+    running: int
+    changed: tuple[str, ...]
+    before: str
+    after: str
+
+
+def forecast(view: View, item: ReviewItem) -> Forecast:
+    """Suppose that the question is answered with accept, and inject again."""
+    pattern = view.pattern(item.pattern_id)
+    supposed = _inverted(view, pattern, item.inversion) if item.inversion else _reset(view, pattern)
+    running = [loop for loop in view.snapshot.loops.values() if loop.status.active and loop.task][:MAX_LOOPS]
+    changed: list[str] = []
+    shown: tuple[str, str] | None = None
+    for loop in running:
+        before, after = view.injection(loop.task).context, supposed.injection(loop.task).context
+        if before != after:
+            changed.append(loop.id)
+            shown = shown or (before, after)
+    if shown is None and not running:
+        topic = f"{pattern.title} {pattern.description}"
+        shown = view.injection(topic).context, supposed.injection(topic).context
+    before, after = shown or ("", "")
+    return Forecast("accept" if item.inversion else "reset", len(running), tuple(changed), before, after)
+
+
+def _inverted(view: View, pattern: Pattern, inversion: Inversion) -> View:
+    anti = Pattern(
+        id=f"pat-anti-{inversion.slug}-000",
+        type=PatternType.ANTI,
+        title=inversion.text,
+        description=inversion.why_it_fails,
+        category=inversion.failure_mode,
+        why_it_fails=inversion.why_it_fails,
+        better_alternative=inversion.better_alternative,
+        better_pattern_id=inversion.better_pattern_id,
+        tags=pattern.tags,
+        claim=Claim(
+            rate=inversion.failures / inversion.total,
+            uses=inversion.total,
+            successes=inversion.failures,
+            failures=inversion.total - inversion.failures,
+        ),
+        last_used=view.now,
+        inverted_from=pattern.id,
+    )
+    curation = view.snapshot.curation
+    pin = Pin(
+        state=Maturity.DEPRECATED,
+        at=view.now,
+        by="",
+        reason=inversion.reason,
+        content_hash=pattern.content_hash,
+        decision_id="",
+    )
+    verdict = InversionVerdict(verdict="accepted", at=view.now, anti_id=anti.id)
+    return _supposing(
+        view,
+        {anti.id: anti},
+        msgspec.structs.replace(
+            curation,
+            pins={**curation.pins, pattern.id: pin},
+            inversions={**curation.inversions, pattern.id: verdict},
+        ),
+        frozenset({anti.id, pattern.id}),
+    )
+
+
+def _reset(view: View, pattern: Pattern) -> View:
+    curation = view.snapshot.curation
+    pins = {key: pin for key, pin in curation.pins.items() if key != pattern.id}
+    return _supposing(view, {}, msgspec.structs.replace(curation, pins=pins), frozenset({pattern.id}))
+
+
+def _supposing(
+    view: View, added: dict[str, Pattern], curation: CurationState, touched: frozenset[str]
+) -> View:
+    patterns = {**view.snapshot.patterns, **added}
+    snapshot = view.snapshot
+    board = view.board.updated(
+        patterns, snapshot.loops, snapshot.events, curation, Delta(patterns=touched, decisions=True), view.now
+    )
+    index = view.index.updated(patterns, touched) if added else view.index
+    return View(
+        type(snapshot)(
+            number=snapshot.number,
+            patterns=patterns,
+            loops=snapshot.loops,
+            reflections=snapshot.reflections,
+            memory_tasks=snapshot.memory_tasks,
+            events=snapshot.events,
+            decisions=snapshot.decisions,
+            curation=curation,
+            complete=snapshot.complete,
+        ),
+        board,
+        index,
+        view.queue,
+        view.settings,
+        view.now,
+    )

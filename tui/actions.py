@@ -1,0 +1,211 @@
+"""Every action of the dashboard, once: bindings, key line, help, palette and keymap file are made from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from textual.binding import Binding
+
+PLACES: Final = {
+    "loops": ("1", "Loops"),
+    "patterns": ("2", "Patterns"),
+    "review": ("3", "Review"),
+    "context": ("4", "Context"),
+    "reflections": ("5", "Reflections"),
+    "log": ("8", "Log"),
+}
+"""Places by id, in order: the key that goes there, and the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a key does.
+
+    Attributes:
+        id: Unique; the name in the keymap file, and of the method `do_<id>` that carries it out.
+        keys: Comma-separated Textual key names; the first one is shown.
+        label: One or two words for the key line.
+        tooltip: A sentence for help and palette.
+        group: Heading in the help: Move, Look, Decide, Go, Program.
+        places: Where it exists; empty = everywhere.
+        shown: Whether the key line offers it.
+    """
+
+    id: str
+    keys: str
+    label: str
+    tooltip: str
+    group: str
+    places: tuple[str, ...] = ()
+    shown: bool = True
+
+    @property
+    def binding(self) -> Binding:
+        """The Textual binding; its id lets the keymap file give it other keys."""
+        return Binding(
+            self.keys, f"act('{self.id}')", self.label, show=self.shown, tooltip=self.tooltip, id=self.id
+        )
+
+
+_TABLES: Final = ("loops", "patterns", "reflections", "log")
+
+ACTIONS: Final[tuple[Action, ...]] = (
+    *(
+        Action(f"go_{place}", key, name, f"Go to {name}", "Go", shown=False)
+        for place, (key, name) in PLACES.items()
+    ),
+    Action("next_pane", "tab", "pane", "Move to the next pane", "Move", shown=False),
+    Action("previous_pane", "shift+tab", "pane back", "Move to the previous pane", "Move", shown=False),
+    Action("down", "j,down", "down", "One line down", "Move", shown=False),
+    Action("up", "k,up", "up", "One line up", "Move", shown=False),
+    Action("first", "g,home", "first", "To the first line", "Move", shown=False),
+    Action("last", "G,end", "last", "To the last line", "Move", shown=False),
+    Action("page_down", "pagedown,space", "page down", "One page down", "Move", shown=False),
+    Action("page_up", "pageup", "page up", "One page up", "Move", shown=False),
+    Action(
+        "next_item", "n", "next", "To the next one that waits for a decision", "Move", ("patterns", "review")
+    ),
+    Action(
+        "previous_item",
+        "N",
+        "previous",
+        "To the previous one that waits for a decision",
+        "Move",
+        ("patterns", "review"),
+        shown=False,
+    ),
+    Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES),
+    Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES, shown=False),
+    Action("open", "enter", "open", "Open the details, or go to what this belongs to", "Look", _TABLES),
+    Action(
+        "back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False
+    ),
+    Action("mark", "m", "mark", "Mark this one, to act on many at once", "Look", ("patterns",)),
+    Action(
+        "mark_all",
+        "M",
+        "mark all",
+        "Mark all that the filter shows, or none",
+        "Look",
+        ("patterns",),
+        shown=False,
+    ),
+    Action("why", "w", "why", "Why it has this state, rule by rule", "Look", ("patterns", "review")),
+    Action(
+        "next_tab",
+        "right_square_bracket",
+        "next tab",
+        "The next tab of the details",
+        "Look",
+        ("patterns", "loops"),
+    ),
+    Action(
+        "previous_tab",
+        "left_square_bracket",
+        "tab back",
+        "The previous tab of the details",
+        "Look",
+        ("patterns", "loops"),
+        shown=False,
+    ),
+    Action(
+        "in_context",
+        "i",
+        "in context",
+        "See it in the context that a loop would get",
+        "Look",
+        ("patterns", "loops", "review"),
+    ),
+    Action("edit_task", "slash,t", "task", "Type the task to preview", "Look", ("context",)),
+    Action("pick_loop", "l", "loop", "Take the task of the next running loop", "Look", ("context",)),
+    Action("top_k_up", "plus", "+1 pattern", "Let one pattern more in", "Look", ("context",), shown=False),
+    Action("top_k_down", "minus", "-1 pattern", "Let one pattern less in", "Look", ("context",), shown=False),
+    Action("min_rate", "f", "min rate", "Cycle the lowest success rate that is let in", "Look", ("context",)),
+    Action(
+        "order", "b", "order", "Order by score, or by the lower bound of the interval", "Look", ("context",)
+    ),
+    Action("types", "v", "types", "Cycle which pattern types are let in", "Look", ("context",), shown=False),
+    Action(
+        "compare", "c", "compare", "Compare with the context before the last change", "Look", ("context",)
+    ),
+    Action(
+        "promote",
+        "p",
+        "promote",
+        "Pin as proven: it stays so until you reset it",
+        "Decide",
+        ("patterns", "review"),
+    ),
+    Action(
+        "deprecate",
+        "d",
+        "deprecate",
+        "Pin as deprecated: never injected until you reset it",
+        "Decide",
+        ("patterns", "review"),
+    ),
+    Action(
+        "reset",
+        "r",
+        "reset",
+        "Take your pin off: the evidence decides again",
+        "Decide",
+        ("patterns", "review"),
+    ),
+    Action("accept", "a", "accept", "Accept what is proposed", "Decide", ("review",)),
+    Action("reject", "x", "reject", "Reject what is proposed", "Decide", ("review",)),
+    Action("rewrite", "e", "rewrite", "Accept in your own words", "Decide", ("review",)),
+    Action("snooze", "s", "snooze", "Ask again in a week", "Decide", ("review",)),
+    Action("note", "c", "note", "Write a note beside it", "Decide", ("patterns", "review"), shown=False),
+    Action("undo", "u", "undo", "Take the newest decision back", "Decide"),
+    Action("redo", "U", "redo", "Repeat the decision that was taken back", "Decide", shown=False),
+    Action(
+        "edit_file",
+        "o",
+        "open file",
+        "Open the file that holds it in $EDITOR",
+        "Look",
+        (*_TABLES, "review"),
+        shown=False,
+    ),
+    Action("copy", "y", "copy", "Copy the id or text to the clipboard", "Look", shown=False),
+    Action("theme", "T", "theme", "The next theme", "Program", shown=False),
+    Action("glyphs", "A", "ASCII", "Plain ASCII marks, or the drawn ones", "Program", shown=False),
+    Action(
+        "palette",
+        "colon,ctrl+p",
+        "palette",
+        "Find any action, pattern or loop by typing",
+        "Program",
+        shown=False,
+    ),
+    Action("help", "question_mark,f1", "help", "All keys, and what this place is for", "Program"),
+    Action(
+        "quit", "q,ctrl+c", "quit", "Leave; everything decided is on disk already", "Program", shown=False
+    ),
+)
+
+BY_ID: Final = {action.id: action for action in ACTIONS}
+
+
+def actions_of(place: str) -> tuple[Action, ...]:
+    """The actions that exist in one place, in the order of the registry."""
+    return tuple(action for action in ACTIONS if not action.places or place in action.places)
+
+
+def bindings_of(place: str) -> list[Binding]:
+    """The bindings of one place."""
+    return [action.binding for action in actions_of(place)]
+
+
+_KEY_NAMES: Final = {
+    "question_mark": "?", "slash": "/", "colon": ":", "plus": "+", "minus": "-", "escape": "esc", "enter": "enter",
+    "left_square_bracket": "[", "right_square_bracket": "]", "full_stop": ".", "comma": ",", "pagedown": "pgdn",
+    "pageup": "pgup", "down": "↓", "up": "↑", "left": "←", "right": "→",
+}  # fmt: skip
+
+
+def key_name(key: str) -> str:
+    """How a Textual key name is written for people: `question_mark` is `?`."""
+    return _KEY_NAMES.get(key, key)

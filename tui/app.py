@@ -1,0 +1,390 @@
+"""The app: modes, themes and wiring. Places show; the engine reads and writes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from core.curation.curator import Decided
+from core.sources.watching import WatchState
+from rich.text import Text
+from textual import on
+from textual.app import App, SuspendNotSupported, SystemCommand
+from textual.binding import Binding
+from textual.content import Content
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+
+from core.deck import Deck, View
+from core.errors import RalphdeckError
+from core.snapshot import Delta
+from core.text import plural, visible, visible_line
+from tui.actions import ACTIONS, PLACES, key_name
+from tui.engine import Engine
+from tui.kept import Kept
+from tui.keymap import load_keymap
+from tui.palette import DeckCommands
+from tui.present.happenings import happenings
+from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
+from tui.screens.context import ContextPlace
+from tui.screens.dialogs import Help
+from tui.screens.log import LogPlace
+from tui.screens.loops import LoopsPlace
+from tui.screens.patterns import PatternsPlace
+from tui.screens.place import Place
+from tui.screens.reflections import ReflectionsPlace
+from tui.screens.review import ReviewPlace
+from tui.themes import DEFAULT_THEME, load_themes
+from tui.widgets.bars import Item
+
+log = logging.getLogger("ralphdeck")
+
+MOST_TOASTS: Final = 3
+"""Happenings that are told one by one; more become one line."""
+
+
+class DeckApp(App[None], inherit_bindings=False):
+    """The dashboard on one open project.
+
+    Args:
+        deck: The project; not loaded yet.
+        kept: What was remembered, already loaded.
+        keymap_file: Where other keys may be written.
+    """
+
+    TITLE = "ralphdeck"
+    CSS_PATH: ClassVar[list[str | Path]] = []
+    COMMANDS = {DeckCommands}
+    COMMAND_PALETTE_BINDING = "f9"
+    BINDINGS: ClassVar[list[Binding]] = [
+        Binding("ctrl+c", "screen.act('quit')", "quit", show=False, priority=True)
+    ]
+    MODES: ClassVar[dict[str, Callable[[], Screen[Any]]]] = {
+        "loops": LoopsPlace,
+        "patterns": PatternsPlace,
+        "review": ReviewPlace,
+        "context": ContextPlace,
+        "reflections": ReflectionsPlace,
+        "log": LogPlace,
+    }
+
+    def __init__(self, deck: Deck, kept: Kept, keymap_file: Path) -> None:
+        super().__init__(css_path=_style_sheets())
+        self.deck = deck
+        self.kept = kept
+        self.engine = Engine(deck, self)
+        self.view: View = deck.view
+        self.themes = load_themes()
+        self.progress: tuple[int, int] | None = (0, 0)
+        self.watch_state: WatchState | None = None
+        self._keymap_file = keymap_file
+        self._keys = {action.id: action.keys for action in ACTIONS}
+
+    # Start and end
+
+    def on_mount(self) -> None:
+        """Show the first frame, then start to read."""
+        for _label, theme in self.themes.values():
+            self.register_theme(theme)
+        for name in list(self.available_themes):
+            if name not in self.themes:
+                self.unregister_theme(name)
+        theme = self.kept.get("theme", DEFAULT_THEME)
+        self.theme = theme if theme in self.themes else DEFAULT_THEME
+        keymap, problems = load_keymap(self._keymap_file)
+        self._keys |= keymap
+        self.set_keymap(keymap)
+        place = self.kept.get_here("place", "loops")
+        self.switch_mode(place if place in PLACES else "loops")
+        for problem in problems:
+            self.say(problem, severity="error")
+        self._handle_signals()
+        self.set_interval(1.0, self._tick)
+        self.call_after_refresh(self._start_engine)
+
+    def _start_engine(self) -> None:
+        self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.add_signal_handler(number, lambda n=number: self.exit(return_code=128 + n))
+
+    def on_unmount(self) -> None:
+        """Stop the engine and keep what is to be remembered."""
+        self.engine.stop()
+        self.kept.save()
+
+    def _fatal_error(self) -> None:
+        """A bug: end with what happened, made harmless to print; the log file has it too."""
+        text = visible(traceback.format_exc())
+        log.error("fatal: %s", text)
+        self.panic(Text(text))
+
+    # Messages of the engine
+
+    @on(Engine.Progress)
+    def _progressed(self, message: Engine.Progress) -> None:
+        self.progress = (message.done, message.total)
+        self._refresh_frame()
+
+    @on(Engine.Changed)
+    def _changed(self) -> None:
+        before = self.view
+        self.view, delta = self.engine.take()
+        loading = self.progress is not None
+        if self.view.snapshot.complete:
+            self.progress = None
+        if loading:
+            for place in self._places():
+                place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
+        else:
+            self._tell(happenings(before, self.view, delta, self.deck.curator.by))
+            for place in self._places():
+                place.changed(delta)
+        self._refresh_frame()
+
+    @on(Engine.Decision)
+    def _decided(self, message: Engine.Decision) -> None:
+        if message.decided is None:
+            self.say(message.error, severity="warning")
+            return
+        self.say(message.decided.summary)
+        for warning in message.decided.warnings:
+            self.say(warning, severity="warning")
+
+    @on(Engine.Watching)
+    def _watching(self, message: Engine.Watching) -> None:
+        before, self.watch_state = self.watch_state, message.state
+        if message.state.mode == "polling" and (before is None or before.mode != "polling"):
+            self.say(f"watching by polling: {message.state.reason}", severity="warning")
+        self._refresh_frame()
+
+    @on(Engine.Failed)
+    def _failed(self, message: Engine.Failed) -> None:
+        log.error("%s\n%s", message.text, message.detail)
+        self.say(message.text, severity="error")
+
+    def _tell(self, lines: list[tuple[str, SeverityLevel]]) -> None:
+        for text, severity in lines[:MOST_TOASTS]:
+            self.say(text, severity=severity)
+        if len(lines) > MOST_TOASTS:
+            self.say(f"and {plural(len(lines) - MOST_TOASTS, 'more change')}")
+
+    # What places ask for
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The marks in use."""
+        return GLYPH_SETS.get(self.kept.get("glyphs"), DRAWN)
+
+    def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
+        """A toast; the text may be untrusted."""
+        self.notify(visible(text, 400), severity=severity, markup=False)
+
+    def decide(self, decide: Callable[[Deck], Decided]) -> None:
+        """Hand a decision to the engine."""
+        self.engine.decide(decide)
+
+    def copy(self, text: str) -> None:
+        """Copy to the clipboard through the terminal (OSC 52), and say so."""
+        self.copy_to_clipboard(visible(text))
+        hint = " (tmux: needs `set -g set-clipboard on`)" if os.environ.get("TMUX") else ""
+        self.say(f"copied {plural(len(text), 'character')} through the terminal{hint}")
+
+    def open_record(self, place: str, key: str) -> None:
+        """Go to a place, with the cursor on a record."""
+        self.go(place)
+        screen = self.screen
+        if isinstance(screen, Place):
+            self.call_after_refresh(screen.go_to, key)
+
+    def now(self) -> datetime:
+        """The present moment, aware UTC."""
+        return datetime.now(UTC)
+
+    def preview_loop(self, loop_id: str) -> None:
+        """Show in Context what a loop would get."""
+        self._preview(self.view.loop(loop_id).task)
+
+    def preview_pattern(self, pattern_id: str) -> None:
+        """Show in Context a task that this pattern is about, to see how it would stand there."""
+        pattern = self.view.pattern(pattern_id)
+        self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200))
+
+    def _preview(self, task: str) -> None:
+        self.go("context")
+        screen = self.screen
+        if isinstance(screen, ContextPlace):
+            self.call_after_refresh(screen.preview, task)
+
+    def edit_file(self, relative: str) -> None:
+        """Open a project file in $EDITOR, with the terminal handed over."""
+        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+        if not command:
+            self.say("set $EDITOR to open files", severity="warning")
+            return
+        try:
+            path = self.deck.project.inside(relative)
+            with self.suspend():
+                subprocess.run([*command, str(path)], check=False)  # argv list, never a shell
+        except (OSError, RalphdeckError, SuspendNotSupported) as error:
+            self.say(f"cannot open {relative}: {error}", severity="error")
+
+    def shown_key(self, action: str) -> str:
+        """The first key of an action, for people."""
+        return key_name(self._keys[action].split(",")[0])
+
+    def undo_hint(self) -> str:
+        """What `u` would take back; empty if nothing."""
+        undoable = self.view.snapshot.curation.undoable
+        if not undoable:
+            return ""
+        last = next((d for d in reversed(self.view.snapshot.decisions) if d.id == undoable[-1]), None)
+        if last is None:
+            return ""
+        return f"undo: {last.verb.value.replace('_', ' ')} …{last.subject[-18:]}"
+
+    def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
+        """The items of the top bar."""
+        left = [Item(Content.styled(f"{visible_line(self.deck.project.project.name, 24)} ", "bold"))]
+        narrow = self.size.width < 100
+        for name, (key, title) in PLACES.items():
+            waiting = len(self.view.queue) if name == "review" else 0
+            label = title if not narrow or name == place else title[:4] if name == "reflections" else title
+            text = f"{key} {label}" + (f"·{waiting}" if waiting else "")
+            style = "bold $accent reverse" if name == place else "$foreground" if waiting else "$quiet"
+            left.append(Item(Content.styled(f" {text} ", style), f"go_{name}"))
+        return left, [Item(self._pulse())]
+
+    def _pulse(self) -> Content:
+        if self.progress is not None:
+            done, total = self.progress
+            if not total:
+                return Content.styled("reading…", "$quiet")
+            width = 10
+            bar = self.glyphs.full * (width * done // total)
+            return Content.assemble((f"{bar:{self.glyphs.empty}<{width}}", "$accent"), f" {done:,}/{total:,}")
+        state = self.watch_state
+        running = sum(loop.status.active for loop in self.view.snapshot.loops.values())
+        errors = sum(f.severity.value == "error" for f in self.view.snapshot.findings)
+        parts: list[tuple[str, str]] = []
+        if errors:
+            parts.append((f"{plural(errors, 'finding')}  ", "$warning"))
+        if state is None or state.mode == "events":
+            parts.append((f"live {self.glyphs.live}", "$success"))
+        elif state.mode == "polling":
+            parts.append(("polling", "$warning"))
+        else:
+            parts.append(("waiting for .aiwg", "$warning"))
+        parts.append((f" {running} running", "$quiet"))
+        return Content.assemble(*parts)
+
+    def use_theme(self, name: str) -> None:
+        """Switch to a theme and remember it."""
+        self.theme = name
+        self.kept.set("theme", name)
+        for place in self._places():
+            place.catch_up(anew=True)
+
+    # Actions that every place has
+
+    def do_undo(self) -> None:
+        """Take the newest decision back."""
+        self.decide(lambda deck: deck.undo())
+
+    def do_redo(self) -> None:
+        """Repeat what was taken back."""
+        self.decide(lambda deck: deck.redo())
+
+    def do_theme(self) -> None:
+        """The next theme."""
+        names = list(self.themes)
+        name = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
+        self.use_theme(name)
+        self.say(f"theme: {self.themes[name][0]}")
+
+    def do_glyphs(self) -> None:
+        """Drawn marks or plain ASCII."""
+        names = list(GLYPH_SETS)
+        self.kept.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
+        for place in self._places():
+            place.catch_up(anew=True)
+
+    def do_palette(self) -> None:
+        """Open the command palette."""
+        self.action_command_palette()
+
+    def do_help(self) -> None:
+        """Show all keys."""
+        screen = self.screen
+        if isinstance(screen, Place):
+            self.push_screen(Help(screen.place, type(screen).ABOUT, self._keys))
+
+    def do_quit(self) -> None:
+        """Leave."""
+        self.exit()
+
+    def get_system_commands(self, screen: Screen[Any]) -> list[SystemCommand]:
+        """None of Textual's own: the registry has them all."""
+        return []
+
+    def go(self, place: str) -> None:
+        """Switch to a place and remember it."""
+        self.kept.set_here("place", place)
+        self.switch_mode(place)
+
+    # Plumbing
+
+    def _places(self) -> list[Place]:
+        return [
+            screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, Place)
+        ]
+
+    def _refresh_frame(self) -> None:
+        if isinstance(self.screen, Place):
+            self.screen.refresh_frame()
+
+    def _tick(self) -> None:
+        if isinstance(self.screen, Place):
+            self.screen.tick()
+
+
+def _everything(view: View) -> Delta:
+    return Delta(
+        frozenset(view.snapshot.patterns),
+        frozenset(view.snapshot.loops),
+        frozenset(view.snapshot.reflections),
+        events=True,
+        decisions=True,
+        findings=True,
+    )
+
+
+def _style_sheets() -> list[str | Path]:
+    from importlib.resources import files
+
+    folder = Path(str(files("styles")))
+    return sorted(folder.glob("*.tcss"))
+
+
+def run(deck: Deck, *, state_file: Path, keymap_file: Path) -> int:
+    """Run the dashboard; returns the exit code of the process."""
+    kept = Kept(state_file, str(deck.project.project))
+    kept.load()
+    app = DeckApp(deck, kept, keymap_file)
+    app.run()
+    sys.stdout.flush()
+    return app.return_code or 0

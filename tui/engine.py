@@ -1,0 +1,197 @@
+"""The one worker that reads and writes: it owns the deck, follows the disk, and posts messages to the app."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from core.curation.curator import Decided
+from core.sources.watching import Changes, Watcher, WatchState
+from textual.message import Message
+from textual.message_pump import MessagePump
+
+from core.deck import Deck, View
+from core.errors import RalphdeckError
+from core.snapshot import Delta
+
+REFRESH_SECONDS: Final = 5.0
+"""How often loops are asked for signs of life when no file changes."""
+
+
+class Engine:
+    """Runs in one thread worker; everything that touches a file goes through it, in order.
+
+    Args:
+        deck: The open project.
+        target: Where messages go; posting is thread-safe and never waits.
+    """
+
+    class Progress(Message):
+        """The first load: files done, files in all."""
+
+        def __init__(self, done: int, total: int) -> None:
+            super().__init__()
+            self.done = done
+            self.total = total
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Engine.Progress)
+
+    class Changed(Message):
+        """There is a newer view; take it with `Engine.take`. May replace its predecessor: nothing is lost."""
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Engine.Changed)
+
+    class Decision(Message):
+        """A decision was made here, or refused."""
+
+        def __init__(self, decided: Decided | None, error: str) -> None:
+            super().__init__()
+            self.decided = decided
+            self.error = error
+
+    class Watching(Message):
+        """How the disk is followed has changed."""
+
+        def __init__(self, state: WatchState) -> None:
+            super().__init__()
+            self.state = state
+
+    class Failed(Message):
+        """The engine could not go on with a job; the text is for a person."""
+
+        def __init__(self, text: str, detail: str) -> None:
+            super().__init__()
+            self.text = text
+            self.detail = detail
+
+    def __init__(self, deck: Deck, target: MessagePump) -> None:
+        self.deck = deck
+        self._target = target
+        self._condition = threading.Condition()
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._dirty: set[Path] = set()
+        self._sweep = False
+        self._stopped = False
+        self._lock = threading.Lock()
+        self._delta = Delta()
+        self._watch_state: WatchState | None = None
+
+    # Called from the app's thread.
+
+    def decide(self, decide: Callable[[Deck], Decided]) -> None:
+        """Carry a decision out, in turn; its result comes as `Engine.Decision`."""
+
+        def job() -> None:
+            try:
+                decided = decide(self.deck)
+            except RalphdeckError as error:
+                self._target.post_message(self.Decision(None, str(error)))
+            else:
+                self._target.post_message(self.Decision(decided, ""))
+            self._publish(Delta(patterns=frozenset(self.deck.view.snapshot.patterns), decisions=True))
+
+        self.submit(job)
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Run a job in the engine's thread, after those submitted before it."""
+        with self._condition:
+            self._jobs.append(job)
+            self._condition.notify()
+
+    def take(self) -> tuple[View, Delta]:
+        """The newest view, and all that changed since the last call."""
+        with self._lock:
+            delta, self._delta = self._delta, Delta()
+            return self.deck.view, delta
+
+    def stop(self) -> None:
+        """Let `run` return after the job it is at."""
+        with self._condition:
+            self._stopped = True
+            self._condition.notify()
+
+    # The worker.
+
+    def run(self) -> None:
+        """Load, then follow the disk and carry out jobs until `stop`. Runs in a thread worker."""
+        with Watcher(self.deck.project, self.deck.settings.watch, self._noticed) as watcher:
+            self._guarded(self._load)
+            while not self._stopped:
+                self._guarded(lambda: self._turn(watcher))
+
+    def _load(self) -> None:
+        def publish(_view: View) -> None:
+            self._target.post_message(self.Changed())
+
+        last = 0.0
+
+        def progress(done: int, total: int) -> None:
+            nonlocal last
+            if self._stopped:
+                raise _StoppedWhileLoading
+            if done == total or monotonic() - last > 0.05:
+                last = monotonic()
+                self._target.post_message(self.Progress(done, total))
+
+        try:
+            self.deck.load(progress, publish)
+        except _StoppedWhileLoading:
+            return
+        self._target.post_message(self.Changed())
+
+    def _noticed(self, changes: Changes) -> None:
+        with self._condition:
+            self._dirty |= changes.paths
+            self._sweep |= changes.sweep
+            self._condition.notify()
+
+    def _turn(self, watcher: Watcher) -> None:
+        with self._condition:
+            if not (self._stopped or self._jobs or self._dirty or self._sweep):
+                self._condition.wait(REFRESH_SECONDS)
+            jobs = list(self._jobs)
+            self._jobs.clear()
+            dirty, self._dirty = self._dirty, set()
+            sweep, self._sweep = self._sweep, False
+        if self._stopped and not jobs:
+            return
+        for job in jobs:
+            self._guarded(job)
+        if sweep or dirty:
+            _view, delta = self.deck.apply(None if sweep else dirty)
+            if torn := self.deck.library.retry_paths:
+                watcher.retry(torn)
+            self._publish(delta)
+        elif not jobs:
+            _view, delta = self.deck.refresh()
+            self._publish(delta)
+        if watcher.state != self._watch_state:
+            self._watch_state = watcher.state
+            self._target.post_message(self.Watching(watcher.state))
+
+    def _publish(self, delta: Delta) -> None:
+        if delta:
+            with self._lock:
+                self._delta |= delta
+            self._target.post_message(self.Changed())
+
+    def _guarded(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except RalphdeckError as error:
+            self._target.post_message(self.Failed(str(error), ""))
+        except Exception as error:
+            self._target.post_message(
+                self.Failed(f"internal error: {type(error).__name__}: {error}", traceback.format_exc())
+            )
+
+
+class _StoppedWhileLoading(Exception):
+    """The app is closing: give the load up."""

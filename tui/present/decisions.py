@@ -1,0 +1,99 @@
+"""Decisions as cells and paragraphs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from textual.content import Content
+
+from core.deck import View
+from core.records.decisions import Decision, Effect
+from core.text import visible, visible_line
+from tui.present.marks import Cells, Glyphs
+from tui.present.numbers import moment_text
+
+
+def decision_cells(decision: Decision, view: View, glyphs: Glyphs) -> Cells:
+    """One row of the log; struck out if it does not hold any more."""
+    undone = decision.id in view.snapshot.curation.undone
+    quiet = "$quiet"
+    return {
+        "at": Content.styled(moment_text(decision.at, view.now), quiet),
+        "verb": Content.styled(verb_text(decision), "strike $quiet" if undone else "bold"),
+        "subject": Content.styled(
+            visible_line(_subject(decision, view), 200), quiet if undone else "$secondary"
+        ),
+        "change": Content.styled(change_text(decision, glyphs), quiet if undone else ""),
+        "by": Content.styled(visible_line(decision.by, 60), quiet),
+        "reason": Content.styled(visible_line(decision.reason, 300), quiet),
+    }
+
+
+def verb_text(decision: Decision) -> str:
+    """The verb as words."""
+    return decision.verb.value.replace("_", " ")
+
+
+def change_text(decision: Decision, glyphs: Glyphs) -> str:
+    """State before and after, where the decision changed one."""
+    before, after = decision.before.get("state"), decision.after.get("state")
+    if not before or not after:
+        return ""
+    return visible_line(f"{before} {glyphs.arrow} {after}", 60)
+
+
+def _subject(decision: Decision, view: View) -> str:
+    if decision.verb.value in {"undo", "redo"}:
+        taken = next((d for d in view.snapshot.decisions if d.id == decision.subject), None)
+        if taken is not None:
+            return f"{verb_text(taken)} {taken.subject}"
+    return decision.subject
+
+
+def decision_line(decision: Decision, view: View, glyphs: Glyphs) -> Content:
+    """One decision on one line, as History shows it."""
+    undone = decision.id in view.snapshot.curation.undone
+    change = change_text(decision, glyphs)
+    return Content.assemble(
+        (f"{moment_text(decision.at, view.now):>13}  ", "$quiet"),
+        (f"{verb_text(decision):<16}", "strike $quiet" if undone else "bold"),
+        f" {visible_line(decision.by, 30)}",
+        f"  {change}" if change else "",
+        (f"  “{visible_line(decision.reason, 300)}”" if decision.reason else "", "$quiet"),
+        ("  (taken back)" if undone else "", "$warning"),
+    )
+
+
+def decision_text(decision: Decision, view: View, glyphs: Glyphs) -> list[Content]:
+    """The whole decision: who, why, before and after, and what was written."""
+    lines = [
+        decision_line(decision, view, glyphs),
+        Content.styled(visible_line(_subject(decision, view), 200), "$secondary"),
+        Content(""),
+    ]
+    for label, values in (("Before", decision.before), ("After", decision.after)):
+        if values:
+            lines.append(Content.styled(label, "bold"))
+            lines += [_value(name, value) for name, value in values.items()]
+    if decision.effects:
+        lines.append(Content.styled("Written", "bold"))
+        lines += [_effect(effect) for effect in decision.effects]
+    lines += [Content(""), Content.styled(f"entry {visible_line(decision.id, 80)}", "$quiet")]
+    return lines
+
+
+def _value(name: str, value: Any) -> Content:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return Content.assemble((f"  {visible_line(name, 40)}: ", "$quiet"), visible(text, 500))
+
+
+def _effect(effect: Effect) -> Content:
+    if effect.insert is not None:
+        what = f"new record {effect.pattern_id}"
+    elif effect.remove:
+        what = f"took {effect.pattern_id} out"
+    else:
+        keys = ", ".join([*effect.set, *(f"-{key}" for key in effect.unset)])
+        what = f"{effect.pattern_id}: {keys}"
+    return Content.assemble((f"  {visible_line(effect.file, 200)}  ", "$quiet"), visible_line(what, 300))

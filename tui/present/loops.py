@@ -1,0 +1,244 @@
+"""Loops as cells and paragraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from textual.content import Content
+
+from core.deck import View
+from core.records.loops import Iteration, Liveness, Loop, LoopStory
+from core.records.reflections import Reflection
+from core.text import plural, visible, visible_line
+from tui.present.marks import Cells, Glyphs, outcome_mark, result_mark, status_mark
+from tui.present.numbers import ago, bar, duration, moment_text, percent, sparkline
+
+TABS = ("Now", "Iterations", "Patterns", "Reflections", "Files")
+
+
+def elapsed(loop: Loop, now: datetime) -> float | None:
+    """Seconds from start to end, or to now for a loop that has not ended; never negative."""
+    if loop.started_at is None:
+        return None
+    end = loop.ended_at
+    if end is None:
+        if loop.status.ended:
+            return None
+        end = now
+    return max(0.0, (end - loop.started_at).total_seconds())
+
+
+def loop_cells(loop: Loop, now: datetime, glyphs: Glyphs) -> Cells:
+    """One row of the table."""
+    seconds = elapsed(loop, now)
+    ended = loop.status.ended
+    return {
+        "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
+        "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
+        "status": status_mark(loop.status, glyphs),
+        "badges": Content.styled(" ".join(b for b in loop.badges if b != "crashed"), "$warning"),
+        "iteration": _progress(loop, glyphs),
+        "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
+        "elapsed": Content.styled(
+            duration(seconds) if seconds is not None else "—", "$quiet" if ended else ""
+        ),
+        "learned": Content.styled(_learned(loop), "$quiet"),
+        "sign": _sign(loop, now),
+    }
+
+
+def _progress(loop: Loop, glyphs: Glyphs) -> Content:
+    if loop.iteration is None and not loop.max_iterations:
+        return Content.styled("—", "$quiet")
+    done = loop.iteration or 0
+    label = f"{done}/{loop.max_iterations}" if loop.max_iterations else str(done)
+    drawn = bar(done, loop.max_iterations, 8, glyphs)
+    return Content.assemble((drawn, "$quiet" if loop.status.ended else "$accent"), f" {label:>6}")
+
+
+def _learned(loop: Loop) -> str:
+    used = sum(use.applied for use in loop.injected)
+    parts = []
+    if loop.injected:
+        parts.append(f"{used}/{len(loop.injected)} used")
+    if loop.extracted:
+        parts.append(f"{len(loop.extracted)} new")
+    return ", ".join(parts)
+
+
+def _sign(loop: Loop, now: datetime) -> Content:
+    if loop.liveness is Liveness.DEAD:
+        return Content.styled(visible_line(loop.liveness_reason, 60), "$error")
+    if loop.status.ended:
+        return Content.styled(ago(loop.ended_at, now), "$quiet")
+    style = "$warning" if loop.liveness is Liveness.STALE else ""
+    return Content.styled(ago(loop.last_sign, now), style)
+
+
+def now_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -> list[Content]:
+    """What it should do, how it stands, and the last things that happened."""
+    now = view.now
+    seconds = elapsed(loop, now)
+    approximately = "about " if loop.ended_approximate else ""
+    raw = (
+        f"  (file says {visible_line(loop.raw_status, 30)})"
+        if loop.raw_status.lower() != loop.status.value
+        else ""
+    )
+    lines = [
+        Content.styled(visible_line(loop.task or "no task is known", 1000), "bold"),
+        Content.styled(visible_line(loop.id, 200), "$secondary"),
+        Content(""),
+        Content.assemble(status_mark(loop.status, glyphs), (raw, "$quiet"), _badges(loop)),
+        Content.assemble(
+            ("started ", "$quiet"),
+            moment_text(loop.started_at, now),
+            ("   ended ", "$quiet") if loop.ended_at else "",
+            f"{approximately}{moment_text(loop.ended_at, now)}" if loop.ended_at else "",
+            ("   took " if loop.ended_at else "   for ", "$quiet"),
+            duration(seconds) if seconds is not None else "—",
+            ("   iteration ", "$quiet"),
+            _progress(loop, glyphs),
+        ),
+        Content.assemble(
+            ("life: ", "$quiet"), visible_line(loop.liveness_reason or loop.liveness.value, 300)
+        ),
+    ]
+    if loop.criteria:
+        lines.append(_labelled("Done when", "; ".join(loop.criteria)))
+    if loop.owner or loop.priority or loop.tags:
+        lines.append(
+            _labelled("By", "  ".join(filter(None, (loop.owner, loop.priority, ", ".join(loop.tags)))))
+        )
+    if story is not None and story.facts:
+        facts = "   ".join(
+            f"{visible_line(name, 40)} {visible_line(value, 80)}" for name, value in story.facts
+        )
+        lines.append(Content.styled(facts, "$quiet"))
+    if loop.last_result:
+        lines += [Content(""), _labelled("Last result", loop.last_result)]
+    if loop.learnings:
+        lines.append(Content.styled("Learned:", "$quiet"))
+        lines += [Content(f"  {visible_line(text, 500)}") for text in loop.learnings[-8:]]
+    tail = (story.iterations if story is not None else loop.iterations)[-4:]
+    if tail:
+        lines += [Content(""), Content.styled("Newest iterations:", "$quiet")]
+        for iteration in reversed(tail):
+            lines += iteration_lines(iteration, now, glyphs)
+    return lines
+
+
+def _badges(loop: Loop) -> Content:
+    return Content.styled("".join(f"  {badge}" for badge in loop.badges), "$warning")
+
+
+def _labelled(label: str, text: str) -> Content:
+    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 2000))
+
+
+def iteration_lines(iteration: Iteration, now: datetime, glyphs: Glyphs) -> list[Content]:
+    """One iteration: a head line, then what came out and what was learned."""
+    number = "?" if iteration.number is None else str(iteration.number)
+    lines = [
+        Content.assemble(
+            (f"{number:>4} ", "$accent"),
+            outcome_mark(iteration.outcome, glyphs),
+            f"  {visible_line(iteration.action, 300)}",
+            (f"  {moment_text(iteration.at, now)}" if iteration.at else "", "$quiet"),
+            (f"  {duration(iteration.duration_ms / 1000)}" if iteration.duration_ms else "", "$quiet"),
+            (
+                f"  quality {percent(iteration.quality)}" if iteration.quality is not None else "",
+                "$secondary",
+            ),
+        )
+    ]
+    if iteration.result:
+        lines.append(Content(f"     {visible_line(iteration.result, 1000)}"))
+    for text in iteration.learnings:
+        if text != iteration.result:
+            lines.append(Content.styled(f"     learned: {visible_line(text, 500)}", "$quiet"))
+    if iteration.files:
+        lines.append(Content.styled(f"     {visible_line(', '.join(iteration.files), 500)}", "$quiet"))
+    return lines
+
+
+def iterations_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -> list[Content]:
+    """All iterations, newest first."""
+    iterations = story.iterations if story is not None else loop.iterations
+    if not iterations:
+        return [Content.styled("No iteration has been recorded yet.", "$quiet")]
+    lines: list[Content] = []
+    for iteration in reversed(iterations):
+        lines += iteration_lines(iteration, view.now, glyphs)
+    return lines
+
+
+def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
+    """Injected patterns with their results, and what the loop gave back."""
+    lines: list[Content] = []
+    if not loop.injected and not loop.extracted:
+        return [
+            Content.styled("No pattern was injected into this loop, and none extracted from it.", "$quiet")
+        ]
+    for use in loop.injected:
+        known = view.snapshot.patterns.get(use.pattern_id)
+        mark = result_mark(use.successful if use.applied else None, glyphs)
+        result = (
+            {True: "worked", False: "failed", None: "no result"}[use.successful]
+            if use.applied
+            else "not applied"
+        )
+        lines.append(
+            Content.assemble(
+                mark,
+                f" {result:<12} ",
+                (visible_line(use.pattern_id, 120), "$secondary"),
+                (f"  iteration {use.iteration}" if use.iteration is not None else "", "$quiet"),
+                f"  {visible_line(known.title, 200)}" if known else "",
+                ("" if known else "  not in the registry", "$warning"),
+            )
+        )
+    for gained in loop.extracted:
+        lines.append(
+            Content.assemble(
+                ("+ extracted   ", "$success"),
+                (visible_line(gained.pattern_id, 120), "$secondary"),
+                ("  new" if gained.new else "  merged", "$quiet"),
+            )
+        )
+    return lines
+
+
+def reflection_lines(reflections: Sequence[Reflection], view: View, glyphs: Glyphs) -> list[Content]:
+    """The reflections of one loop, newest first."""
+    if not reflections:
+        return [Content.styled("This loop has left no reflection.", "$quiet")]
+    lines: list[Content] = []
+    for reflection in reflections:
+        kind = reflection.kind.replace("_", " ") or "reflection"
+        lines.append(
+            Content.assemble(
+                (f"{reflection.iteration if reflection.iteration is not None else '?':>4} ", "$accent"),
+                (f"{visible_line(kind, 30)}  ", "$secondary"),
+                visible_line(reflection.text, 1000),
+            )
+        )
+    return lines
+
+
+def file_lines(loop: Loop, story: LoopStory | None) -> list[Content]:
+    """Which files know the loop, and the texts beside it."""
+    lines = [_labelled("Known by", ", ".join(loop.sources))]
+    if loop.aliases:
+        lines.append(_labelled("Also called", ", ".join(loop.aliases)))
+    lines += [Content.styled(f"  {visible_line(name, 300)}", "$quiet") for name in loop.files]
+    if story is None:
+        return lines
+    if story.checkpoints:
+        shown = ", ".join(story.checkpoints[:12])
+        lines.append(_labelled(plural(len(story.checkpoints), "checkpoint"), shown))
+    for title, text in story.notes:
+        lines += [Content(""), Content.styled(visible_line(title, 100), "bold")]
+        lines += [Content(f"  {line}") for line in visible(text, 64_000).split("\n")]
+    return lines

@@ -1,0 +1,88 @@
+"""Times, rates and bars as short text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from tui.present.marks import Glyphs
+
+
+def duration(seconds: float) -> str:
+    """A length of time in its largest unit: `0.4 s`, `12 m`, `5 h`, `3 d`, `2 y`."""
+    if seconds < 0:
+        seconds = 0.0
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for limit, size, unit in (
+        (60, 1, "s"),
+        (3600, 60, "m"),
+        (48 * 3600, 3600, "h"),
+        (365 * 86400, 86400, "d"),
+    ):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / (365.25 * 86400):.1f} y"
+
+
+def ago(moment: datetime | None, now: datetime) -> str:
+    """How long ago: `5 h ago`, `in 3 d` for the future, `—` for unknown."""
+    if moment is None:
+        return "—"
+    seconds = (now - moment).total_seconds()
+    if seconds < -1:
+        return f"in {duration(-seconds)}"
+    return f"{duration(seconds)} ago"
+
+
+def until(moment: datetime, now: datetime) -> str:
+    """How long until: `24 d`."""
+    return duration(max(0.0, (moment - now).total_seconds()))
+
+
+def moment_text(moment: datetime | None, now: datetime) -> str:
+    """A moment for people, in their own zone: `14:05:09` today, `3 May 14:05`, `3 May 2025`."""
+    if moment is None:
+        return "—"
+    local = moment.astimezone()
+    if now - timedelta(days=1) < moment <= now and local.date() == now.astimezone().date():
+        return f"{local:%H:%M:%S}"
+    if abs((now - moment).days) < 300:
+        return f"{local.day} {local:%b %H:%M}"
+    return f"{local.day} {local:%b %Y}"
+
+
+def percent(rate: float | None) -> str:
+    """A rate 0..1 as whole percent, rounded half up; `—` for none."""
+    return "—" if rate is None else f"{int(rate * 100 + 0.5)} %"
+
+
+def fraction(value: float) -> str:
+    """A number 0..1 with two digits and no leading zero: `.78`, `1.0`."""
+    text = f"{value:.2f}"
+    return "1.0" if text == "1.00" else text.removeprefix("0")
+
+
+def bar(done: float, total: float | None, width: int, glyphs: Glyphs) -> str:
+    """Progress as a bar of `width` cells; empty where there is nothing to divide by."""
+    if not total or total <= 0:
+        return glyphs.empty * width
+    filled = min(width, max(0, round(width * done / total)))
+    return glyphs.full * filled + glyphs.empty * (width - filled)
+
+
+def sparkline(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
+    """The last `width` values 0..1 as one character each."""
+    top = len(glyphs.sparks) - 1
+    return "".join(glyphs.sparks[min(top, max(0, round(value * top)))] for value in values[-width:])
+
+
+def interval_bar(low: float, high: float, rate: float | None, width: int, glyphs: Glyphs) -> str:
+    """An interval of a rate on a scale 0..1: `.78 ┄┄┄━█━ .99`, the block at the rate."""
+    cells = [glyphs.line] * width
+    first, last = int(low * (width - 1) + 0.5), int(high * (width - 1) + 0.5)
+    for n in range(first, last + 1):
+        cells[n] = glyphs.range
+    if rate is not None:
+        cells[min(width - 1, int(rate * (width - 1) + 0.5))] = glyphs.point
+    return f"{fraction(low):>3} {''.join(cells)} {fraction(high):<3}"

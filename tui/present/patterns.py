@@ -1,0 +1,280 @@
+"""Patterns as cells and paragraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from textual.content import Content
+
+from core.deck import View
+from core.learning.maturity import explain
+from core.learning.scoreboard import Assessment
+from core.records.decisions import Decision
+from core.records.patterns import Pattern, PatternType
+from core.text import plural, visible, visible_line
+from tui.present.decisions import decision_line
+from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, state_mark
+from tui.present.numbers import ago, fraction, interval_bar, moment_text, percent, until
+
+TABS = ("Overview", "Evidence", "Lineage", "Why", "History")
+
+
+def pattern_cells(pattern: Pattern, assessment: Assessment, now: datetime, glyphs: Glyphs) -> Cells:
+    """One row of the table."""
+    low, high = assessment.interval
+    flags = (glyphs.pin if assessment.pin else "") + ("!" if assessment.inversion_due else "")
+    quiet = "$quiet" if assessment.multiplier == 0 else ""
+    return {
+        "state": state_mark(assessment.state, glyphs, short=True),
+        "flags": Content.styled(flags, "$warning"),
+        "type": Content.styled(TYPE_LETTERS[pattern.type], "$quiet"),
+        "id": Content.styled(visible_line(pattern.id, 120), quiet),
+        "title": Content.styled(visible_line(pattern.title, 200), quiet),
+        "rate": Content.styled(percent(assessment.rate), quiet),
+        "interval": Content.styled(interval_bar(low, high, assessment.rate, 9, glyphs), "$quiet"),
+        "uses": Content.styled(f"{assessment.uses:,}", quiet),
+        "last_used": Content.styled(ago(assessment.last_used, now), "$quiet"),
+        "score": Content.styled(fraction(assessment.score) if assessment.score else "0", quiet),
+    }
+
+
+def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """What the pattern is, its numbers, and its text."""
+    assessment = view.assessment(pattern.id)
+    lines = [
+        Content.styled(visible_line(pattern.title, 400), "bold"),
+        Content.assemble(
+            (visible_line(pattern.id, 200), "$secondary"),
+            f"   {_TYPE_WORDS[pattern.type]}",
+            _also(pattern.category),
+        ),
+        Content(""),
+        state_line(assessment, view.now, glyphs),
+        _rate_line(pattern, assessment, glyphs),
+    ]
+    if assessment.contradicted:
+        lines.append(Content.styled("Later evidence contradicts your decision: see Review.", "$warning"))
+    if assessment.inversion_due:
+        lines.append(Content.styled("Fails so often that it is due for inversion: see Review.", "$warning"))
+    if pattern.mirror_of:
+        lines.append(
+            Content.styled(f"Known only from a mirror: {visible_line(pattern.mirror_of, 80)}", "$warning")
+        )
+    for mirror in pattern.mirrors:
+        word = "differs" if mirror.differs else "same"
+        lines.append(
+            Content.styled(f"Also in {visible_line(mirror.file, 100)} ({word}, not counted)", "$quiet")
+        )
+    lines += [Content(""), *_body(pattern)]
+    if pattern.tags:
+        lines += [Content(""), _labelled("Tags", ", ".join(pattern.tags))]
+    lines.append(_labelled("File", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"))
+    return lines
+
+
+_TYPE_WORDS = {
+    PatternType.ERROR: "error pattern",
+    PatternType.SUCCESS: "success pattern",
+    PatternType.ANTI: "anti-pattern",
+    PatternType.TEMPLATE: "code template",
+}
+
+
+def _also(text: str) -> str:
+    return f"   {visible_line(text, 60)}" if text else ""
+
+
+def _labelled(label: str, text: str) -> Content:
+    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 2000))
+
+
+def state_line(assessment: Assessment, now: datetime, glyphs: Glyphs) -> Content:
+    """State, and who or what decided it."""
+    parts: list[Content | str | tuple[str, str]] = [state_mark(assessment.state, glyphs)]
+    if assessment.faded:
+        parts.append(("  faded: its evidence is old", "$quiet"))
+    pin = assessment.pin
+    if pin is not None:
+        verb = "promoted" if pin.state.value == "proven" else "deprecated"
+        parts.append(f"  {glyphs.pin} {verb} by {visible_line(pin.by, 40)} on {moment_text(pin.at, now)}")
+        if pin.reason:
+            parts.append((f"  “{visible_line(pin.reason, 200)}”", "$quiet"))
+        if assessment.pin_stale:
+            parts.append(("  stale: the text has changed since", "$warning"))
+        if assessment.computed != assessment.state:
+            parts.append((f"  (by evidence: {assessment.computed.value})", "$quiet"))
+    else:
+        parts.append((f"  by {assessment.decided_by}", "$quiet"))
+    if assessment.next_change is not None:
+        when, state = assessment.next_change
+        parts.append((f"  without news: {state.value} in {until(when, now)}", "$quiet"))
+    return Content.assemble(*parts)
+
+
+def _rate_line(pattern: Pattern, assessment: Assessment, glyphs: Glyphs) -> Content:
+    word = "failure rate" if pattern.type is PatternType.ANTI else "success rate"
+    low, high = assessment.interval
+    return Content.assemble(
+        (percent(assessment.rate), "bold"),
+        f" {word} ",
+        (interval_bar(low, high, assessment.rate, 15, glyphs), "$quiet"),
+        f"  {plural(assessment.uses, 'use')}: ",
+        (f"{assessment.successes:,} {glyphs.done}", "$success"),
+        "  ",
+        (f"{assessment.failures:,} {glyphs.failed}", "$error"),
+        (f"  injected only {assessment.exposures:,}" if assessment.exposures else "", "$quiet"),
+        (f"  score {fraction(assessment.score)}", "$quiet"),
+    )
+
+
+def _body(pattern: Pattern) -> list[Content]:
+    lines: list[Content] = []
+
+    def text(label: str, value: str) -> None:
+        if value:
+            lines.append(_labelled(label, value))
+
+    def items(label: str, values: Sequence[str], numbered: bool = False) -> None:
+        if values:
+            lines.append(Content.styled(f"{label}:", "$quiet"))
+            for n, value in enumerate(values, 1):
+                lines.append(Content(f"  {f'{n}.' if numbered else '-'} {visible_line(value, 1000)}"))
+
+    def code(label: str, value: str) -> None:
+        if value:
+            lines.append(Content.styled(f"{label}:", "$quiet"))
+            lines.extend(
+                Content.styled(f"  {line}", "$secondary") for line in visible(value, 20_000).split("\n")
+            )
+
+    if pattern.error_pattern:
+        text(
+            "Error",
+            f"{pattern.error_type}: {pattern.error_pattern}" if pattern.error_type else pattern.error_pattern,
+        )
+    text("Where", ", ".join(pattern.location_hints))
+    labels = {PatternType.ERROR: "Fix", PatternType.ANTI: "Why it fails"}
+    text(
+        labels.get(pattern.type, "Approach" if pattern.type is PatternType.SUCCESS else "About"),
+        pattern.description,
+    )
+    items("Steps", pattern.steps, numbered=True)
+    items("Symptoms", pattern.symptoms)
+    if pattern.type is not PatternType.ANTI:
+        text("Why it fails", pattern.why_it_fails)
+    text("Instead", " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id))))
+    items("Needs", pattern.preconditions)
+    items("Benefits", pattern.benefits)
+    items("Limits", pattern.limitations)
+    text("Tools", ", ".join(pattern.tools))
+    text("Tasks", pattern.task_pattern)
+    code(
+        f"Template ({visible_line(pattern.template_language, 20)})"
+        if pattern.template_language
+        else "Template",
+        pattern.template_code,
+    )
+    code("Diff", pattern.diff_pattern)
+    for name, meaning in pattern.placeholders:
+        lines.append(_labelled(f"  {{{{{visible_line(name, 40)}}}}}", meaning))
+    text("Inverted from", pattern.inverted_from)
+    text("Related", ", ".join(pattern.related))
+    return lines
+
+
+def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """Every observation, newest first, with what it weighs today."""
+    from core.learning.evidence import reconcile
+
+    observations = view.observations(pattern.id)
+    assessment = view.assessment(pattern.id)
+    lines = [
+        Content.assemble(
+            ("Counted today (half-life ", "$quiet"),
+            (f"{view.settings.maturity.half_life_days:g} days", "$quiet"),
+            ("): ", "$quiet"),
+            (f"helpful {assessment.helpful:.2f}", "$success"),
+            "  ",
+            (f"harmful {assessment.harmful:.2f}", "$error"),
+            (f"   of {assessment.successes:,} and {assessment.failures:,} in all", "$quiet"),
+        ),
+        *(
+            Content.styled(visible_line(finding.message, 300), "$warning")
+            for finding in reconcile(pattern, observations, view.now)
+        ),
+        Content(""),
+    ]
+    if not observations:
+        lines.append(Content.styled("No use of this pattern is recorded anywhere yet.", "$quiet"))
+    for seen in reversed(observations):
+        count = f" x{seen.count:,}" if seen.count > 1 else ""
+        lines.append(
+            Content.assemble(
+                result_mark(seen.success, glyphs),
+                f" {moment_text(seen.at, view.now):>13}  {seen.kind}{count}",
+                (f"  {visible_line(seen.loop_id, 80)}" if seen.loop_id else "", "$secondary"),
+                (f"  iteration {seen.iteration}" if seen.iteration is not None else "", "$quiet"),
+                (f"  {seen.source}{', from a rate' if seen.derived else ''}", "$quiet"),
+            )
+        )
+    return lines
+
+
+def lineage_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """The life of the pattern as a drawn timeline, oldest first."""
+    events = view.lineage(pattern.id)
+    if not events:
+        return [Content.styled("Nothing is known of where it came from.", "$quiet")]
+    bar = "│" if glyphs.name == "drawn" else "|"
+    knot = {"discovered": "◆", "inverted": "◆", "decided": glyphs.pin} if glyphs.name == "drawn" else {}
+    lines: list[Content] = []
+    for n, event in enumerate(events):
+        mark = result_mark(event.success, glyphs)
+        head = knot.get(event.kind, "├" if glyphs.name == "drawn" else "+")
+        lines.append(
+            Content.assemble(
+                (f" {head} ", "$accent"),
+                (f"{moment_text(event.at, view.now):>13} ", "$quiet"),
+                mark,
+                f" {event.kind:<11} ",
+                (visible_line(event.loop_id, 80), "$secondary"),
+                (f"  {visible_line(event.text, 200)}" if event.text else "", "$quiet"),
+            )
+        )
+        if n + 1 < len(events):
+            lines.append(Content.styled(f" {bar}", "$rule"))
+    return lines
+
+
+def why_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """Which rule decided, and how far each other state is."""
+    assessment = view.assessment(pattern.id)
+    lines = [state_line(assessment, view.now, glyphs), Content("")]
+    for rule in explain(assessment, view.observations(pattern.id), view.now, view.settings):
+        mark = result_mark(rule.holds, glyphs)
+        lines.append(
+            Content.assemble(
+                mark,
+                " ",
+                (f"{rule.rule:<14}", STATE_STYLES.get(rule.state, "") if rule.state else "bold"),
+                f" {rule.text}",
+            )
+        )
+    return lines
+
+
+def history_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """What people decided about it, newest first."""
+    own = [d for d in view.snapshot.decisions if _about(d, pattern, view.snapshot.decisions)]
+    if not own:
+        return [Content.styled("Nobody has decided anything about this pattern yet.", "$quiet")]
+    return [decision_line(d, view, glyphs) for d in reversed(own)]
+
+
+def _about(decision: Decision, pattern: Pattern, decisions: Sequence[Decision]) -> bool:
+    if decision.subject == pattern.id or decision.after.get("anti_id") == pattern.id:
+        return True
+    if decision.verb.value in {"undo", "redo"}:
+        return any(d.id == decision.subject and d.subject == pattern.id for d in decisions)
+    return False

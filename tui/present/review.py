@@ -1,0 +1,154 @@
+"""Questions of the review queue as paragraphs."""
+
+from __future__ import annotations
+
+from core.curation.review import ReviewItem
+from textual.content import Content
+
+from core.deck import View
+from core.learning.inversion import Inversion
+from core.records.patterns import Pattern
+from core.text import plural, visible_line
+from tui.present.marks import Glyphs, result_mark, state_mark
+from tui.present.numbers import moment_text, percent
+from tui.present.patterns import state_line
+
+KINDS = {
+    "inversion": "Make it an anti-pattern?",
+    "contradicted": "Does your decision still hold?",
+    "stale-pin": "The text has changed: does your decision still hold?",
+}
+
+
+def head(item: ReviewItem, number: int, total: int, glyphs: Glyphs) -> tuple[Content, Content]:
+    """What is asked, and how much hangs on it."""
+    filled = round(item.worth * 5)
+    worth = "high" if item.worth >= 0.66 else "some" if item.worth >= 0.33 else "little"
+    return (
+        Content.assemble(
+            (KINDS.get(item.kind, visible_line(item.kind, 40)), "bold"), (f"   {number} of {total}", "$quiet")
+        ),
+        Content.assemble(
+            (f"worth: {worth} ", "$quiet"),
+            (glyphs.full * filled, "$accent"),
+            (glyphs.empty * (5 - filled), "$quiet"),
+        ),
+    )
+
+
+def subject(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
+    """The pattern in question, with its uses, failures first."""
+    pattern = view.pattern(item.pattern_id)
+    assessment = view.assessment(pattern.id)
+    lines = [
+        Content.styled(visible_line(pattern.title, 400), "bold"),
+        Content.styled(visible_line(pattern.id, 200), "$secondary"),
+        *_text(pattern),
+        Content(""),
+        state_line(assessment, view.now, glyphs),
+        Content.assemble(
+            (percent(assessment.rate), "bold"),
+            f" of {plural(assessment.successes + assessment.failures, 'use')}",
+            (
+                f", injected in {plural(assessment.exposures, 'further loop')}"
+                if assessment.exposures
+                else "",
+                "$quiet",
+            ),
+        ),
+        Content(""),
+    ]
+    ordered = sorted(
+        view.observations(pattern.id), key=lambda seen: (seen.success is not False, seen.success is None)
+    )
+    for seen in ordered[:40]:
+        loop = view.snapshot.loops.get(seen.loop_id)
+        what = (
+            f"  {visible_line(loop.last_result, 120)}"
+            if loop and seen.success is False and loop.last_result
+            else ""
+        )
+        count = f"{seen.count:,} x " if seen.count > 1 else ""
+        lines.append(
+            Content.assemble(
+                result_mark(seen.success, glyphs),
+                f" {count}{visible_line(seen.loop_id, 80) or seen.source}",
+                (f"  it {seen.iteration}" if seen.iteration is not None else "", "$quiet"),
+                (f"  {moment_text(seen.at, view.now)}", "$quiet"),
+                (what, "$quiet"),
+            )
+        )
+    return lines
+
+
+def _text(pattern: Pattern) -> list[Content]:
+    return [Content(visible_line(pattern.description, 1000))] if pattern.description != pattern.title else []
+
+
+def proposal(inversion: Inversion, view: View) -> list[Content]:
+    """What the pattern would become."""
+    lines = [
+        Content.styled(visible_line(inversion.text, 1000), "bold"),
+        Content(""),
+        _labelled("New id", f"pat-anti-{inversion.slug}-NNN"),
+        _labelled("Failure mode", inversion.failure_mode.replace("_", " ")),
+        _labelled("Why it fails", inversion.why_it_fails),
+    ]
+    if inversion.better_alternative or inversion.better_pattern_id:
+        better = view.snapshot.patterns.get(inversion.better_pattern_id)
+        rate = f" ({percent(view.assessment(better.id).rate)})" if better is not None else ""
+        lines.append(
+            _labelled(
+                "Instead", f"{inversion.better_alternative} {inversion.better_pattern_id}{rate}".strip()
+            )
+        )
+    else:
+        lines.append(Content.styled("Instead: no success pattern fits; name one by rewriting", "$quiet"))
+    if inversion.lint:
+        lines += [
+            Content(""),
+            *(Content.styled(f"! {visible_line(text, 300)}", "$warning") for text in inversion.lint),
+        ]
+    else:
+        lines.append(Content.styled("lint: reads well", "$success"))
+    return lines
+
+
+def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
+    """The decision in doubt, and what the evidence says against it."""
+    assessment = view.assessment(item.pattern_id)
+    pin = assessment.pin
+    lines = [
+        Content(visible_line(item.question, 500)),
+        Content(""),
+        Content.assemble(("Now: ", "$quiet"), state_mark(assessment.state, glyphs)),
+        Content.assemble(("By evidence: ", "$quiet"), state_mark(assessment.computed, glyphs)),
+    ]
+    if pin is not None:
+        since_good, since_bad = assessment.successes - pin.successes, assessment.failures - pin.failures
+        lines += [
+            _labelled("Decided", f"{moment_text(pin.at, view.now)} by {pin.by}"),
+            _labelled("Reason given", pin.reason or "none"),
+            Content.assemble(
+                ("Since then: ", "$quiet"),
+                (f"{max(since_good, 0)} {glyphs.done}", "$success"),
+                "  ",
+                (f"{max(since_bad, 0)} {glyphs.failed}", "$error"),
+            ),
+        ]
+    return lines
+
+
+def _labelled(label: str, text: str) -> Content:
+    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 1000))
+
+
+def diff_lines(before: str, after: str) -> list[Content]:
+    """A line diff of two contexts, only what differs and one line around it."""
+    from difflib import unified_diff
+
+    lines: list[Content] = []
+    for line in list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))[2:]:
+        style = {"+": "$success", "-": "$error", "@": "$quiet"}.get(line[:1], "$quiet")
+        lines.append(Content.styled(visible_line(line, 400), style))
+    return lines

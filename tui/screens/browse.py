@@ -1,0 +1,268 @@
+"""The common part of places that show a filtered list with details beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widgets import Input
+
+from core.deck import View
+from core.query import Query, parse_query
+from core.snapshot import Delta
+from core.text import visible_line
+from tui.actions import PLACES
+from tui.screens.place import Place
+from tui.widgets.bars import ItemLine, TabLine
+from tui.widgets.filter_line import FilterLine
+from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.text_pane import TextPane
+
+WIDE: int = 150
+"""Cells from which the details stand beside the list instead of under it."""
+
+
+class Browse(Place):
+    """Filter line, table, tabs and details. Subclasses name the columns, select the rows and write the details.
+
+    The details of the record under the cursor are made when the cursor rests, not for each row it passes.
+    """
+
+    COLUMNS: ClassVar[tuple[Column, ...]] = ()
+    FIELDS: ClassVar[tuple[str, ...]] = ()
+    HINT: ClassVar[str] = ""
+    TABS: ClassVar[tuple[str, ...]] = ("Details",)
+    SORTS: ClassVar[tuple[tuple[str, bool], ...]] = ()
+    """Columns that `sort` cycles through, each with whether it starts descending."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._query = Query(())
+        self._sort: tuple[str, bool] | None = self.SORTS[0] if self.SORTS else None
+        self._tab = 0
+
+    # What subclasses provide
+
+    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+        """The keys of the rows that match, in order."""
+        raise NotImplementedError
+
+    def total(self, view: View) -> int:
+        """How many rows there are without a filter."""
+        raise NotImplementedError
+
+    def cells(self, key: str) -> dict[str, Content]:
+        """One row."""
+        raise NotImplementedError
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        """The text of one tab for one record."""
+        raise NotImplementedError
+
+    def empty(self) -> Content:
+        """What to say when the list is empty: what to do next."""
+        raise NotImplementedError
+
+    def touched(self, delta: Delta) -> bool:
+        """Whether a change can alter the list or its details."""
+        raise NotImplementedError
+
+    # Composition
+
+    def compose_content(self) -> ComposeResult:
+        """Filter, table, tabs, details."""
+        yield FilterLine(self.HINT)
+        with Container(classes="body"):
+            yield RecordTable(self.COLUMNS, self.cells, self._nothing, id=f"{self.place}-table")
+            with Vertical(classes="detail"):
+                yield TabLine()
+                yield TextPane(id=f"{self.place}-text")
+
+    @property
+    def table(self) -> RecordTable:
+        """The list."""
+        return self.query_one(RecordTable)
+
+    @property
+    def pane(self) -> TextPane:
+        """The details."""
+        return self.query_one(TextPane)
+
+    def on_mount(self) -> None:
+        """Take up the filter of the last run; the list has focus."""
+        kept = self.deck_app.kept.get_here(f"{self.place}-filter")
+        if kept:
+            self._query = parse_query(kept, self.FIELDS)
+            self.query_one(FilterLine).text = kept
+        super().on_mount()
+        self.table.focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Beside each other where there is room."""
+        self.set_class(event.size.width >= WIDE, "-wide")
+        self.refresh_frame()
+
+    # Showing
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Select anew if the change can matter."""
+        if delta is None or self.touched(delta):
+            self._select(view)
+        self._show_details(top=delta is None)
+
+    def _select(self, view: View) -> None:
+        keys = self.select(view, self._query, self._sort)
+        self.table.show(keys, sorted_by=self._sort)
+        self._count(view, len(keys))
+
+    def _count(self, view: View, shown: int) -> None:
+        total = self.total(view)
+        parts: list[str | tuple[str, str]] = []
+        if self._query.problems:
+            parts.append((visible_line(self._query.problems[0], 60) + "  ", "$warning"))
+        if marked := len(self.table.marked):
+            parts.append((f"{marked:,} marked  ", "$accent"))
+        parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")
+        if self._sort is not None:
+            title = next((c.title for c in self.COLUMNS if c.id == self._sort[0]), self._sort[0])
+            parts.append(f" by {title}")
+        self.query_one(FilterLine).count(Content.assemble(*parts))
+
+    def _nothing(self) -> Content:
+        if self.deck_app.progress is not None:
+            return Content.styled("reading…", "$quiet")
+        if self._query.terms:
+            return Content.styled("nothing fits this filter; esc takes it off", "$quiet")
+        return self.empty()
+
+    def _show_details(self, *, top: bool = True) -> None:
+        key = self.table.cursor_key
+        self.query_one(TabLine).show_tabs(self.TABS, self._tab, self.tab_note(key))
+        self.pane.show(self.details(key, self.TABS[self._tab]) if key is not None else (), top=top)
+
+    def tab_note(self, key: str | None) -> Content | None:
+        """What stands at the right of the tabs."""
+        return None
+
+    def tick(self) -> None:
+        """Times go on."""
+        self.table.redraw()
+
+    # Messages
+
+    @on(FilterLine.Changed)
+    def _filtered(self, message: FilterLine.Changed) -> None:
+        message.stop()
+        self._query = parse_query(message.text, self.FIELDS)
+        self.deck_app.kept.set_here(f"{self.place}-filter", message.text)
+        self._select(self.view)
+
+    @on(FilterLine.Left)
+    def _filter_left(self, message: FilterLine.Left) -> None:
+        message.stop()
+        self.table.focus()
+
+    @on(RecordTable.Highlighted)
+    def _highlighted(self, message: RecordTable.Highlighted) -> None:
+        message.stop()
+        self._show_details()
+        self.refresh_frame()
+
+    @on(RecordTable.Chosen)
+    def _chosen(self, message: RecordTable.Chosen) -> None:
+        message.stop()
+        self.do_open()
+
+    @on(RecordTable.HeaderClicked)
+    def _header_clicked(self, message: RecordTable.HeaderClicked) -> None:
+        message.stop()
+        first = dict(self.SORTS)
+        if message.column in first:
+            same = self._sort is not None and self._sort[0] == message.column
+            descending = not self._sort[1] if same and self._sort else first[message.column]
+            self._sort = (message.column, descending)
+            self._select(self.view)
+
+    @on(ItemLine.Clicked, "TabLine")
+    def _tab_clicked(self, message: ItemLine.Clicked) -> None:
+        message.stop()
+        self.show_tab(int(message.value))
+
+    # Actions
+
+    def show_tab(self, number: int) -> None:
+        """Show another tab of the details."""
+        self._tab = number % len(self.TABS)
+        self._show_details()
+
+    def do_next_tab(self) -> None:
+        """The next tab."""
+        self.show_tab(self._tab + 1)
+
+    def do_previous_tab(self) -> None:
+        """The previous tab."""
+        self.show_tab(self._tab - 1)
+
+    def do_filter(self) -> None:
+        """Start typing a filter."""
+        self.query_one(FilterLine).focus_input()
+
+    def do_sort(self) -> None:
+        """The next column to sort by."""
+        if self._sort in self.SORTS:
+            self._sort = self.SORTS[(self.SORTS.index(self._sort) + 1) % len(self.SORTS)]
+        elif self.SORTS:
+            self._sort = self.SORTS[0]
+        self._select(self.view)
+
+    def do_open(self) -> None:
+        """Give the details the whole screen."""
+        self.set_class(True, "-detail")
+        self.pane.focus()
+
+    def do_back(self) -> None:
+        """Out of the details, else out of the filter line, else take marks and filter off."""
+        if self.has_class("-detail"):
+            self.set_class(False, "-detail")
+            self.table.focus()
+        elif isinstance(self.focused, Input) or self.focused is self.pane:
+            self.table.focus()
+        elif self.table.marked:
+            self.table.clear_marks()
+            self._count(self.view, len(self.table.keys))
+        else:
+            self.query_one(FilterLine).text = ""
+
+    def go_to(self, key: str) -> None:
+        """Put the cursor on a record, taking the filter off where it hides it."""
+        if self.table.position(key) is None:
+            self.query_one(FilterLine).text = ""
+            self._query = Query(())
+            self._select(self.view)
+        if not self.table.go_to(key):
+            self.deck_app.say(f"{key} is not among the {PLACES[self.place][1].lower()}", severity="warning")
+
+    def copy_text(self) -> str:
+        """The id under the cursor, or the details if they have focus."""
+        if self.focused is self.pane:
+            return self.pane.plain
+        return self.table.cursor_key or ""
+
+    def why_not(self, action: str) -> str | None:
+        """Sorting wants columns, opening wants a record."""
+        if action == "sort" and not self.SORTS:
+            return "this list has one order"
+        if action in {"open", "copy", "edit_file"} and self.table.cursor_key is None:
+            return "the list is empty"
+        if action in {"next_tab", "previous_tab"} and len(self.TABS) < 2:
+            return "there is only one tab"
+        return None
+
+    def with_cursor(self, then: Callable[[str], None]) -> None:
+        """Call `then` with the record under the cursor, if there is one."""
+        if key := self.table.cursor_key:
+            then(key)

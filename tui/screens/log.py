@@ -1,0 +1,92 @@
+"""Place 8: every decision, who made it, and why; undo and redo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.content import Content
+
+from core.deck import View
+from core.query import DECISION_FIELDS, Query, select_decisions
+from core.records.decisions import Decision
+from core.snapshot import Delta
+from tui.present import decisions as present
+from tui.screens.browse import Browse
+from tui.widgets.record_table import Column
+
+
+class LogPlace(Browse):
+    """Browse decisions, newest first; enter goes to the pattern."""
+
+    place = "log"
+    ABOUT = (
+        "Every decision, never changed afterwards: undo and redo are decisions too. Enter goes to the pattern. "
+        "Filter with words and with verb: by: subject:, for example  verb:promote by:ana."
+    )
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("at", "when", 13, align="right"),
+        Column("verb", "decision", 16),
+        Column("subject", "about", 22, flex=2),
+        Column("change", "change", 24, keep=4),
+        Column("by", "by", 10, flex=1, keep=5),
+        Column("reason", "reason", 16, flex=3, keep=3),
+    )
+    FIELDS = DECISION_FIELDS
+    HINT = "filter, e.g. verb:promote by:ana"
+
+    def _decision(self, key: str | None) -> Decision | None:
+        return next((d for d in self.view.snapshot.decisions if d.id == key), None)
+
+    def touched(self, delta: Delta) -> bool:
+        """Rows are decisions."""
+        return delta.decisions
+
+    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+        """The decisions that match, newest first."""
+        return select_decisions(view.snapshot.decisions, query)[::-1]
+
+    def total(self, view: View) -> int:
+        """All decisions."""
+        return len(view.snapshot.decisions)
+
+    def cells(self, key: str) -> dict[str, Content]:
+        """One row."""
+        decision = self._decision(key)
+        return dict(present.decision_cells(decision, self.view, self.glyphs)) if decision else {}
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        """Before, after, and what was written where."""
+        decision = self._decision(key)
+        return present.decision_text(decision, self.view, self.glyphs) if decision else ()
+
+    def empty(self) -> Content:
+        """None yet."""
+        return Content.styled(
+            "nothing decided yet: promote or deprecate in Patterns (2), answer in Review (3)", "$quiet"
+        )
+
+    def why_not(self, action: str) -> str | None:
+        """Enter needs a pattern to go to; the log has no file of its own to edit."""
+        if action == "open" and self._subject() is None:
+            return "what this was about is not in the registry any more"
+        if action == "edit_file":
+            return "the ledger is not edited by hand; undo takes a decision back"
+        return super().why_not(action)
+
+    def wording(self, action: str) -> str | None:
+        """Enter leads to the pattern."""
+        return "to the pattern" if action == "open" else None
+
+    def _subject(self) -> str | None:
+        decision = self._decision(self.table.cursor_key)
+        while decision is not None and decision.verb.value in {"undo", "redo"}:
+            decision = self._decision(decision.subject)
+        if decision is not None and decision.subject in self.view.snapshot.patterns:
+            return decision.subject
+        return None
+
+    def do_open(self) -> None:
+        """Go to the pattern."""
+        if subject := self._subject():
+            self.deck_app.open_record("patterns", subject)

@@ -1,0 +1,188 @@
+"""Place 1: every loop from every source, live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.content import Content
+from textual.message import Message
+
+from core.deck import View
+from core.errors import RalphdeckError
+from core.query import LOOP_FIELDS, Query, select_loops
+from core.records.loops import Loop, LoopStory
+from core.snapshot import Delta
+from tui.present import loops as present
+from tui.screens.browse import Browse
+from tui.widgets.record_table import Column, RecordTable
+
+
+class LoopsPlace(Browse):
+    """Watch loops run; the details of the one under the cursor are read from disk when it is looked at."""
+
+    place = "loops"
+    ABOUT = (
+        "Every loop that any file knows: running, paused, ended, archived, external. Filter with words and with "
+        "status: source: id: tag: pattern: is:, for example  status:crashed  or  is:orphan  or  -is:archived."
+    )
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("task", "task", 18, flex=4),
+        Column("status", "status", 11),
+        Column("badges", "", 8, flex=1, keep=3),
+        Column("iteration", "iteration", 15, keep=8),
+        Column("quality", "quality", 8, keep=5),
+        Column("elapsed", "elapsed", 7, align="right", keep=7),
+        Column("learned", "learned", 9, flex=1, keep=2),
+        Column("sign", "last sign", 10, flex=1, align="right", keep=6),
+        Column("id", "id", 24, flex=2, keep=1),
+    )
+    FIELDS = LOOP_FIELDS
+    HINT = "filter, e.g. status:running auth -is:archived"
+    TABS = present.TABS
+    SORTS = (("newest", True), ("status", False), ("task", False), ("elapsed", True), ("sign", True))
+
+    class StoryRead(Message):
+        """A worker has read the story of a loop."""
+
+        def __init__(self, loop_id: str, story: LoopStory) -> None:
+            super().__init__()
+            self.loop_id = loop_id
+            self.story = story
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._story: LoopStory | None = None
+
+    def touched(self, delta: Delta) -> bool:
+        """Rows are loops."""
+        return bool(delta.loops)
+
+    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+        """The loops that match; those at work stand first in the usual order."""
+        loops = view.snapshot.loops
+        keys = select_loops(loops, query)
+        name, descending = sort or ("newest", True)
+        if name == "newest":
+            keys.sort(key=lambda key: _rank(loops[key]))
+            return keys
+        epoch = view.now
+
+        def value(key: str) -> float | str:
+            loop = loops[key]
+            if name == "elapsed":
+                return present.elapsed(loop, epoch) or 0.0
+            if name == "sign":
+                return -(epoch - loop.last_sign).total_seconds() if loop.last_sign else float("-inf")
+            return loop.status.value if name == "status" else loop.task.lower()
+
+        keys.sort(key=value, reverse=descending)  # type: ignore[arg-type]  # one sort compares one type
+        return keys
+
+    def total(self, view: View) -> int:
+        """All loops."""
+        return len(view.snapshot.loops)
+
+    def cells(self, key: str) -> dict[str, Content]:
+        """One row."""
+        loop = self.view.snapshot.loops.get(key)
+        return dict(present.loop_cells(loop, self.deck_app.now(), self.glyphs)) if loop else {}
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        """One tab; the story is read in a worker and shown when it is there."""
+        view = self.view
+        loop = view.snapshot.loops.get(key)
+        if loop is None:
+            return ()
+        story = self._story if self._story is not None and self._story.loop_id == key else None
+        match tab:
+            case "Now":
+                return present.now_lines(loop, story, view, self.glyphs)
+            case "Iterations":
+                return present.iterations_lines(loop, story, view, self.glyphs)
+            case "Patterns":
+                return present.pattern_lines(loop, view, self.glyphs)
+            case "Reflections":
+                own = [
+                    r
+                    for r in view.snapshot.reflections.values()
+                    if r.loop_id == key or r.loop_id in loop.aliases
+                ]
+                return present.reflection_lines(own, view, self.glyphs)
+            case _:
+                return present.file_lines(loop, story)
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """A loop that changed has a new story."""
+        super().refresh_view(view, delta)
+        key = self.table.cursor_key
+        if key is not None and (delta is None or key in delta.loops):
+            self._read_story(key)
+
+    @on(RecordTable.Highlighted)
+    def _other_loop(self, message: RecordTable.Highlighted) -> None:
+        if message.key is not None:
+            self._read_story(message.key)
+
+    def _read_story(self, key: str) -> None:
+        deck = self.deck_app.deck
+
+        def read() -> None:
+            try:
+                self.post_message(self.StoryRead(key, deck.story(key)))
+            except RalphdeckError:
+                return  # the loop has just gone; the list will say so
+
+        self.run_worker(read, thread=True, group="story", exclusive=True)
+
+    def on_loops_place_story_read(self, message: StoryRead) -> None:
+        """Show the story, if its loop is still looked at."""
+        if message.loop_id == self.table.cursor_key:
+            self._story = message.story
+            self._show_details(top=False)
+
+    def tab_note(self, key: str | None) -> Content | None:
+        """Where the loop is known from."""
+        loop = self.view.snapshot.loops.get(key) if key else None
+        return Content.styled(", ".join(loop.sources), "$quiet") if loop else None
+
+    def tick(self) -> None:
+        """Clocks of running loops go on."""
+        if any(loop.status.active for loop in self.view.snapshot.loops.values()):
+            self.table.redraw()
+
+    def empty(self) -> Content:
+        """No loop yet."""
+        return Content.styled("no loops yet: start one with aiwg, or see  ralphdeck demo", "$quiet")
+
+    def why_not(self, action: str) -> str | None:
+        """A preview wants a loop with a task."""
+        if action == "in_context":
+            key = self.table.cursor_key
+            loop = self.view.snapshot.loops.get(key) if key else None
+            if loop is None or not loop.task:
+                return "there is no loop with a task under the cursor"
+        return super().why_not(action)
+
+    def do_in_context(self) -> None:
+        """See what this loop would get injected."""
+        self.with_cursor(self.deck_app.preview_loop)
+
+    def do_edit_file(self) -> None:
+        """Open the loop's state file."""
+        self.with_cursor(
+            lambda key: self.deck_app.edit_file(next(iter(self.view.snapshot.loops[key].files), ""))
+        )
+
+
+def _rank(loop: Loop) -> tuple[int, float]:
+    """At work first, then what wants a look, then the rest; newest first in each."""
+    if loop.status.active:
+        group = 0
+    elif not loop.status.ended:
+        group = 1
+    else:
+        group = 3 if loop.archived else 2
+    start = loop.started_at or loop.updated_at
+    return group, -start.timestamp() if start else 0.0

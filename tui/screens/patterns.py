@@ -1,0 +1,176 @@
+"""Place 2: all patterns, filtered as you type, with evidence, lineage and the reason of each state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.content import Content
+
+from core.deck import View
+from core.query import PATTERN_FIELDS, PatternCatalog, Query
+from core.snapshot import Delta
+from tui.present import patterns as present
+from tui.screens.browse import Browse
+from tui.screens.deciding import Deciding, consequence, why_not_decide
+from tui.widgets.record_table import Column
+
+
+class PatternsPlace(Browse, Deciding):
+    """Browse and decide."""
+
+    place = "patterns"
+    ABOUT = (
+        "Every pattern that loops have learned. Filter with words and with type: state: uses: rate: score: tag: "
+        "loop: id: is:, for example  type:error uses:>3 -flaky  or  is:due."
+    )
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("state", "state", 7),
+        Column("flags", "", 2, keep=7),
+        Column("type", "", 1, keep=8),
+        Column("id", "id", 20, flex=2),
+        Column("title", "what", 14, flex=3, keep=3),
+        Column("rate", "rate", 5, align="right"),
+        Column("interval", "90 % interval", 17, keep=2),
+        Column("uses", "uses", 5, align="right", keep=6),
+        Column("last_used", "last used", 9, align="right", keep=1),
+        Column("score", "score", 5, align="right", keep=5),
+    )
+    FIELDS = PATTERN_FIELDS
+    HINT = "filter, e.g. type:error state:candidate uses:>3 null"
+    TABS = present.TABS
+    SORTS = (
+        ("score", True), ("uses", True), ("rate", True), ("last_used", True), ("state", False), ("type", False),
+        ("id", False), ("title", False),
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._catalog: PatternCatalog | None = None
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Keep the searchable catalog up to date first."""
+        patterns = view.snapshot.patterns
+        if self._catalog is None or delta is None:
+            self._catalog = PatternCatalog(patterns, view.board)
+        else:
+            self._catalog = self._catalog.updated(patterns, view.board, delta.patterns)
+        super().refresh_view(view, delta)
+
+    def touched(self, delta: Delta) -> bool:
+        """Loops and events are evidence, decisions are states."""
+        return bool(delta.patterns or delta.loops or delta.events or delta.decisions)
+
+    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+        """The patterns that match."""
+        if self._catalog is None:
+            return ()
+        name, descending = sort or ("score", True)
+        return self._catalog.select(query, name, descending)
+
+    def total(self, view: View) -> int:
+        """All patterns."""
+        return len(view.snapshot.patterns)
+
+    def cells(self, key: str) -> dict[str, Content]:
+        """One row."""
+        view = self.view
+        pattern = view.snapshot.patterns.get(key)
+        if pattern is None:
+            return {}
+        return dict(present.pattern_cells(pattern, view.assessment(key), view.now, self.glyphs))
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        """One tab."""
+        view = self.view
+        pattern = view.snapshot.patterns.get(key)
+        if pattern is None:
+            return ()
+        write = {
+            "Overview": present.overview,
+            "Evidence": present.evidence,
+            "Lineage": present.lineage_lines,
+            "Why": present.why_lines,
+            "History": present.history_lines,
+        }[tab]
+        return write(view, pattern, self.glyphs)
+
+    def empty(self) -> Content:
+        """No pattern yet."""
+        return Content.styled("no patterns yet: loops write them to .aiwg/ralph/shared/patterns/", "$quiet")
+
+    # Deciding
+
+    def subjects(self) -> Sequence[str]:
+        """The marked patterns, else the one under the cursor."""
+        marked = self.table.marked
+        if marked:
+            return [key for key in self.table.keys if key in marked]
+        key = self.table.cursor_key
+        return [key] if key is not None else []
+
+    def why_not(self, action: str) -> str | None:
+        """A decision needs a pattern that it can be about."""
+        subjects = (
+            self.subjects()
+            if action in {"promote", "deprecate", "reset", "note", "why", "in_context"}
+            else None
+        )
+        if subjects is not None and not subjects:
+            return "there is no pattern under the cursor"
+        if subjects is not None and len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
+            return why_not_decide(action, self.view.assessment(subjects[0]))
+        if action in {"next_item", "previous_item"} and not self.view.queue:
+            return "nothing waits for a decision"
+        return super().why_not(action)
+
+    def wording(self, action: str) -> str | None:
+        """The consequence on the key, where there is room."""
+        subjects = self.subjects()
+        if len(subjects) > 1:
+            return f"{action} {len(subjects)}" if action in {"promote", "deprecate", "reset"} else None
+        if not subjects or self.size.width < 120 or subjects[0] not in self.view.snapshot.patterns:
+            return None
+        return consequence(action, self.view.assessment(subjects[0]))
+
+    def do_mark(self) -> None:
+        """Mark the one under the cursor and go on."""
+        self.with_cursor(lambda key: self.table.toggle_mark([key]))
+        self.table.move(1)
+        self._count(self.view, len(self.table.keys))
+
+    def do_mark_all(self) -> None:
+        """Mark all that is shown."""
+        self.table.toggle_mark(self.table.keys)
+        self._count(self.view, len(self.table.keys))
+
+    def do_why(self) -> None:
+        """Show the rules."""
+        self.show_tab(self.TABS.index("Why"))
+
+    def do_in_context(self) -> None:
+        """See it in Context, with a task that calls for it."""
+        if subjects := self.subjects():
+            self.deck_app.preview_pattern(subjects[0])
+
+    def do_next_item(self) -> None:
+        """To the next pattern that waits for a decision."""
+        self._step(1)
+
+    def do_previous_item(self) -> None:
+        """To the previous one."""
+        self._step(-1)
+
+    def _step(self, by: int) -> None:
+        waiting = {item.pattern_id for item in self.view.queue}
+        at = [n for n, key in enumerate(self.table.keys) if key in waiting]
+        if not at:
+            self.deck_app.say("none of those shown waits for a decision", severity="warning")
+            return
+        cursor = self.table.cursor
+        ahead = [n for n in at if (n > cursor if by > 0 else n < cursor)]
+        self.table.cursor = (ahead[0] if by > 0 else ahead[-1]) if ahead else (at[0] if by > 0 else at[-1])
+
+    def do_edit_file(self) -> None:
+        """Open the pattern's file."""
+        self.with_cursor(lambda key: self.deck_app.edit_file(self.view.snapshot.patterns[key].file))

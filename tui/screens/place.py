@@ -1,0 +1,237 @@
+"""What all places share: the frame, the way a new view reaches them, and how an action finds its method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from core.deck import View
+from core.snapshot import Delta
+from core.text import visible_line
+from tui.actions import actions_of, bindings_of
+from tui.present.marks import Glyphs
+from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
+from tui.widgets.record_table import RecordTable
+from tui.widgets.text_pane import TextPane
+
+if TYPE_CHECKING:
+    from tui.app import DeckApp
+
+
+class Place(Screen[None], inherit_bindings=False):
+    """One place of the dashboard. Subclasses set `place`, compose content, and implement `refresh_view`.
+
+    An action `<id>` is carried out by `do_<id>`; `why_not` says why it can't be at the moment.
+    """
+
+    place: ClassVar[str] = ""
+    ABOUT: ClassVar[str] = ""
+    """What the place is for, for the help."""
+    BINDINGS: ClassVar[list[Binding]] = []
+
+    def __init_subclass__(cls) -> None:
+        if cls.place:
+            cls.BINDINGS = bindings_of(cls.place)
+        super().__init_subclass__()
+
+    def __init__(self) -> None:
+        super().__init__(id=self.place)
+        self._seen = -1
+        self._pending = Delta()
+
+    # What subclasses provide
+
+    def compose_content(self) -> ComposeResult:
+        """The widgets between top bar and key line."""
+        raise NotImplementedError
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Show a newer view. `delta` tells what changed since the last call; None = show everything anew."""
+        raise NotImplementedError
+
+    def why_not(self, action: str) -> str | None:
+        """Why an action can't be carried out now, for a person; None if it can."""
+        return None
+
+    def wording(self, action: str) -> str | None:
+        """Another label than the registry's, such as the consequence of a decision."""
+        return None
+
+    def go_to(self, key: str) -> None:
+        """Put the cursor on a record, taking the filter off where it hides it."""
+
+    def tick(self) -> None:
+        """Called every second while the place is shown: draw times anew."""
+
+    # The frame
+
+    @property
+    def deck_app(self) -> DeckApp:
+        """The app, with its type."""
+        from tui.app import DeckApp
+
+        assert isinstance(self.app, DeckApp)
+        return self.app
+
+    @property
+    def view(self) -> View:
+        """The newest view."""
+        return self.deck_app.view
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The marks in use."""
+        return self.deck_app.glyphs
+
+    def compose(self) -> ComposeResult:
+        """Top bar, content, key line."""
+        yield TopBar()
+        yield from self.compose_content()
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Show what there is."""
+        self.catch_up()
+
+    def on_screen_resume(self) -> None:
+        """Show what happened while another place was in front."""
+        self.catch_up()
+
+    def changed(self, delta: Delta) -> None:
+        """Note a change; show it if this place is in front."""
+        self._pending |= delta
+        if self.is_current and self.is_mounted:
+            self.catch_up()
+
+    def catch_up(self, *, anew: bool = False) -> None:
+        """Show the newest view, if it is newer than what is shown."""
+        view = self.view
+        number = view.snapshot.number
+        if anew or self._seen < 0:
+            self.refresh_view(view, None)
+        elif self._pending or number != self._seen:
+            self.refresh_view(view, self._pending)
+        self._seen, self._pending = number, Delta()
+        self.refresh_frame()
+
+    def refresh_frame(self) -> None:
+        """Draw the top bar and the key line."""
+        if not self.is_mounted:
+            return
+        bar, keys = self.query_one(TopBar), self.query_one(KeyLine)
+        left, right = self.deck_app.top_items(self.place)
+        bar.show(left, right)
+        keys.show(*self._key_items())
+
+    def _key_items(self) -> tuple[list[Item], list[Item]]:
+        offered: list[Item] = []
+        for action in actions_of(self.place):
+            if action.shown and action.id not in {"help", "undo"} and self.why_not(action.id) is None:
+                offered.append(self._key_item(action.id, self.wording(action.id) or action.label))
+        right = [self._key_item("help", "help")]
+        if last := self.deck_app.undo_hint():
+            right.insert(0, self._key_item("undo", last))
+        return offered, right
+
+    def _key_item(self, action: str, label: str) -> Item:
+        key = self.deck_app.shown_key(action)
+        return Item(
+            Content.assemble((key, "$accent bold"), " ", (visible_line(label), "$foreground")), action
+        )
+
+    @on(ItemLine.Clicked)
+    async def _clicked(self, message: ItemLine.Clicked) -> None:
+        if isinstance(message.line, TopBar | KeyLine):
+            message.stop()
+            await self.run_action(f"screen.act('{message.value}')")
+
+    # Actions
+
+    async def action_act(self, action: str) -> None:
+        """Carry an action out, or say why it can't be."""
+        reason = self.why_not(action)
+        if reason is not None:
+            self.deck_app.say(reason, severity="warning")
+            return
+        if action.startswith("go_"):
+            self.deck_app.go(action.removeprefix("go_"))
+            return
+        handler = getattr(self, f"do_{action}", None) or getattr(self.deck_app, f"do_{action}")
+        result = handler()
+        if result is not None:
+            await result
+        self.refresh_frame()
+
+    def _mover(self) -> RecordTable | TextPane | None:
+        """What the movement keys move: the focused table or text, else the first table."""
+        focused = self.focused
+        if isinstance(focused, RecordTable | TextPane):
+            return focused
+        if isinstance(focused, Input):
+            tables = self.query(RecordTable)
+            return tables.first() if tables else None
+        movers = [w for w in self.query("RecordTable, TextPane") if isinstance(w, RecordTable | TextPane)]
+        return movers[0] if movers else None
+
+    def do_down(self) -> None:
+        """One line down."""
+        if mover := self._mover():
+            mover.move(1)
+
+    def do_up(self) -> None:
+        """One line up."""
+        if mover := self._mover():
+            mover.move(-1)
+
+    def do_page_down(self) -> None:
+        """One page down."""
+        if mover := self._mover():
+            mover.move(mover.page)
+
+    def do_page_up(self) -> None:
+        """One page up."""
+        if mover := self._mover():
+            mover.move(-mover.page)
+
+    def do_first(self) -> None:
+        """To the first line."""
+        if mover := self._mover():
+            mover.move(-(10**9))
+
+    def do_last(self) -> None:
+        """To the last line."""
+        if mover := self._mover():
+            mover.move(10**9)
+
+    def do_next_pane(self) -> None:
+        """Focus the next pane."""
+        self.focus_next("RecordTable, TextPane, Input")
+
+    def do_previous_pane(self) -> None:
+        """Focus the previous pane."""
+        self.focus_previous("RecordTable, TextPane, Input")
+
+    def do_back(self) -> None:
+        """Leave what has focus for the main list."""
+        target: Widget | None = next(iter(self.query(RecordTable)), None)
+        if target is not None:
+            target.focus()
+
+    def do_copy(self) -> None:
+        """Copy what is under the cursor."""
+        text = self.copy_text()
+        if text:
+            self.deck_app.copy(text)
+        else:
+            self.deck_app.say("nothing to copy here", severity="warning")
+
+    def copy_text(self) -> str:
+        """What `y` copies."""
+        return ""

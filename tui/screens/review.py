@@ -1,0 +1,304 @@
+"""Place 3: one thing to decide at a time, most worth deciding first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from core.curation.review import ReviewItem
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from core.deck import View
+from core.errors import RalphdeckError
+from core.forecast import Forecast, forecast
+from core.records.patterns import Maturity
+from core.snapshot import Delta
+from core.text import plural
+from tui.present import review as present
+from tui.screens.deciding import Deciding, why_not_decide
+from tui.screens.dialogs import AskText
+from tui.widgets.bars import Item, ItemLine
+from tui.widgets.text_pane import TextPane
+
+SNOOZE_DAYS: Final = 7
+
+
+class ReviewPlace(Deciding):
+    """Left what it is, right what it would become, below what changes for the loops."""
+
+    place = "review"
+    ABOUT = (
+        "One question at a time, the one that matters most first. Left: the pattern and its uses. Right: what is "
+        "proposed. Below: what would change for the loops that run now. Every answer can be taken back with u."
+    )
+
+    class Forecasted(Message):
+        """A worker has worked out what an answer would change."""
+
+        def __init__(self, key: tuple[str, str], result: Forecast) -> None:
+            super().__init__()
+            self.key = key
+            self.result = result
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._current: tuple[str, str] | None = None
+        self._at = 0
+        self._forecast: Forecast | None = None
+
+    def compose_content(self) -> ComposeResult:
+        """Question, two panes, consequence."""
+        yield ItemLine(classes="question")
+        with Vertical(classes="desk"):
+            with Horizontal(classes="sides"):
+                with Vertical(classes="side"):
+                    yield Static(Content("pattern"), classes="heading")
+                    yield TextPane(id="review-subject")
+                with Vertical(classes="side side--right"):
+                    yield Static(Content("would become"), classes="heading", id="review-heading")
+                    yield TextPane(id="review-proposal")
+            yield Static(Content("what changes"), classes="heading heading--rule")
+            yield TextPane(id="review-consequence")
+
+    def on_mount(self) -> None:
+        """The keys decide; the text only scrolls."""
+        super().on_mount()
+        self.query_one("#review-subject", TextPane).focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Beside each other where there is room."""
+        self.set_class(event.size.width >= 100, "-wide")
+        self.refresh_frame()
+
+    @property
+    def item(self) -> ReviewItem | None:
+        """The question in front."""
+        queue = self.view.queue
+        if self._current is not None:
+            for item in queue:
+                if (item.kind, item.pattern_id) == self._current:
+                    return item
+        return queue[min(self._at, len(queue) - 1)] if queue else None
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Stay at the question in front while others come and go; move on when it is answered."""
+        item = self.item
+        line = self.query_one(ItemLine)
+        if item is None:
+            self._current = None
+            line.show([Item(Content.styled("Nothing waits for a decision.", "bold"))])
+            self._pane("subject").show(
+                [
+                    Content("Inversions and decisions that later evidence contradicts will stand here."),
+                    Content.styled(
+                        "Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet"
+                    ),
+                ]
+            )
+            self._pane("proposal").show([])
+            self._pane("consequence").show([])
+            return
+        key = (item.kind, item.pattern_id)
+        another = key != self._current
+        self._current = key
+        self._at = view.queue.index(item)
+        head, worth = present.head(item, self._at + 1, len(view.queue), self.glyphs)
+        line.show([Item(head)], [Item(worth)])
+        self._pane("subject").show(
+            [Content.styled(item.reason, "$warning"), Content(""), *present.subject(view, item, self.glyphs)],
+            top=another,
+        )
+        heading = self.query_one("#review-heading", Static)
+        if item.inversion is not None:
+            heading.update(Content("would become"))
+            self._pane("proposal").show(present.proposal(item.inversion, view), top=another)
+        else:
+            heading.update(Content("your decision"))
+            self._pane("proposal").show(present.standing(view, item, self.glyphs), top=another)
+        if another:
+            self._forecast = None
+            self._pane("consequence").show([Content.styled("working out what changes…", "$quiet")])
+        self._work_out(item, view)
+
+    def _pane(self, name: str) -> TextPane:
+        return self.query_one(f"#review-{name}", TextPane)
+
+    def _work_out(self, item: ReviewItem, view: View) -> None:
+        key = (item.kind, item.pattern_id)
+
+        def work() -> None:
+            try:
+                self.post_message(self.Forecasted(key, forecast(view, item)))
+            except RalphdeckError:
+                return  # the pattern has just gone; the queue will say so
+
+        self.run_worker(work, thread=True, group="forecast", exclusive=True)
+
+    def on_review_place_forecasted(self, message: Forecasted) -> None:
+        """Show what would change, if the question is still in front."""
+        if message.key != self._current:
+            return
+        self._forecast = result = message.result
+        if not result.running:
+            lines = [
+                Content.styled(
+                    "No loop runs now. The next ones that this pattern fits will differ:", "$quiet"
+                )
+            ]
+        elif not result.changed:
+            lines = [
+                Content.styled(
+                    f"{plural(result.running, 'running loop')}: none would get another context.", "$quiet"
+                )
+            ]
+        else:
+            count = f"{len(result.changed)} of {plural(result.running, 'running loop')}"
+            lines = [Content.styled(f"If you {result.answer}: {count} would get another context.", "bold")]
+        lines += present.diff_lines(result.before, result.after)
+        self._pane("consequence").show(lines)
+
+    # Deciding
+
+    def subjects(self) -> Sequence[str]:
+        """The pattern in question."""
+        item = self.item
+        return [item.pattern_id] if item is not None else []
+
+    def why_not(self, action: str) -> str | None:
+        """Each kind of question has its own answers."""
+        item = self.item
+        if action in {"accept", "reject", "rewrite", "snooze", "promote", "deprecate", "reset", "note", "why",
+                      "in_context", "next_item", "previous_item", "copy", "edit_file"}:  # fmt: skip
+            if item is None:
+                return "nothing waits for a decision"
+            if action in {"reject", "rewrite", "snooze"} and item.inversion is None:
+                return "only a proposed inversion can be rejected, rewritten or snoozed; here: a, p, d or r"
+            if action in {"next_item", "previous_item"} and len(self.view.queue) < 2:
+                return "this is the only question"
+            if item.inversion is not None and action in {"promote", "deprecate", "reset"}:
+                return why_not_decide(action, self.view.assessment(item.pattern_id))
+            if item.inversion is None and action in {"promote", "deprecate", "reset"}:
+                return self._why_not_again(action, item)
+        return None
+
+    def _why_not_again(self, action: str, item: ReviewItem) -> str | None:
+        assessment = self.view.assessment(item.pattern_id)
+        if action == "promote" and assessment.state is Maturity.DEPRECATED:
+            return "a deprecated pattern can't be promoted: reset it first"
+        return None
+
+    def wording(self, action: str) -> str | None:
+        """The consequence stands on the key."""
+        item = self.item
+        if item is None:
+            return None
+        if item.inversion is not None:
+            return {
+                "accept": f"accept {self.glyphs.arrow} anti-pattern, original {self.glyphs.deprecated}",
+                "reject": f"reject {self.glyphs.arrow} asks again after "
+                f"{self.view.settings.anti_pattern.failures_until_asked_again} failures",
+                "snooze": f"snooze {SNOOZE_DAYS} d",
+            }.get(action)
+        assessment = self.view.assessment(item.pattern_id)
+        return {
+            "accept": f"accept {self.glyphs.arrow} reset, evidence says {assessment.computed.value}",
+            "promote": "promote again",
+            "deprecate": "deprecate",
+            "reset": f"reset {self.glyphs.arrow} {assessment.computed.value}",
+        }.get(action)
+
+    def do_accept(self) -> None:
+        """Do what is proposed: invert, or let the evidence decide."""
+        item = self.item
+        if item is None:
+            return
+        if item.inversion is not None:
+            self.deck_app.decide(lambda deck: deck.accept_inversion(item.pattern_id))
+        else:
+            self.deck_app.decide(
+                lambda deck: deck.reset(item.pattern_id, reason="later evidence contradicts it")
+            )
+        self._answered()
+
+    def do_reject(self) -> None:
+        """Keep the pattern as it is."""
+        if item := self.item:
+            self.deck_app.decide(lambda deck: deck.reject_inversion(item.pattern_id))
+            self._answered()
+
+    def do_snooze(self) -> None:
+        """Ask again later."""
+        if item := self.item:
+            until = self.deck_app.now() + timedelta(days=SNOOZE_DAYS)
+            self.deck_app.decide(lambda deck: deck.snooze(item.pattern_id, until=until))
+            self._answered()
+
+    def do_rewrite(self) -> None:
+        """Accept in other words."""
+        item = self.item
+        if item is None or item.inversion is None:
+            return
+
+        def answered(text: str | None) -> None:
+            if text:
+                self.deck_app.decide(lambda deck: deck.accept_inversion(item.pattern_id, text=text))
+                self._answered()
+
+        self.deck_app.push_screen(
+            AskText(Content("The anti-pattern in your words"), item.inversion.text), answered
+        )
+
+    def _answered(self) -> None:
+        """Let go of the question: the next one moves up when the answer is on disk."""
+        self._current = None
+
+    # Looking
+
+    def do_next_item(self) -> None:
+        """The next question."""
+        self._step(1)
+
+    def do_previous_item(self) -> None:
+        """The previous question."""
+        self._step(-1)
+
+    def _step(self, by: int) -> None:
+        self._at = (self._at + by) % max(len(self.view.queue), 1)
+        item = self.view.queue[self._at]
+        self._current = None
+        self.refresh_view(self.view, None)
+        self._current = (item.kind, item.pattern_id)
+
+    def go_to(self, key: str) -> None:
+        """To the question about a pattern."""
+        for n, item in enumerate(self.view.queue):
+            if item.pattern_id == key:
+                self._at, self._current = n, None
+                self.refresh_view(self.view, None)
+
+    def do_why(self) -> None:
+        """To the pattern, with its rules."""
+        if subjects := self.subjects():
+            self.deck_app.open_record("patterns", subjects[0])
+
+    def do_in_context(self) -> None:
+        """See it in Context."""
+        if subjects := self.subjects():
+            self.deck_app.preview_pattern(subjects[0])
+
+    def do_edit_file(self) -> None:
+        """Open the pattern's file."""
+        if subjects := self.subjects():
+            self.deck_app.edit_file(self.view.pattern(subjects[0]).file)
+
+    def copy_text(self) -> str:
+        """The pattern's id, or the text that has focus."""
+        if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
+            return self.focused.plain
+        return self.subjects()[0] if self.subjects() else ""

@@ -1,0 +1,21 @@
+"""The themes, read from `styles/themes.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from typing import Final
+
+from textual.theme import Theme
+
+DEFAULT_THEME: Final = "dark"
+
+
+def load_themes() -> dict[str, tuple[str, Theme]]:
+    """The project's themes by name, each with its label for people, in the order of the file."""
+    text = files("styles").joinpath("themes.toml").read_text(encoding="utf-8")
+    themes: dict[str, tuple[str, Theme]] = {}
+    for name, values in tomllib.loads(text).items():
+        label = str(values.pop("label"))
+        themes[name] = (label, Theme(name=name, **values))
+    return themes

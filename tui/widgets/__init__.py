@@ -1,0 +1,1 @@
+"""The widgets of the dashboard, one a file. They know records, not files."""

@@ -1,0 +1,354 @@
+"""A table over any number of records: it draws the rows that are visible, and only those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from textual import events
+from textual.cache import LRUCache
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.present.marks import Cells
+from tui.widgets.line_view import Align, fit, to_strip
+
+GUTTER: Final = 2
+"""Cells before the first column: cursor bar and mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Attributes:
+        id: Key of the cell, and what sorting names.
+        title: Heading.
+        width: Cells it needs at least.
+        flex: Share of the space that is left over; 0 keeps `width`.
+        align: Numbers stand right.
+        keep: The lower, the sooner it is left out where space is short; 9 stays always.
+    """
+
+    id: str
+    title: str
+    width: int
+    flex: int = 0
+    align: Align = "left"
+    keep: int = 9
+
+
+class RecordTable(ScrollView, can_focus=True):
+    """Rows by key, drawn on demand by a pure function from key to cells.
+
+    Args:
+        columns: In order.
+        draw: Cells of one row by column id; called for visible rows only.
+        empty: What to say when there is no row.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "record-table--header",
+        "record-table--cursor",
+        "record-table--hover",
+        "record-table--marked",
+    }
+    DEFAULT_CSS = """
+    RecordTable {
+        height: 1fr;
+        background: $background;
+        overflow-x: hidden;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+        & > .record-table--header { color: $quiet; text-style: none; }
+        & > .record-table--hover { background: $surface; }
+        & > .record-table--marked { color: $accent; }
+        & > .record-table--cursor { background: $panel; }
+        &:focus > .record-table--cursor { background: $panel; text-style: bold; }
+    }
+    """
+
+    cursor: reactive[int] = reactive(0, repaint=False)
+    """Row number of the cursor."""
+    hover: reactive[int] = reactive(-1, repaint=False)
+
+    class Highlighted(Message):
+        """The cursor came to stand on another record (or on none: key is None)."""
+
+        def __init__(self, table: RecordTable, key: str | None) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> RecordTable:
+            """The table."""
+            return self.table
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, RecordTable.Highlighted) and message.table is self.table
+
+    class Chosen(Message):
+        """Enter or a double click on a record."""
+
+        def __init__(self, table: RecordTable, key: str) -> None:
+            super().__init__()
+            self.table = table
+            self.key = key
+
+        @property
+        def control(self) -> RecordTable:
+            """The table."""
+            return self.table
+
+    class HeaderClicked(Message):
+        """A click on a heading: the column asks to be sorted by."""
+
+        def __init__(self, table: RecordTable, column: str) -> None:
+            super().__init__()
+            self.table = table
+            self.column = column
+
+        @property
+        def control(self) -> RecordTable:
+            """The table."""
+            return self.table
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        draw: Callable[[str], Cells],
+        empty: Callable[[], Content],
+        *,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self.columns = tuple(columns)
+        self._draw = draw
+        self._empty = empty
+        self._keys: Sequence[str] = ()
+        self._place: dict[str, int] = {}
+        self._marked: set[str] = set()
+        self._sorted: tuple[str, bool] | None = None
+        self._strips: LRUCache[tuple[object, ...], Strip] = LRUCache(512)
+        self._generation = 0
+        self._layout: tuple[int, tuple[tuple[Column, int], ...]] = (-1, ())
+        self._announced: str | None = None
+
+    # Data
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """All rows, in order."""
+        return self._keys
+
+    @property
+    def cursor_key(self) -> str | None:
+        """The record under the cursor."""
+        return self._keys[self.cursor] if 0 <= self.cursor < len(self._keys) else None
+
+    @property
+    def marked(self) -> frozenset[str]:
+        """The marked records."""
+        return frozenset(self._marked)
+
+    def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None) -> None:
+        """Show these rows; the cursor stays on its record, or near where it was if that is gone.
+
+        Args:
+            keys: Keys in order; not copied, so do not change it afterwards.
+            sorted_by: Column id and whether descending, for the heading's arrow.
+        """
+        key = self.cursor_key
+        same = keys is self._keys
+        self._keys = keys
+        self._sorted = sorted_by
+        if not same:
+            self._place = {}
+            self._marked &= set(keys)
+            self.virtual_size = Size(0, len(keys) + 1)
+            if key is not None:
+                at = self.position(key)
+                row = min(self.cursor, len(keys) - 1) if at is None else at
+            else:
+                row = 0
+            self.set_reactive(RecordTable.cursor, max(row, 0))
+            self._keep_cursor_visible()
+        self.redraw()
+        self._announce()
+
+    def redraw(self) -> None:
+        """Draw the visible rows anew: what stands in them may have changed."""
+        self._generation += 1
+        self.refresh()
+
+    def position(self, key: str) -> int | None:
+        """The row number of a record."""
+        if not self._place:
+            self._place = {k: n for n, k in enumerate(self._keys)}
+        return self._place.get(key)
+
+    def go_to(self, key: str) -> bool:
+        """Put the cursor on a record; False if it is not shown."""
+        at = self.position(key)
+        if at is None:
+            return False
+        self.cursor = at
+        return True
+
+    def toggle_mark(self, keys: Iterable[str]) -> None:
+        """Mark what is not marked; if all are, take the marks off."""
+        keys = set(keys)
+        if keys <= self._marked:
+            self._marked -= keys
+        else:
+            self._marked |= keys
+        self.redraw()
+
+    def clear_marks(self) -> None:
+        """Take all marks off."""
+        self._marked.clear()
+        self.redraw()
+
+    # Moving
+
+    def validate_cursor(self, row: int) -> int:
+        """Keep the cursor on a row."""
+        return max(0, min(row, len(self._keys) - 1))
+
+    def watch_cursor(self) -> None:
+        """Follow the cursor."""
+        self._keep_cursor_visible()
+        self.refresh()
+        self._announce()
+
+    @property
+    def page(self) -> int:
+        """Rows that fit."""
+        return max(self.size.height - 1, 1)
+
+    def move(self, rows: int) -> None:
+        """Move the cursor by so many rows."""
+        self.cursor = self.cursor + rows
+
+    def _keep_cursor_visible(self) -> None:
+        top = self.scroll_offset.y
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False)
+        elif self.cursor >= top + self.page:
+            self.scroll_to(y=self.cursor - self.page + 1, animate=False)
+
+    def _announce(self) -> None:
+        key = self.cursor_key
+        if key != self._announced:
+            self._announced = key
+            self.post_message(self.Highlighted(self, key))
+
+    def on_resize(self) -> None:
+        """A new width means new columns."""
+        self._generation += 1
+        self._keep_cursor_visible()
+
+    # Mouse
+
+    def _row_at(self, y: int) -> int | None:
+        row = y - 1 + self.scroll_offset.y
+        return row if y > 0 and 0 <= row < len(self._keys) else None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show where a click would go."""
+        row = self._row_at(event.y)
+        self.hover = -1 if row is None else row
+
+    def on_leave(self) -> None:
+        """The mouse is gone."""
+        self.hover = -1
+
+    def watch_hover(self) -> None:
+        """Repaint the row under the mouse."""
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects, a second one opens; a click on a heading sorts."""
+        row = self._row_at(event.y)
+        if event.y == 0:
+            x = GUTTER
+            for column, width in self._columns_at(self.size.width):
+                if x <= event.x < x + width:
+                    self.post_message(self.HeaderClicked(self, column.id))
+                    return
+                x += width + 1
+        elif row is not None:
+            self.cursor = row
+            if event.chain == 2:
+                self.post_message(self.Chosen(self, self._keys[row]))
+
+    # Drawing
+
+    def _columns_at(self, width: int) -> tuple[tuple[Column, int], ...]:
+        """The columns that fit into `width` cells, each with its cells."""
+        if self._layout[0] == width:
+            return self._layout[1]
+        columns = list(self.columns)
+        room = width - GUTTER
+        while len(columns) > 1 and sum(c.width + 1 for c in columns) - 1 > room:
+            lowest = min(columns, key=lambda column: column.keep)
+            if lowest.keep >= 9:
+                break
+            columns.remove(lowest)
+        left = max(room - (sum(c.width + 1 for c in columns) - 1), 0)
+        shares = sum(c.flex for c in columns)
+        widths = []
+        for column in columns:
+            extra = left * column.flex // shares if shares else 0
+            widths.append((column, column.width + extra))
+        self._layout = (width, tuple(widths))
+        return self._layout[1]
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the widget: the heading, a row, or nothing."""
+        width = self.size.width
+        if y == 0:
+            return self._header(width)
+        row = y - 1 + self.scroll_offset.y
+        style = self.visual_style
+        if row >= len(self._keys):
+            if not self._keys and y == 2:
+                return to_strip(self, Content.assemble("  ", self._empty()), width, style)
+            return Strip.blank(width, style.rich_style)
+        key = self._keys[row]
+        on_cursor, hovered, marked = row == self.cursor, row == self.hover, key in self._marked
+        cache_key = (key, self._generation, width, on_cursor, hovered, marked, self.has_focus, self.app.theme)
+        strip = self._strips.get(cache_key)
+        if strip is None:
+            if on_cursor:
+                style = self.get_visual_style("record-table--cursor")
+            elif hovered:
+                style = self.get_visual_style("record-table--hover")
+            strip = to_strip(self, self._row(key, on_cursor, marked, width), width, style)
+            self._strips[cache_key] = strip
+        return strip
+
+    def _header(self, width: int) -> Strip:
+        parts: list[Content | str] = [" " * GUTTER]
+        for column, cells in self._columns_at(width):
+            title = column.title
+            if self._sorted and self._sorted[0] == column.id:
+                title += " ↓" if self._sorted[1] else " ↑"
+            parts += [fit(Content(title), cells, column.align), " "]
+        return to_strip(self, Content.assemble(*parts), width, self.get_visual_style("record-table--header"))
+
+    def _row(self, key: str, on_cursor: bool, marked: bool, width: int) -> Content:
+        cells = self._draw(key)
+        parts: list[Content | str | tuple[str, str]] = [
+            ("▌" if on_cursor else " ", "$accent"),
+            ("*" if marked else " ", "$accent bold"),
+        ]
+        for column, size in self._columns_at(width):
+            parts += [fit(cells.get(column.id, Content("")), size, column.align), " "]
+        return Content.assemble(*parts)

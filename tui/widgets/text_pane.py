@@ -1,0 +1,141 @@
+"""Scrollable styled text of any length: wrapped in a worker when it is long, drawn line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.worker import get_current_worker
+
+from tui.widgets.line_view import to_strip
+
+LONG: Final = 20_000
+"""Characters from which wrapping leaves the UI thread."""
+
+
+class TextPane(ScrollView, can_focus=True):
+    """Shows paragraphs; each is wrapped to the width, its leading spaces kept for the following lines."""
+
+    DEFAULT_CSS = """
+    TextPane {
+        height: 1fr;
+        background: $background;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        padding: 0 1;
+    }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = set()
+
+    class Wrapped(Message):
+        """A worker has wrapped the text."""
+
+        def __init__(self, pane: TextPane, generation: int, width: int, lines: list[Content]) -> None:
+            super().__init__()
+            self.pane = pane
+            self.generation = generation
+            self.width = width
+            self.lines = lines
+
+        @property
+        def control(self) -> TextPane:
+            """The pane."""
+            return self.pane
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._paragraphs: tuple[Content, ...] = ()
+        self._lines: list[Content] = []
+        self._wrapped_for: tuple[int, int] = (-1, -1)
+        self._generation = 0
+
+    @property
+    def plain(self) -> str:
+        """The text without styles, for copying."""
+        return "\n".join(paragraph.plain for paragraph in self._paragraphs)
+
+    def show(self, paragraphs: Sequence[Content], *, top: bool = True) -> None:
+        """Show this text, from its top or (for live text) where the reader is."""
+        paragraphs = tuple(paragraphs)
+        if paragraphs != self._paragraphs:
+            self._paragraphs = paragraphs
+            self._generation += 1
+            self._wrap()
+        if top:
+            self.scroll_to(y=0, animate=False)
+
+    def on_resize(self) -> None:
+        """A new width breaks lines elsewhere."""
+        self._wrap()
+
+    def move(self, rows: int) -> None:
+        """Scroll by so many lines."""
+        self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
+
+    @property
+    def page(self) -> int:
+        """Lines that fit."""
+        return max(self.size.height - 1, 1)
+
+    def _wrap(self) -> None:
+        width = self.scrollable_content_region.width
+        if width <= 0 or self._wrapped_for == (self._generation, width):
+            return
+        self._wrapped_for = (self._generation, width)
+        if sum(len(paragraph) for paragraph in self._paragraphs) < LONG:
+            self._take(wrap(self._paragraphs, width))
+            return
+        paragraphs, generation = self._paragraphs, self._generation
+
+        def work() -> None:
+            worker = get_current_worker()
+            lines: list[Content] = []
+            for start in range(0, len(paragraphs), 200):
+                if worker.is_cancelled:
+                    return
+                lines += wrap(paragraphs[start : start + 200], width)
+            self.post_message(self.Wrapped(self, generation, width, lines))
+
+        self.run_worker(work, thread=True, group="wrap", exclusive=True)
+
+    def on_text_pane_wrapped(self, message: Wrapped) -> None:
+        """Take what a worker wrapped, unless the text or the width is another by now."""
+        message.stop()
+        if (message.generation, message.width) == self._wrapped_for:
+            self._take(message.lines)
+
+    def _take(self, lines: list[Content]) -> None:
+        self._lines = lines
+        self.virtual_size = Size(0, len(lines))
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the text."""
+        width = self.scrollable_content_region.width
+        style = self.visual_style
+        row = y + self.scroll_offset.y
+        if row >= len(self._lines):
+            return Strip.blank(width, style.rich_style)
+        return to_strip(self, self._lines[row], width, style)
+
+
+def wrap(paragraphs: Sequence[Content], width: int) -> list[Content]:
+    """Paragraphs broken into lines of at most `width` cells; continuation lines keep the indentation."""
+    lines: list[Content] = []
+    for paragraph in paragraphs:
+        if paragraph.cell_length <= width and "\n" not in paragraph.plain:
+            lines.append(paragraph)
+            continue
+        for part in paragraph.split("\n", allow_blank=True):
+            plain = part.plain
+            indent = len(plain) - len(plain.lstrip(" "))
+            if part.cell_length <= width or indent == 0 or indent > width // 2:
+                lines += part.wrap(width) if plain else [Content("")]
+                continue
+            lines += [line.pad_left(indent) for line in part[indent:].wrap(width - indent)]
+    return lines
