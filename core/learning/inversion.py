@@ -130,7 +130,7 @@ def propose(
         loops: All loops, to look the failing ones up.
         better: What to do instead, see `Alternatives`; None if nothing fits.
     """
-    content = approach_of(pattern)
+    content = pattern.description or pattern.title
     total = assessment.successes + assessment.failures
     failed = dict.fromkeys(seen.loop_id for seen in observations if seen.success is False and seen.loop_id)
     mode, why = failure_mode_of([loops[id] for id in failed if id in loops])
@@ -142,19 +142,12 @@ def propose(
         total=total,
         failure_mode=mode,
         why_it_fails=why,
-        better_alternative=(better.title or better.description) if better else "",
+        better_alternative=(better.description or better.title) if better else "",
         better_pattern_id=better.id if better else "",
         source_loops=tuple(failed),
         lint=polarity_lint(content),
         slug=slug_of(pattern.id),
     )
-
-
-def approach_of(pattern: Pattern) -> str:
-    """The approach that a pattern recommends, as one text: the fix of an error, else what it is called."""
-    if pattern.type is PatternType.ERROR:
-        return pattern.description or pattern.title
-    return pattern.title or pattern.description
 
 
 def slug_of(pattern_id: str) -> str:

@@ -1,0 +1,173 @@
+"""Lineage: a pattern's life across loops, oldest first (0) Pattern Lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct
+
+from core.learning.evidence import AGGREGATE, TREND, rounded
+from core.records.decisions import Decision, Verb
+from core.records.events import Observation
+from core.records.loops import Loop
+from core.records.patterns import Pattern
+from core.text import plural, visible_line
+
+_UNDATED: Final = datetime.min.replace(tzinfo=UTC)
+_WIDTH: Final = len("Discovered: ")
+
+
+class LineageEvent(Struct, frozen=True, kw_only=True):
+    """One thing that happened to a pattern.
+
+    Attributes:
+        at: UTC, None where no file tells.
+        kind: discovered, merged (found again by another loop), applied, injected (and not applied),
+            unrecorded (uses that only a sum tells of), inverted or decided.
+        loop_id: "" where no loop is known.
+        success: Of an applied use; None = unknown.
+        text: The event in words. Untrusted: it may quote ids, tasks and reasons.
+        count: How many uses it stands for, 1 except for unrecorded ones.
+    """
+
+    at: datetime | None
+    kind: str
+    loop_id: str
+    success: bool | None
+    text: str
+    count: int = 1
+
+
+def lineage(
+    pattern: Pattern,
+    observations: Sequence[Observation],
+    decisions: Iterable[Decision],
+    loops: Mapping[str, Loop],
+) -> tuple[LineageEvent, ...]:
+    """Everything known of a pattern's life, oldest first; an undated discovery first, what else is undated last.
+
+    A source loop without a record of its use is one of the uses that the registry only sums up; it gets a
+    result where all of those have the same.
+    """
+    events = [_observed(seen, loops) for seen in observations if seen.source not in (TREND, AGGREGATE)]
+    events += _unrecorded(pattern, observations, loops)
+    events += _decided(pattern, decisions)
+    if pattern.inverted_from:
+        at = min((source.at for source in pattern.source_loops if source.at), default=None)
+        events.append(_event(at, "inverted", text=f"made from {pattern.inverted_from}"))
+    if events and not any(event.kind == "discovered" for event in events) and pattern.first_discovered:
+        events.append(_event(pattern.first_discovered, "discovered", text="by a loop that no record names"))
+    first = True
+    ordered: list[LineageEvent] = []
+    for event in sorted(events, key=_order):
+        if event.kind == "discovered":
+            if not first:
+                event = _event(event.at, "merged", event.loop_id, event.success, "found again")
+            first = False
+        ordered.append(event)
+    return tuple(ordered)
+
+
+def _order(event: LineageEvent) -> tuple[bool, datetime, bool, str]:
+    undated_last = event.at is None and event.kind != "discovered"
+    return undated_last, event.at or _UNDATED, event.kind != "discovered", event.loop_id
+
+
+def _event(
+    at: datetime | None,
+    kind: str,
+    loop_id: str = "",
+    success: bool | None = None,
+    text: str = "",
+    count: int = 1,
+) -> LineageEvent:
+    return LineageEvent(at=at, kind=kind, loop_id=loop_id, success=success, text=text, count=count)
+
+
+def _observed(seen: Observation, loops: Mapping[str, Loop]) -> LineageEvent:
+    kind = "applied" if seen.kind == "feedback" else seen.kind
+    words = {
+        "discovered": "discovered",
+        "injected": "injected, not applied",
+    }.get(kind) or {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}[
+        seen.success
+    ]
+    if seen.iteration is not None:
+        words += f" in iteration {seen.iteration}"
+    loop = loops.get(seen.loop_id)
+    if loop is not None and loop.task:
+        words += f": {loop.task}"
+    return _event(seen.at, kind, seen.loop_id, seen.success, words)
+
+
+def _unrecorded(
+    pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]
+) -> list[LineageEvent]:
+    """Uses that only sums tell of: those of source loops by name, the rest as a number."""
+    recorded = {seen.loop_id for seen in observations}
+    recorded |= {alias for id in recorded if id in loops for alias in loops[id].aliases}
+    summed = [seen for seen in observations if seen.source in (TREND, AGGREGATE)]
+    left = sum(seen.count for seen in summed)
+    results = {seen.success for seen in summed}
+    success = results.pop() if len(results) == 1 else None
+    events: list[LineageEvent] = []
+    for source in pattern.source_loops:
+        if left and source.loop_id not in recorded:
+            recorded.add(source.loop_id)
+            left -= 1
+            result = {"success": True, "failure": False}.get(source.outcome, success)
+            text = "applied, known from the registry alone"
+            events.append(_event(source.at, "applied", source.loop_id, result, text))
+    if left:
+        text = f"+{plural(left, 'use')} without a record"
+        events.append(
+            _event(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left)
+        )
+    return events
+
+
+def _decided(pattern: Pattern, decisions: Iterable[Decision]) -> list[LineageEvent]:
+    own: dict[str, Decision] = {}
+    events: list[LineageEvent] = []
+    for decision in decisions:
+        anti_id = str(decision.after.get("anti_id", ""))
+        if decision.subject == pattern.id or (anti_id and anti_id == pattern.id):
+            own[decision.id] = decision
+        elif decision.verb not in (Verb.UNDO, Verb.REDO) or decision.subject not in own:
+            continue
+        by = f" by {decision.by}" if decision.by else ""
+        reason = f": {decision.reason}" if decision.reason else ""
+        if decision.verb is Verb.ACCEPT_INVERSION:
+            ends = f"to {anti_id}" if decision.subject == pattern.id else f"from {decision.subject}"
+            events.append(_event(decision.at, "inverted", text=f"inverted {ends}{by}{reason}"))
+            continue
+        what = decision.verb.value.replace("_", " ")
+        if decision.subject in own and decision.verb in (Verb.UNDO, Verb.REDO):
+            what += f" {own[decision.subject].verb.value.replace('_', ' ')}"
+        events.append(_event(decision.at, "decided", text=f"{what}{by}{reason}"))
+    return events
+
+
+def format_lineage(
+    pattern: Pattern, events: Sequence[LineageEvent], rate: float | None, counts: tuple[int, int]
+) -> str:
+    """The block of (0) Pattern Lineage as displayable plain text, with a newline at its end.
+
+    Args:
+        events: From `lineage`.
+        rate: Success rate as shown, 0..1.
+        counts: (successes, failures).
+    """
+    lines = [f"Pattern: {visible_line(pattern.id, 200)}", ""]
+    for event in events:
+        when = f" ({event.at:%Y-%m-%dT%H:%M:%SZ})" if event.at else ""
+        mark = {True: " ✓", False: " ✗", None: " ?"}[event.success] if event.kind == "applied" else ""
+        what = event.loop_id if event.kind in ("discovered", "applied", "injected", "merged") else event.text
+        label = f"{event.kind.capitalize()}:".ljust(_WIDTH)
+        lines.append(f"{label}{visible_line(what or event.text, 200)}{when}{mark}")
+    total = sum(counts)
+    if rate is not None:
+        lines += ["", f"Success rate: {rounded(rate * 100)}% ({counts[0]:,}/{total:,})"]
+    return "\n".join(lines) + "\n"
