@@ -20,7 +20,7 @@ from tinydb.storages import Storage
 from tinydb.table import Table
 
 from core.curation.state import fold
-from core.errors import BadInput, Unwritable
+from core.errors import BadInput, UnknownRecord, Unwritable
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision
 from core.records.findings import Finding, Severity
@@ -228,6 +228,20 @@ class Ledger:
     def decisions(self) -> tuple[Decision, ...]:
         """All of them as they are now, oldest first."""
         return tuple(self._lines().decisions.values())
+
+    def __contains__(self, decision_id: object) -> bool:
+        return isinstance(decision_id, str) and decision_id in self._lines().decisions
+
+    def decision(self, decision_id: str) -> Decision:
+        """One of them by id.
+
+        Raises:
+            UnknownRecord: There is none of this id.
+        """
+        try:
+            return self._lines().decisions[decision_id]
+        except KeyError:
+            raise UnknownRecord(f"the ledger has no decision {visible_line(decision_id, 80)}") from None
 
     def find(self, *, verb: str = "", subject: str = "", by: str = "") -> tuple[Decision, ...]:
         """The decisions that match what is given, oldest first."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
-import stat
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,23 +12,19 @@ from typing import Final
 import msgspec
 
 from core.errors import Unwritable
+from core.sources.locking import WAIT_SECONDS, file_lock, open_regular
 
-LOCK_SECONDS: Final = 10.0
-"""How long a writer waits for the others before it gives up."""
-_POLL_SECONDS: Final = 0.002
 _BLOCK: Final = 1 << 16
-# Not blocking on a FIFO, not following a link: the folder is shared with programs that are not trusted.
-_SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Journal:
     """Lines appended one batch at a time, each durable before `append` returns.
 
-    Writers exclude each other by `flock` on a sibling `.lock` file; readers take no lock, since they only ever
-    see whole lines grow at the end. Share one object between threads freely.
+    Writers exclude each other by `flock` on a sibling `.lock` file. Readers take no lock, since they only
+    ever see whole lines grow at the end. Share one object between threads freely.
     """
 
-    def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
+    def __init__(self, path: Path, *, lock_seconds: float = WAIT_SECONDS) -> None:
         self.path = path
         self._lock_path = path.with_name(path.name + ".lock")
         self._lock_seconds = lock_seconds
@@ -49,7 +41,7 @@ class Journal:
             Unwritable: It is there but cannot be read.
         """
         try:
-            handle = _open(self.path, os.O_RDONLY)
+            handle = open_regular(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return b"", 0
         except OSError as error:
@@ -76,13 +68,12 @@ class Journal:
             if self._depth:
                 yield
                 return
-            handle = self._take_lock()
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-                os.close(handle)
+            with file_lock(self._lock_path, self._lock_seconds):
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
         finally:
             self._mutex.release()
 
@@ -98,7 +89,7 @@ class Journal:
         with self.locked():
             try:
                 created = not self.path.exists()
-                handle = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+                handle = open_regular(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
                 try:
                     self._mend(handle)
                     _append(handle, data)
@@ -108,26 +99,6 @@ class Journal:
                     sync_folder(self.path.parent)
             except OSError as error:
                 raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
-
-    def _take_lock(self) -> int:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = _open(self._lock_path, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise Unwritable(f"cannot lock {self.path}: {error.strerror}") from None
-        deadline = time.monotonic() + self._lock_seconds
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return handle
-            except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
-                    os.close(handle)
-                    raise Unwritable(f"cannot lock {self.path}: {error.strerror}") from None
-            if time.monotonic() > deadline:
-                os.close(handle)
-                raise Unwritable(f"another process has kept {self.path} locked for {self._lock_seconds:g} s")
-            time.sleep(_POLL_SECONDS)
 
     def _mend(self, handle: int) -> None:
         """End the file with a whole line.
@@ -154,7 +125,7 @@ class Journal:
         while True:
             path = self.path.with_name(f"{self.path.name}.torn-{number}")
             try:
-                handle = _open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                handle = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 break
             except FileExistsError:
                 number += 1
@@ -172,14 +143,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _open(path: Path, flags: int) -> int:
-    handle = os.open(path, flags | _SAFE, 0o666)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return handle
 
 
 def _append(handle: int, data: bytes) -> None:

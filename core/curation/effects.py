@@ -1,0 +1,131 @@
+"""What decisions change in one pattern file; may be made again and again with the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from core.records.decisions import Effect
+from core.sources.json_text import JsonText
+from core.sources.pattern_text import Record, empty_file, find, insert, records
+from core.text import visible_line
+
+_MISSING: Final = object()
+
+
+class Step(NamedTuple):
+    """One effect of one decision.
+
+    Attributes:
+        decision_id: The decision.
+        effect: What it changes.
+        expected: For undo and redo the effect that is taken back: where a file no longer holds what that one
+            wrote, somebody has changed it since, and it is left alone. None for other decisions.
+    """
+
+    decision_id: str
+    effect: Effect
+    expected: Effect | None = None
+
+
+class Outcome(NamedTuple):
+    """Something to tell about one decision; `done` says whether its effect is in the file all the same."""
+
+    decision_id: str
+    text: str
+    done: bool
+
+
+Allocate = Callable[[str], str]
+"""The next free id for an inserted record whose planned id was taken by somebody else."""
+
+
+def apply_steps(
+    data: bytes | None, steps: Sequence[Step], allocate: Allocate
+) -> tuple[bytes | None, tuple[Outcome, ...]]:
+    """The file after all `steps`, and what could not be done as planned.
+
+    Args:
+        data: The file now, None if there is none.
+        steps: In the order of the ledger, all for this file.
+        allocate: See `Allocate`.
+
+    Raises:
+        BadJson: The file cannot be understood.
+    """
+    document = None if data is None else JsonText(data)
+    outcomes: list[Outcome] = []
+    for step in steps:
+        if document is None and step.effect.insert is not None:
+            document = empty_file(step.effect.type)
+        if document is None:
+            text = f"{_file(step)} is gone, with {_name(step)} in it"
+            outcomes.append(Outcome(step.decision_id, text, step.effect.remove))
+        elif step.effect.insert is not None:
+            outcomes += _insert(document, step, step.effect.insert, allocate)
+        elif step.effect.remove:
+            outcomes += _remove(document, step)
+        else:
+            outcomes += _change(document, step)
+    return None if document is None else document.encode(), tuple(outcomes)
+
+
+def _insert(document: JsonText, step: Step, new: dict[str, Any], allocate: Allocate) -> Sequence[Outcome]:
+    if any(_is_same(record, new) for record in records(document)):
+        return ()
+    if find(document, step.effect.pattern_id) is None:
+        insert(document, step.effect.type, new)
+        return ()
+    identifier = allocate(step.effect.pattern_id)
+    insert(document, step.effect.type, {**new, "pattern_id": identifier})
+    return (Outcome(step.decision_id, f"{_name(step)} was taken by now: written as {identifier}", True),)
+
+
+def _is_same(record: Record, new: dict[str, Any]) -> bool:
+    """Whether a record is the inserted one, even if its counts went on since or its id had to differ."""
+    keys = ("inverted_from", "approach_description")
+    return all(record.value.get(key, _MISSING) == new.get(key) for key in keys)
+
+
+def _remove(document: JsonText, step: Step) -> Sequence[Outcome]:
+    written = step.expected.insert if step.expected else None
+    if written is None:
+        return ()
+    for record in records(document):
+        if {**record.value, "pattern_id": step.effect.pattern_id} == written:
+            document.remove(record.path)
+            return ()
+    here = find(document, step.effect.pattern_id)
+    if here is None or not _is_same(here, written):
+        return ()
+    return (Outcome(step.decision_id, f"{_name(step)} was changed since: it stays", False),)
+
+
+def _change(document: JsonText, step: Step) -> Sequence[Outcome]:
+    record = find(document, step.effect.pattern_id)
+    if record is None:
+        return (Outcome(step.decision_id, f"{_name(step)} is no longer in {_file(step)}", False),)
+    left = []
+    wanted = {**dict.fromkeys(step.effect.unset, _MISSING), **step.effect.set}
+    for key, value in wanted.items():
+        present = record.value.get(key, _MISSING)
+        if present == value:
+            continue
+        if step.expected is not None and present != step.expected.set.get(key, _MISSING):
+            left.append(key)
+        elif value is _MISSING:
+            document.remove((*record.path, key))
+        else:
+            document.set(record.path, key, value)
+    if not left:
+        return ()
+    keys = ", ".join(visible_line(key, 40) for key in left)
+    return (Outcome(step.decision_id, f"{keys} of {_name(step)} was changed since: left as it is", False),)
+
+
+def _name(step: Step) -> str:
+    return visible_line(step.effect.pattern_id, 80)
+
+
+def _file(step: Step) -> str:
+    return visible_line(step.effect.file, 160)

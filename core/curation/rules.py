@@ -1,0 +1,327 @@
+"""What may be decided, and what a decision will change (semantics 4, 5). Pure: nothing is read or written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.errors import BadInput, Refused
+from core.learning.assessment import Assessment
+from core.learning.inversion import Inversion
+from core.records.decisions import CurationState, Effect, Pin, Verb
+from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.times import iso
+from core.settings import Settings
+from core.text import plural, visible_line
+
+OVERRIDE: Final = "override"
+"""The key of a pattern record that tells other tools of a decision (formats C23); only the ledger decides."""
+_NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_MAX_SLUG: Final = 60
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """One pattern, and what is known of it at the moment of the decision.
+
+    Attributes:
+        pattern, assessment: As the person saw them.
+        state: What the ledger amounts to now; it may have moved on since.
+        was_reset: The last standing decision on this pattern was a reset.
+        written: The `override` that the pattern's record carries and that no pin explains, if any.
+        writable: The pattern's file is one that curation writes; a mirror's is not.
+        anti_file: Project-relative file that anti-patterns go into.
+        id, at, by, reason: Of the decision.
+    """
+
+    pattern: Pattern
+    assessment: Assessment
+    state: CurationState
+    settings: Settings
+    was_reset: bool
+    written: dict[str, Any] | None
+    writable: bool
+    anti_file: str
+    id: str
+    at: datetime
+    by: str
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The pattern's id as it may be shown."""
+        return shown(self.pattern.id)
+
+    @property
+    def pin(self) -> Pin | None:
+        """The standing human decision, stale or not."""
+        return self.state.pins.get(self.pattern.id)
+
+    @property
+    def effective(self) -> Maturity:
+        """The state that holds now: a pin on this very text, candidate under a stale pin, else arithmetic."""
+        if self.pin is not None:
+            fresh = self.pin.content_hash == self.pattern.content_hash
+            return self.pin.state if fresh else Maturity.CANDIDATE
+        return self.assessment.state if self.assessment.pin is None else self.assessment.computed
+
+    def seen(self, state: Maturity) -> dict[str, Any]:
+        """What `Decision.before` and `.after` say of the pattern."""
+        return {
+            "state": state.value,
+            "computed": self.assessment.computed.value,
+            "content_hash": self.pattern.content_hash,
+            "successes": self.assessment.successes,
+            "failures": self.assessment.failures,
+        }
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A decision that the rules allow, before it is written down; see `Decision`.
+
+    Attributes:
+        summary: One line: `promoted X: established → proven`.
+        warnings: What to tell the person.
+        ledger_only: It changes a pattern whose file curation does not write.
+    """
+
+    verb: Verb
+    subject: str
+    summary: str
+    reason: str = ""
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    effects: tuple[Effect, ...] = ()
+    inverse: tuple[Effect, ...] = ()
+    warnings: tuple[str, ...] = ()
+    ledger_only: bool = False
+
+
+def shown(identifier: str) -> str:
+    """An id as messages quote it."""
+    return visible_line(identifier, 80)
+
+
+def promote(case: Case) -> Draft:
+    """Pin as proven; refused for a deprecated pattern until it is reset (2) Promotion Rules."""
+    if case.effective is Maturity.DEPRECATED and not (case.was_reset and case.pin is None):
+        raise Refused(f"{case.name} is deprecated{_since(case.pin)}; reset it first")
+    if case.effective is Maturity.PROVEN and case.pin is not None:
+        raise Refused(f"{case.name} is promoted already{_since(case.pin)}")
+    warnings = []
+    least = case.settings.learning.min_feedback_for_adjustment
+    if case.effective is Maturity.CANDIDATE and case.assessment.successes < least:
+        helpful = plural(case.assessment.successes, "helpful observation")
+        warnings.append(f"{case.name} is a candidate with only {helpful}")
+    return _pinned(case, Verb.PROMOTE, Maturity.PROVEN, "promoted", warnings)
+
+
+def deprecate(case: Case) -> Draft:
+    """Pin as deprecated, for a reason."""
+    if not case.reason:
+        raise BadInput(f"deprecating {case.name} needs a reason")
+    if case.effective is Maturity.DEPRECATED and case.pin is not None:
+        raise Refused(f"{case.name} is deprecated already{_since(case.pin)}")
+    return _pinned(case, Verb.DEPRECATE, Maturity.DEPRECATED, "deprecated", [])
+
+
+def reset(case: Case) -> Draft:
+    """Take the pin away. What the rules alone deprecate is reset once, after which it can be promoted."""
+    if case.pin is None and (case.effective is not Maturity.DEPRECATED or case.was_reset):
+        raise Refused(f"{case.name} has no decision to reset; it is {case.effective} by rule")
+    effects: tuple[Effect, ...] = ()
+    inverse: tuple[Effect, ...] = ()
+    if case.pin is not None and case.writable:
+        effects = (_effect(case, None),)
+        inverse = (_effect(case, override_of(case.pin)),)
+    return Draft(
+        verb=Verb.RESET,
+        subject=case.pattern.id,
+        summary=f"reset {case.name}: {case.effective} → {case.assessment.computed}",
+        reason=case.reason,
+        before=case.seen(case.effective),
+        after=case.seen(case.assessment.computed),
+        effects=effects,
+        inverse=inverse,
+        ledger_only=case.pin is not None and not case.writable,
+    )
+
+
+def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callable[[str], str]) -> Draft:
+    """Write an anti-pattern and deprecate the pattern.
+
+    Args:
+        case: See `Case`.
+        proposal: What was proposed.
+        text: Its text, perhaps rewritten.
+        next_id: Slug -> the next free id of an anti-pattern.
+    """
+    if not text:
+        raise BadInput(f"the anti-pattern made of {case.name} needs a text")
+    _check_invertible(case)
+    anti_id = next_id(_NOT_IN_SLUG.sub("-", proposal.slug.lower())[:_MAX_SLUG].strip("-") or "pattern")
+    record = anti_pattern(case, proposal, text, anti_id)
+    made = Effect(file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id, insert=record)
+    gone = Effect(file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id, remove=True)
+    deprecated = _pinned(case, Verb.ACCEPT_INVERSION, Maturity.DEPRECATED, "inverted", [])
+    return Draft(
+        verb=Verb.ACCEPT_INVERSION,
+        subject=case.pattern.id,
+        summary=f"inverted {case.name} into {anti_id}: {case.effective} → deprecated",
+        reason=case.reason,
+        before=deprecated.before,
+        after={**deprecated.after, "text": text, "anti_id": anti_id},
+        effects=(made, *deprecated.effects),
+        inverse=(gone, *deprecated.inverse),
+        warnings=deprecated.warnings,
+        ledger_only=deprecated.ledger_only,
+    )
+
+
+def reject_inversion(case: Case) -> Draft:
+    """Keep the pattern as it is; the proposal comes back after further failures (setting)."""
+    _check_invertible(case)
+    verdict = case.state.inversions.get(case.pattern.id)
+    more = case.settings.anti_pattern.failures_until_asked_again
+    if (
+        verdict is not None
+        and verdict.verdict == "rejected"
+        and case.assessment.failures < verdict.failures + more
+    ):
+        raise Refused(f"the inversion of {case.name} is rejected already, on {day(verdict.at)}")
+    return Draft(
+        verb=Verb.REJECT_INVERSION,
+        subject=case.pattern.id,
+        summary=f"rejected the inversion of {case.name}; asked again after {plural(more, 'further failure')}",
+        reason=case.reason,
+        before=case.seen(case.effective),
+        after=case.seen(case.effective),
+    )
+
+
+def snooze(case: Case, until: datetime) -> Draft:
+    """Keep the pattern out of the review queue for a while."""
+    if until <= case.at:
+        raise BadInput(f"snooze until {iso(until)} is not in the future")
+    return Draft(
+        verb=Verb.SNOOZE,
+        subject=case.pattern.id,
+        summary=f"snoozed {case.name} until {day(until)}",
+        reason=case.reason,
+        before=case.seen(case.effective),
+        after={**case.seen(case.effective), "until": iso(until)},
+    )
+
+
+def anti_pattern(case: Case, proposal: Inversion, text: str, anti_id: str) -> dict[str, Any]:
+    """The record (3) AntiPattern of an inverted pattern, with where it came from (formats C25)."""
+    pattern = case.pattern
+    contributed = {source.loop_id: source for source in pattern.source_loops}
+    source_loops = []
+    for loop_id in proposal.source_loops:
+        entry: dict[str, Any] = {"loop_id": loop_id}
+        source = contributed.get(loop_id)
+        if source is not None and source.iteration is not None:
+            entry["failure_iteration"] = source.iteration
+        if source is not None and source.at is not None:
+            entry["timestamp"] = iso(source.at)
+        source_loops.append(entry)
+    record: dict[str, Any] = {
+        "pattern_id": anti_id,
+        "approach_description": text,
+        "failure_mode": proposal.failure_mode,
+        "why_it_fails": proposal.why_it_fails,
+    }
+    if proposal.better_alternative:
+        record["better_alternative"] = {"description": proposal.better_alternative}
+        if proposal.better_pattern_id:
+            record["better_alternative"]["success_pattern_id"] = proposal.better_pattern_id
+    record |= {
+        "source_loops": source_loops,
+        "failure_rate": proposal.failures / proposal.total if proposal.total else 0.0,
+        "occurrence_count": proposal.total,
+        "first_discovered": iso(case.at),
+    }
+    if case.assessment.last_used is not None:
+        record["last_used"] = iso(case.assessment.last_used)
+    return record | {
+        "tags": list(pattern.tags),
+        "inverted_from": pattern.id,
+        "aliases": [f"anti-{pattern.id}"],
+    }
+
+
+def override_of(pin: Pin) -> dict[str, Any]:
+    """What a pin looks like in the record of its pattern."""
+    return {
+        "state": pin.state.value,
+        "reason": pin.reason,
+        "by": pin.by,
+        "at": iso(pin.at),
+        "decision": pin.decision_id,
+    }
+
+
+def day(moment: datetime) -> str:
+    """A date as messages write it: `3 May 2026` (UTC)."""
+    return f"{moment.day} {moment:%B %Y}"
+
+
+def _pinned(case: Case, verb: Verb, state: Maturity, word: str, warnings: list[str]) -> Draft:
+    pin = Pin(
+        state=state,
+        at=case.at,
+        by=case.by,
+        reason=case.reason,
+        content_hash=case.pattern.content_hash,
+        decision_id=case.id,
+    )
+    effects: tuple[Effect, ...] = ()
+    inverse: tuple[Effect, ...] = ()
+    if case.writable:
+        effects = (_effect(case, override_of(pin)),)
+        inverse = (_effect(case, override_of(case.pin) if case.pin is not None else case.written),)
+    return Draft(
+        verb=verb,
+        subject=case.pattern.id,
+        summary=f"{word} {case.name}: {case.effective} → {state}",
+        reason=case.reason,
+        before=case.seen(case.effective),
+        after=case.seen(state),
+        effects=effects,
+        inverse=inverse,
+        warnings=tuple(warnings),
+        ledger_only=not case.writable,
+    )
+
+
+def _effect(case: Case, override: dict[str, Any] | None) -> Effect:
+    pattern = case.pattern
+    if override is None:
+        return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, unset=(OVERRIDE,))
+    return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, set={OVERRIDE: override})
+
+
+def _check_invertible(case: Case) -> None:
+    if case.pattern.type is PatternType.ANTI:
+        raise Refused(f"{case.name} is an anti-pattern; only other patterns are inverted")
+    verdict = case.state.inversions.get(case.pattern.id)
+    if verdict is not None and verdict.verdict == "accepted":
+        made = f" into {shown(verdict.anti_id)}" if verdict.anti_id else ""
+        raise Refused(f"{case.name} is inverted already{made}, on {day(verdict.at)}")
+    settings, failures = case.settings.anti_pattern, case.assessment.failures
+    total = failures + case.assessment.successes
+    if total < settings.min_observations or failures < settings.failure_ratio_threshold * total:
+        needed = f"{settings.failure_ratio_threshold:.0%} of at least {settings.min_observations} uses"
+        raise Refused(
+            f"{case.name} is not due for inversion: {failures} of {total} uses failed, not {needed}"
+        )
+
+
+def _since(pin: Pin | None) -> str:
+    if pin is None:
+        return " by rule"
+    return f" (by {visible_line(pin.by, 40)} on {day(pin.at)})"

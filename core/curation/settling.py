@@ -1,0 +1,139 @@
+"""From the ledger into the pattern files: every decision's effects, in order, each file once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from core.curation.effects import Outcome, Step, apply_steps
+from core.curation.ledger import Ledger
+from core.errors import BadInput, Conflict, Unwritable
+from core.paths import ProjectPaths
+from core.records.decisions import Decision, Effect, Verb
+from core.settings import Settings
+from core.sources.pattern_text import LIST_OF, merge_records
+from core.sources.writing import curation_lock, rewrite
+from core.text import visible_line
+
+_SUFFIXES: Final = (".json", ".jsonl")
+_NUMBERED: Final = re.compile(r"(pat-anti-.+?)-(\d{3})")
+
+
+def pattern_path(paths: ProjectPaths, file: str) -> Path:
+    """The pattern file of a project-relative name, as far as curation may write it (semantics 8).
+
+    Raises:
+        BadInput: It is no JSON file in `shared/patterns`, or a link leads out of the project.
+    """
+    path = paths.inside(file)
+    folder = paths.relative(paths.patterns) + "/"
+    if not file.startswith(folder) or ".." in file or not file.endswith(_SUFFIXES):
+        raise BadInput(f"{visible_line(file, 120)} is not written to: only JSON files in {folder} are")
+    return path
+
+
+def next_anti_id(paths: ProjectPaths, slug: str, taken: Iterable[str] = ()) -> str:
+    """The next free `pat-anti-<slug>-NNN`, looked up in the pattern files as they are now.
+
+    After 999 the slug gets a suffix, `<slug>-2`.
+
+    Args:
+        paths: The project.
+        slug: Lower-case letters, digits and hyphens.
+        taken: Ids that are spoken for though no file has them yet.
+    """
+    text = "\n".join([*_contents(paths), *(f'"{identifier}"' for identifier in taken)])
+    for name in (slug, *(f"{slug}-{number}" for number in range(2, 1000))):
+        used = re.findall(rf'"pat-anti-{re.escape(name)}-(\d{{3}})"', text)
+        number = max(map(int, used), default=0) + 1
+        if number <= 999:
+            return f"pat-anti-{name}-{number:03d}"
+    raise Conflict(f"no id is left that begins with pat-anti-{slug}")
+
+
+def _contents(paths: ProjectPaths) -> list[str]:
+    found = []
+    for path in sorted(paths.patterns.glob("*.json*")):
+        if path.suffix in _SUFFIXES and path.is_file():
+            try:
+                found.append(path.read_text(encoding="utf-8", errors="replace"))
+            except OSError as error:
+                raise Unwritable(f"cannot read {path}: {error.strerror}") from None
+    return found
+
+
+def settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
+    """Bring the effects of all pending decisions into the pattern files and mark them so in the ledger.
+
+    A decision's effect on a file is only made together with all earlier ones that are pending for that file,
+    so that a file always follows the order of the ledger. What cannot be written stays pending.
+
+    Returns:
+        What was not done as planned; nothing is raised for a file that cannot be written.
+    """
+    if not ledger.pending():
+        return ()
+    try:
+        with curation_lock(paths):
+            return _settle(paths, settings, ledger)
+    except (Conflict, Unwritable) as error:
+        return tuple(Outcome(decision.id, str(error), False) for decision, _ in ledger.pending())
+
+
+def _settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
+    known = {decision.id: decision for decision in ledger.decisions()}
+    steps: dict[str, list[Step]] = {}
+    for decision, file in ledger.pending():
+        steps.setdefault(file, []).extend(_steps(decision, file, known))
+    outcomes: list[Outcome] = []
+    settled: dict[str, list[str]] = {}
+    for file, todo in steps.items():
+        try:
+            outcomes += _write(paths, settings, file, todo)
+        except BadInput as error:
+            # Never to be written, by nobody: nothing is pending.
+            outcomes += (Outcome(step.decision_id, str(error), False) for step in todo)
+        except (Conflict, Unwritable) as error:
+            outcomes += (Outcome(step.decision_id, str(error), False) for step in todo)
+            continue
+        for step in todo:
+            settled.setdefault(step.decision_id, []).append(file)
+    if settled:
+        ledger.settle(settled)
+    return tuple(outcomes)
+
+
+def _steps(decision: Decision, file: str, known: dict[str, Decision]) -> list[Step]:
+    back: Sequence[Effect] = ()
+    if decision.verb in (Verb.UNDO, Verb.REDO) and decision.subject in known:
+        subject = known[decision.subject]
+        back = subject.effects if decision.verb is Verb.UNDO else subject.inverse
+    expected = {(effect.file, effect.pattern_id): effect for effect in back}
+    return [
+        Step(decision.id, effect, expected.get((effect.file, effect.pattern_id)))
+        for effect in decision.effects
+        if effect.file == file
+    ]
+
+
+def _write(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> tuple[Outcome, ...]:
+    path = pattern_path(paths, file)
+    if any(step.effect.type not in LIST_OF for step in steps):
+        raise BadInput(f"the ledger names a pattern type that is not known, for {visible_line(file, 120)}")
+    outcomes: tuple[Outcome, ...] = ()
+
+    def allocate(taken: str) -> str:
+        match = _NUMBERED.fullmatch(taken)
+        return next_anti_id(paths, match[1].removeprefix("pat-anti-") if match else "inverted", [taken])
+
+    def change(data: bytes | None) -> bytes | None:
+        nonlocal outcomes
+        result, found = apply_steps(data, steps, allocate)
+        # The file is looked at again after it was written; what was done another way shows only once.
+        outcomes = tuple(dict.fromkeys([*(outcome for outcome in outcomes if outcome.done), *found]))
+        return result
+
+    rewrite(path, change, merge=merge_records, retry_seconds=settings.watch.retry_seconds)
+    return outcomes

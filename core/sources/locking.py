@@ -1,0 +1,190 @@
+"""Two locks: `flock` for our own files, and a lease file that programs of other makers can read."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from core.errors import Conflict, Unwritable
+
+WAIT_SECONDS: Final = 10.0
+"""How long to wait for the others before giving up."""
+LEASE_SECONDS: Final = 30.0
+"""How long a lease is good for, as upstream's own locks (formats 1.1 `registry.json.lock`)."""
+_POLL_SECONDS: Final = 0.002
+# Not blocking on a FIFO, not following a link: the folders are shared with programs that are not trusted.
+_SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """A descriptor of a regular file.
+
+    Raises:
+        OSError: Cannot be opened, or is a link, a pipe, a device.
+    """
+    handle = os.open(path, flags | _SAFE, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return handle
+
+
+@contextmanager
+def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """Exclude every other process and thread that locks `path`; the system lets go when a process dies.
+
+    Raises:
+        Unwritable: It stayed taken for `seconds`, or cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = open_regular(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
+    try:
+        deadline = time.monotonic() + seconds
+        while not _try_lock(handle, path):
+            if time.monotonic() > deadline:
+                raise Unwritable(f"another process has kept {path} locked for {seconds:g} s")
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int, path: Path) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES, errno.EINTR):
+            return False
+        raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
+    return True
+
+
+@contextmanager
+def lease(
+    path: Path, guard: Path, *, seconds: float = WAIT_SECONDS, clock: Callable[[], float] = time.time
+) -> Iterator[None]:
+    """Hold the lease file `path`: JSON of `pid`, `timestamp`, `leaseExpiry`, epoch ms (formats section 7).
+
+    The file appears whole, by link(), so nobody ever reads a half-written one. A lease that ran out, or whose
+    process is gone, is taken over.
+
+    Args:
+        path: The lease file.
+        guard: A `file_lock` that keeps two processes from taking over the same dead lease.
+        seconds: How long to wait for its holder.
+        clock: Epoch seconds.
+
+    Raises:
+        Conflict: Somebody else holds it all the time.
+        Unwritable: It cannot be made.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        with file_lock(guard, seconds):
+            held = _take_lease(path, clock())
+        if held is not None:
+            break
+        if time.monotonic() > deadline:
+            raise Conflict(f"another program has held {path} for {seconds:g} s; try again later")
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        with file_lock(guard, seconds):
+            _drop_lease(path, held)
+
+
+def _take_lease(path: Path, now: float) -> tuple[int, int] | None:
+    """Device and inode of the new lease file, or None while somebody else's is good."""
+    content = {
+        "pid": os.getpid(),
+        "timestamp": int(now * 1000),
+        "leaseExpiry": int((now + LEASE_SECONDS) * 1000),
+    }
+    draft = draft_of(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if _is_dead(path, now):
+            path.unlink(missing_ok=True)
+            remove_drafts(path.parent)
+        handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            os.write(handle, json.dumps(content).encode())
+            status = os.fstat(handle)
+        finally:
+            os.close(handle)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return None
+        finally:
+            draft.unlink()
+    except OSError as error:
+        raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
+    return status.st_dev, status.st_ino
+
+
+def _drop_lease(path: Path, held: tuple[int, int]) -> None:
+    try:
+        status = path.lstat()
+        if (status.st_dev, status.st_ino) == held:
+            path.unlink()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise Unwritable(f"cannot unlock {path}: {error.strerror}") from None
+
+
+def _is_dead(path: Path, now: float) -> bool:
+    """Whether a lease is there that nobody can be holding any more."""
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            made = os.fstat(file.fileno()).st_mtime
+            text = file.read(4096)
+    except FileNotFoundError:
+        return False
+    try:
+        content = json.loads(text)
+        expiry, pid = float(content["leaseExpiry"]), int(content["pid"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        # Another program's idea of a lock, perhaps still being written: it is good for as long as ours.
+        return made + LEASE_SECONDS < now
+    return expiry < now * 1000 or not is_alive(pid)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this id runs on this machine."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def draft_of(path: Path) -> Path:
+    """A new name beside `path` for what will take its place; readers pass over `*.tmp-*`."""
+    return path.with_name(f".{path.name}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what processes that are gone have left under `draft_of` names."""
+    for path in folder.glob(".*.tmp-*-*"):
+        pid = path.name.rpartition(".tmp-")[2].partition("-")[0]
+        if pid.isdecimal() and not is_alive(int(pid)):
+            path.unlink(missing_ok=True)

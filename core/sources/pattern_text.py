@@ -1,0 +1,171 @@
+"""Where records stand in a pattern file, and where a new one goes, in every shape of formats C1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from core.sources.json_text import BadJson, JsonText, Path
+
+LIST_OF: Final = {
+    "error": "error_patterns",
+    "success": "success_patterns",
+    "anti": "anti_patterns",
+    "template": "code_templates",
+}
+"""(3) `pattern_registry`: the list that each pattern type goes into."""
+_LISTS: Final = (*LIST_OF.values(), "template_patterns")
+_ID_KEYS: Final = ("pattern_id", "template_id", "id")
+_TELLING_KEYS: Final = frozenset(
+    {*_ID_KEYS, "error_signature", "fix_approach", "approach", "approach_description", "template_code"}
+)
+"""A pattern has at least one of these; an object without any holds patterns, or is something else."""
+
+
+class Record(NamedTuple):
+    """One pattern as it stands in a file."""
+
+    path: Path
+    id: str
+    value: dict[str, Any]
+
+
+def empty_file(pattern_type: str) -> JsonText:
+    """A new pattern file in the shape of (3), with an empty list for one type."""
+    content = {"version": "1.0.0", "pattern_registry": {LIST_OF[pattern_type]: []}}
+    return JsonText(json.dumps(content, indent=2).encode() + b"\n")
+
+
+def records(document: JsonText) -> Iterator[Record]:
+    """All patterns of a file, in its order."""
+    yield from _records(document.value, ())
+
+
+def find(document: JsonText, pattern_id: str) -> Record | None:
+    """The first record of this id."""
+    return next((record for record in records(document) if record.id == pattern_id), None)
+
+
+def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], text: str | None = None) -> None:
+    """Add `record` where the shape of the file wants it, written as `text` if that is given.
+
+    Raises:
+        BadJson: The file holds something that no pattern can be added to.
+    """
+    path: Path = ()
+    value = document.value
+    key = LIST_OF[pattern_type]
+    while isinstance(value, dict):
+        if "pattern_registry" in value:
+            step = "pattern_registry"
+        elif any(name in value for name in _LISTS):
+            if key not in value:
+                document.set(path, key, [record])
+                return
+            path, value = (*path, key), value[key]
+            break
+        elif "patterns" in value:
+            step = "patterns"
+        elif not _TELLING_KEYS.isdisjoint(value):
+            if path:
+                raise BadJson("a single pattern stands where a list is expected")
+            document.wrap()
+            value = document.value
+            break
+        elif any(_entries(value, path)):
+            break
+        elif path:
+            document.set(path, key, [record])
+            return
+        else:
+            document.set(path, "pattern_registry", {key: [record]})
+            return
+        path, value = (*path, step), value[step]
+    if isinstance(value, list):
+        document.append(path, record, text)
+    elif isinstance(value, dict):
+        document.set(path, _id_of(record), record, text)
+    else:
+        raise BadJson("something else stands where a list of patterns is expected")
+
+
+def merge_records(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
+    """`present` with the records that `theirs` added, changed or took out since `base`.
+
+    A record that `present` has changed as well stays as it is there.
+
+    Raises:
+        BadJson: One of them cannot be understood.
+    """
+    if present is None:
+        return theirs
+    document, other = JsonText(present), JsonText(theirs)
+    before = {} if base is None else {record.id: record.value for record in records(JsonText(base))}
+    after = list(records(other))
+    for record in after:
+        if record.value == before.get(record.id):
+            continue
+        here = find(document, record.id)
+        if here is None:
+            if record.id not in before:
+                insert(document, _type_at(record.path), record.value, other.text_at(record.path))
+        elif here.value == before.get(record.id):
+            _update(document, here, other, record)
+    for key in before.keys() - {record.id for record in after}:
+        here = find(document, key)
+        if here is not None and here.path and here.value == before[key]:
+            document.remove(here.path)
+    return document.encode()
+
+
+def _update(document: JsonText, here: Record, other: JsonText, theirs: Record) -> None:
+    """Make one record what it is in another version of the file."""
+    for name in [name for name in here.value if name not in theirs.value]:
+        document.remove((*here.path, name))
+    for name, value in theirs.value.items():
+        if name not in here.value or here.value[name] != value:
+            document.set(here.path, name, value, other.text_at((*theirs.path, name)))
+
+
+def _type_at(path: Path) -> str:
+    """The pattern type of the list that a path leads through, if any."""
+    return next((kind for kind, key in LIST_OF.items() if key in path), "error")
+
+
+def _records(value: Any, path: Path) -> Iterator[Record]:
+    if isinstance(value, list):
+        yield from _entries(value, path)
+    elif isinstance(value, dict):
+        lists = [name for name in _LISTS if name in value]
+        if "pattern_registry" in value:
+            yield from _records(value["pattern_registry"], (*path, "pattern_registry"))
+        elif lists:
+            for name in lists:
+                yield from _entries(value[name], (*path, name))
+        elif "patterns" in value:
+            yield from _records(value["patterns"], (*path, "patterns"))
+        elif not _TELLING_KEYS.isdisjoint(value):
+            yield Record(path, _id_of(value), value)
+        else:
+            yield from _entries(value, path)
+
+
+def _entries(value: Any, path: Path) -> Iterator[Record]:
+    """The records of a list, or of an object keyed by id."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict):
+                yield Record((*path, index), _id_of(item), item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, dict) and (
+                key.startswith(("pat-", "tmpl-")) or not _TELLING_KEYS.isdisjoint(item)
+            ):
+                yield Record((*path, key), _id_of(item) or key, item)
+
+
+def _id_of(record: Mapping[str, Any]) -> str:
+    """As the reader takes it: the first of the id keys that has a text."""
+    found = (record.get(key) for key in _ID_KEYS)
+    return next((value for value in found if isinstance(value, str) and value.strip()), "")
