@@ -38,7 +38,7 @@ class ProcFiles:
         except OSError:
             return None
         fields = line[line.rfind(b")") + 2 :].split()  # the name before it may hold spaces and parentheses
-        if len(fields) < 20 or fields[0] in (b"Z", b"X"):
+        if len(fields) < 20 or fields[0] in (b"Z", b"X") or not fields[19].isdigit():
             return None
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return datetime.fromtimestamp(booted + int(fields[19]) / self._ticks, UTC)

@@ -130,8 +130,8 @@ class _Reader:
     def iterations(self, folder: str, loop: Loop) -> tuple[list[Iteration], list[tuple[str, str]], list[str]]:
         """Iterations told by files of their own, notes on iterations, names of checkpoints (C12).
 
-        The folder of the legacy loop is used by one loop after the other: numbers beyond the present loop's are
-        left over from an earlier one.
+        The folder of the legacy loop is used by one loop after the other: numbers beyond the present loop's
+        are left over from an earlier one.
         """
         found: list[Iteration] = []
         notes: list[tuple[str, str]] = []

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from core.records.loops import Liveness, LoopStatus
+from core.sources.liveness import ALWAYS, Processes, ProcFiles, Signals, judge, system_processes
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+STALE_AFTER = timedelta(minutes=30)
+
+
+class Running:
+    """Processes with known starts; all others are gone."""
+
+    def __init__(self, starts: dict[int, datetime] | None = None) -> None:
+        self._starts = starts or {}
+
+    def started_at(self, pid: int) -> datetime | None:
+        return self._starts.get(pid)
+
+
+def judged(
+    status: LoopStatus = LoopStatus.RUNNING,
+    pid: int | None = None,
+    newest: datetime | None = None,
+    seen_at: datetime | None = None,
+    processes: Processes | None = None,
+) -> tuple[Liveness, str]:
+    return judge(status, pid, newest, seen_at, NOW, STALE_AFTER, processes or Running())
+
+
+def ago(**span: float) -> datetime:
+    return NOW - timedelta(**span)
+
+
+def test_a_process_that_ran_at_the_last_sign_is_the_loops_own() -> None:
+    processes = Running({42: ago(hours=1)})
+    assert judged(pid=42, newest=ago(minutes=50), processes=processes)[0] is Liveness.ALIVE
+
+
+def test_a_process_gone_means_dead() -> None:
+    assert judged(pid=42, newest=ago(seconds=1)) == (Liveness.DEAD, "process 42 is gone")
+
+
+def test_a_process_that_started_after_the_last_sign_took_over_the_pid() -> None:
+    liveness, reason = judged(pid=42, newest=ago(hours=2), processes=Running({42: ago(hours=1)}))
+    assert liveness is Liveness.DEAD
+    assert "11:00:00" in reason
+
+
+@pytest.mark.parametrize(("late", "expected"), [(2.0, Liveness.ALIVE), (2.1, Liveness.DEAD)])
+def test_rounded_starts_are_believed_for_two_seconds(late: float, expected: Liveness) -> None:
+    processes = Running({42: ago(hours=1) + timedelta(seconds=late)})
+    assert judged(pid=42, newest=ago(hours=1), processes=processes)[0] is expected
+
+
+def test_a_running_pid_without_any_time_proves_nothing() -> None:
+    assert judged(pid=42, seen_at=NOW, processes=Running({42: ALWAYS}))[0] is Liveness.UNKNOWN
+
+
+@pytest.mark.parametrize("pid", [0, 2**22 + 1])
+def test_a_number_that_is_no_pid_is_not_asked_about(pid: int) -> None:
+    assert judged(pid=pid, newest=ago(minutes=1))[0] is Liveness.FRESH
+
+
+def test_silence_counts_where_there_is_no_process_to_ask() -> None:
+    assert judged(newest=ago(minutes=30))[0] is Liveness.FRESH
+    assert judged(newest=ago(minutes=31))[0] is Liveness.STALE
+    assert judged(seen_at=ago(minutes=31))[0] is Liveness.STALE
+    assert judged(newest=ago(days=2), seen_at=NOW)[0] is Liveness.STALE
+    assert judged()[0] is Liveness.UNKNOWN
+
+
+@pytest.mark.parametrize("status", [s for s in LoopStatus if s.ended or s is LoopStatus.PAUSED])
+def test_what_ended_or_pauses_is_not_asked_about(status: LoopStatus) -> None:
+    assert judged(status, pid=42, newest=ago(days=9))[0] is Liveness.ENDED
+
+
+def test_a_loop_that_waits_has_no_process_to_lose() -> None:
+    assert judged(LoopStatus.WAITING, pid=42, newest=ago(minutes=1))[0] is Liveness.FRESH
+
+
+def test_an_unknown_word_says_nothing() -> None:
+    assert judged(LoopStatus.UNKNOWN, pid=42, newest=NOW)[0] is Liveness.UNKNOWN
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that waits for its input to end."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_proc_tells_when_a_process_started(child: subprocess.Popen[bytes]) -> None:
+    processes = system_processes()
+    assert isinstance(processes, ProcFiles)
+    started = processes.started_at(child.pid)
+    assert started is not None
+    assert abs(started - datetime.now(UTC)) < timedelta(seconds=30)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_zombie_is_gone(child: subprocess.Popen[bytes]) -> None:
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert ProcFiles().started_at(child.pid) is None
+
+
+@pytest.mark.parametrize(
+    "stat", [b"", b"7 (sh", b"7 (sh) S 1 2", b"7 (a) b) c) Z" + b" 1" * 30, b"7 (x) S" + b" x" * 30]
+)
+def test_odd_process_files_are_no_process(tmp_path: Path, stat: bytes) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_bytes(stat)
+    assert ProcFiles(tmp_path).started_at(7) is None
+
+
+def test_signals_tell_only_that_a_process_runs(child: subprocess.Popen[bytes]) -> None:
+    assert Signals().started_at(child.pid) == ALWAYS
+    child.kill()
+    child.communicate()
+    assert Signals().started_at(child.pid) is None
