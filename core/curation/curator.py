@@ -234,7 +234,11 @@ class Curator:
                 effects=draft.effects,
                 inverse=draft.inverse,
             )
-            self._ledger.append(decision)
+            try:
+                self._ledger.append(decision)
+            except UnicodeEncodeError:
+                name = shown(draft.subject)
+                raise BadInput(f"the record of {name} holds text that is no valid Unicode") from None
         outcomes = [outcome for outcome in self._settle() if outcome.decision_id == identifier]
         warnings = [*draft.warnings, *(outcome.text for outcome in outcomes)]
         if draft.ledger_only:

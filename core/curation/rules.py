@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -247,11 +248,13 @@ def anti_pattern(case: Case, proposal: Inversion, text: str, anti_id: str) -> di
     }
     if case.assessment.last_used is not None:
         record["last_used"] = iso(case.assessment.last_used)
-    return record | {
+    record |= {
         "tags": list(pattern.tags),
         "inverted_from": pattern.id,
         "aliases": [f"anti-{pattern.id}"],
     }
+    # Quoted files may hold half characters, which cannot be stored.
+    return dict(json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")))
 
 
 def override_of(pin: Pin) -> dict[str, Any]:
