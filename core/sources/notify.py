@@ -1,0 +1,161 @@
+"""Events of folders from the operating system, through watchdog, with its silences made audible.
+
+On Linux watchdog 7.1 only logs an overflow of the kernel's queue and swallows a refused watch (limit
+reached) of any folder but the first; `_Inotify` tells both.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from watchdog import events
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
+
+# Unfiltered, watchdog lost half of 50,000 new files; "closed" alone misses JSONL that is kept open and files
+# in new folders.
+_FILTER: Final[list[type[events.FileSystemEvent]]] = [
+    events.FileCreatedEvent,
+    events.FileModifiedEvent,
+    events.FileClosedEvent,
+    events.FileMovedEvent,
+    events.FileDeletedEvent,
+    events.DirCreatedEvent,
+    events.DirMovedEvent,
+    events.DirDeletedEvent,
+]
+
+
+class Listener(Protocol):
+    """Who wants to know; called from watchdog's threads, so it must return at once."""
+
+    def changed(self, path: Path) -> None:
+        """Something happened to `path`, a file or a folder."""
+
+    def lost(self) -> None:
+        """The system dropped events: anything may have changed."""
+
+    def refused(self, error: OSError) -> None:
+        """The system watches no more folders; changes in some will not be told."""
+
+
+class FolderEvents:
+    """Watches folders and all below them until closed. Symbolic links are not followed.
+
+    Raises:
+        OSError: On making it, if a folder is missing or the system refuses to watch.
+    """
+
+    def __init__(self, folders: Sequence[Path], listener: Listener) -> None:
+        _silence_watchdog()
+        handler = _Handler(listener)
+        self._inotify: _Inotify | None = None
+        self._observer: BaseObserver
+        if sys.platform == "linux":
+            self._inotify = _Inotify(listener)
+            self._inotify.start()
+            self._observer = BaseObserver(InotifyEmitter, inotify_fd=self._inotify)
+        else:
+            self._observer = Observer()
+        self._count = len(folders)
+        try:
+            for folder in folders:
+                self._observer.schedule(handler, str(folder), recursive=True, event_filter=_FILTER)
+            self._observer.start()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def watches(self) -> int:
+        """How many watches the system holds for it."""
+        return self._count if self._inotify is None else self._inotify.watches
+
+    @property
+    def alive(self) -> bool:
+        """False once a watched folder was deleted, or watchdog gave up for another reason."""
+        threads = [self._observer, *self._observer.emitters]
+        if self._inotify is not None:
+            threads.append(self._inotify)
+        return all(thread.is_alive() for thread in threads)
+
+    def close(self) -> None:
+        """Stop watching and end all threads."""
+        self._observer.stop()
+        if self._observer.ident is not None:
+            self._observer.join()
+        if self._inotify is not None:
+            self._inotify.stop()
+            self._inotify.join()
+
+
+class _Handler(events.FileSystemEventHandler):
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def on_any_event(self, event: events.FileSystemEvent) -> None:
+        for path in (event.src_path, event.dest_path):
+            if path:
+                self._listener.changed(Path(os.fsdecode(path)))
+
+
+def _silence_watchdog() -> None:
+    """Keep watchdog off the terminal: it warns of races that a sweep makes good."""
+    logger = logging.getLogger("watchdog")
+    logger.setLevel(logging.ERROR)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
+
+
+if sys.platform == "linux":
+    from watchdog.observers.inotify import InotifyEmitter
+    from watchdog.observers.inotify_c import (
+        CallbackId,
+        InotifyEvent,
+        InotifyFD,
+        Mask,
+        WatchCallback,
+        WatchDescriptor,
+    )
+    from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
+
+    # For so long (half a second by default) one file moved out of the tree would hold back every later event.
+    InotifyMoveEventGrouper.delay = 0.02
+
+    _LIMITS: Final = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENOMEM})
+
+    class _Inotify(InotifyFD):
+        def __init__(self, listener: Listener) -> None:
+            super().__init__()
+            self._listener = listener
+
+        @property
+        def watches(self) -> int:
+            return len(self._watch_for_wd)
+
+        def _add_callback(
+            self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId
+        ) -> WatchDescriptor:
+            # As inherited, less a warning about folders met twice, which is normal while they are made and
+            # moved: its text names every watch there is, megabytes in a big tree.
+            try:
+                watch = self._get_or_create_watch(path, mask)
+            except OSError as error:
+                if error.errno in _LIMITS:
+                    self._listener.refused(error)
+                raise
+            watch.callbacks[id_] = callback
+            return watch.wd
+
+        def handle_event(self, event: InotifyEvent) -> None:
+            super().handle_event(event)  # after an overflow it looks for new folders to watch
+            if event.is_queue_overflow:
+                self._listener.lost()
