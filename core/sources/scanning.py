@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 _DATA: Final = r"[^/]+\.(?:json|ya?ml|jsonl)"
 _RULES: Final[dict[Kind, tuple[str, ...]]] = {
-    Kind.PATTERNS: (rf"ralph/shared/patterns/{_DATA}",),
+    Kind.PATTERNS: (rf"ralph/shared/patterns/(?!effectiveness-metrics\.){_DATA}",),
     Kind.LEDGER: (r"ralph/shared/curation/ledger\.jsonl",),
     Kind.EVENTS: (r"ralph/shared/curation/events\.jsonl",),
     Kind.MIRROR: (

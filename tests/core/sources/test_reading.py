@@ -1,0 +1,242 @@
+"""Untrusted bytes: every document is a value or a problem, never an exception."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.sources.reading import (
+    MAX_DEPTH,
+    Decoded,
+    Problem,
+    RawFile,
+    decode_json,
+    decode_jsonl,
+    decode_yaml,
+    json_depth,
+    read_file,
+)
+
+TREES = Path(__file__).parents[2] / "trees"
+REAL_FILES = sorted(TREES.glob("*/.aiwg/**/*.json"))
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def codes(decoded: Decoded) -> list[str]:
+    return [problem.code for problem in decoded.problems]
+
+
+class TestJson:
+    @given(plain)
+    @settings(deadline=None, max_examples=200)
+    def test_gives_back_what_was_written(self, value: object) -> None:
+        decoded = decode_json(msgspec.json.encode(value))
+        assert decoded == Decoded(value)
+
+    @given(plain)
+    @settings(deadline=None, max_examples=100)
+    def test_depth_without_recursion_is_the_depth(self, value: object) -> None:
+        def depth(node: object) -> int:
+            if isinstance(node, dict):
+                return 1 + max(map(depth, node.values()), default=0)
+            if isinstance(node, list):
+                return 1 + max(map(depth, node), default=0)
+            return 0
+
+        assert json_depth(json.dumps(value).encode()) == depth(value)
+
+    @pytest.mark.parametrize("data", [b"", b"  \n", b"\0\0\0", b"\xef\xbb\xbf"])
+    def test_an_empty_file_is_torn(self, data: bytes) -> None:
+        assert decode_json(data).torn
+
+    @pytest.mark.parametrize("data", [b'{"a', b'{"a": 1', b"[1,]", b'{"a":1} x', b'{"a":1}\0\0', b"nonsense"])
+    def test_what_is_no_document_is_torn_and_says_where(self, data: bytes) -> None:
+        decoded = decode_json(data)
+        assert decoded.torn
+        assert decoded.problems[0].place.startswith("line 1, column ")
+
+    def test_every_cut_of_a_real_file_is_torn(self) -> None:
+        data = (TREES / "spec-examples/.aiwg/ralph/shared/patterns/anti-patterns.json").read_bytes().rstrip()
+        for cut in range(len(data)):
+            assert decode_json(data[:cut]).torn, cut
+
+    @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1" * 5000])
+    def test_numbers_that_are_none_become_null(self, text: str) -> None:
+        decoded = decode_json(f'{{"a": {text}, "b": 1}}'.encode())
+        assert decoded.value == {"a": None, "b": 1}
+        assert codes(decoded) == ["bad-number"]
+        assert not decoded.failed
+
+    def test_a_byte_order_mark_is_tolerated(self) -> None:
+        assert decode_json(b'\xef\xbb\xbf{"a": 1}') == Decoded({"a": 1})
+
+    def test_wrong_utf8_is_replaced_and_reported(self) -> None:
+        decoded = decode_json(b'{"a": "x\xff"}')
+        assert decoded.value == {"a": "x\N{REPLACEMENT CHARACTER}"}
+        assert codes(decoded) == ["bad-encoding"]
+
+    def test_half_a_surrogate_pair_is_replaced_wherever_it_stands(self) -> None:
+        decoded = decode_json(b'{"k\\udfff": ["\\ud800", "\\ud83d\\ude00"]}')
+        assert decoded.value == {
+            "k\N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}", "\N{GRINNING FACE}"]
+        }
+        assert codes(decoded) == ["bad-encoding"]
+
+    @pytest.mark.parametrize("data", [b'{"a": 1, "a": 2}', b'{"x": [{"a": "\\"", "a": 2}]}'])
+    def test_a_key_that_occurs_twice_is_reported(self, data: bytes) -> None:
+        decoded = decode_json(data)
+        assert codes(decoded) == ["duplicate-key"]
+        assert "'a'" in decoded.problems[0].message
+
+    @pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":' * 3000, b"[" * 65 + b"]" * 65])
+    def test_deep_nesting_is_refused(self, data: bytes) -> None:
+        decoded = decode_json(data)
+        assert codes(decoded) == ["too-deep"]
+        assert decoded.failed
+        assert not decoded.torn
+
+    def test_brackets_in_strings_nest_nothing(self) -> None:
+        text = json.dumps(['"[[' * 200, "\\", "{" * 200])
+        assert decode_json(text.encode()) == Decoded(json.loads(text))
+
+    def test_the_deepest_allowed_nesting_is_read(self) -> None:
+        assert not decode_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH).failed
+
+    @given(st.binary(max_size=200))
+    @settings(deadline=None, max_examples=300)
+    def test_garbage_never_raises(self, data: bytes) -> None:
+        decode_json(data)
+        decode_yaml(data)
+        decode_jsonl(data)
+
+    def test_mutated_real_files_never_raise(self) -> None:
+        chance = random.Random(20261121)
+        for file in REAL_FILES:
+            data = bytearray(file.read_bytes()[:4000])
+            for _ in range(20):
+                place = chance.randrange(len(data))
+                data[place : place + chance.randrange(3)] = chance.choice(
+                    [b"", b"{", b"]", b'"', b"\\", b"\xff", b"NaN", b"\\ud800", b"\x1b[2J", b"\0"]
+                )
+                decoded = decode_json(bytes(data))
+                assert decoded.failed == (decoded.value is None)
+
+
+class TestYaml:
+    def test_scalars_stay_text(self) -> None:
+        decoded = decode_yaml(
+            b"id: 007\nwhen: 2026-01-01\nno: no\nrate: 0.9\ntags: [on, 1.10]\nquoted: '~'\n"
+        )
+        assert decoded.value == {
+            "id": "007",
+            "when": "2026-01-01",
+            "no": "no",
+            "rate": "0.9",
+            "tags": ["on", "1.10"],
+            "quoted": "~",
+        }
+
+    def test_null_is_null(self) -> None:
+        assert decode_yaml(b"a: null\nb: ~\nc:\n").value == {"a": None, "b": None, "c": None}
+
+    def test_an_alias_bomb_is_refused(self) -> None:
+        bomb = b"a: &a [x, x]\n" + b"".join(
+            b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(ord("a"), ord("z"))
+        )
+        assert codes(decode_yaml(bomb)) == ["yaml-alias"]
+
+    def test_tags_construct_nothing(self) -> None:
+        assert decode_yaml(b"!!python/object/apply:os.system ['true']").value == ["true"]
+
+    def test_deep_nesting_is_refused(self) -> None:
+        assert codes(decode_yaml(b"[" * 3000)) == ["too-deep"]
+
+    @pytest.mark.parametrize("data", [b"a: [", b"\t- x", b"a: b: c", b'"x', b""])
+    def test_what_is_no_document_is_torn(self, data: bytes) -> None:
+        assert decode_yaml(data).torn
+
+    def test_a_key_that_occurs_twice_is_reported(self) -> None:
+        decoded = decode_yaml(b"a: 1\na: 2\n")
+        assert decoded.value == {"a": "2"}
+        assert codes(decoded) == ["duplicate-key"]
+
+
+class TestJsonl:
+    def test_wrong_lines_cost_only_themselves(self) -> None:
+        lines, problems = decode_jsonl(b'{"a":1}\n\nnonsense\n{"b":2}\n')
+        assert [(line.number, line.value) for line in lines] == [(1, {"a": 1}), (4, {"b": 2})]
+        assert [(problem.place, problem.torn) for problem in problems] == [("line 3", False)]
+
+    def test_an_unfinished_last_line_is_held_back(self) -> None:
+        lines, problems = decode_jsonl(b'{"a":1}\n{"b":2}')
+        assert [line.value for line in lines] == [{"a": 1}]
+        assert problems == ()
+
+
+class TestFiles:
+    def read(self, path: Path, root: Path) -> RawFile | Problem | None:
+        return read_file(path, root, 100)
+
+    def test_reads_bytes_and_stamp(self, tmp_path: Path) -> None:
+        file = tmp_path / "a.json"
+        file.write_bytes(b"{}")
+        raw = self.read(file, tmp_path)
+        assert isinstance(raw, RawFile)
+        assert raw.data == b"{}"
+        assert raw.stamp.mtime_ns == file.stat().st_mtime_ns
+
+    def test_no_file_is_nothing(self, tmp_path: Path) -> None:
+        assert self.read(tmp_path / "a.json", tmp_path) is None
+
+    def test_a_big_file_is_refused(self, tmp_path: Path) -> None:
+        file = tmp_path / "a.json"
+        file.write_bytes(b" " * 101)
+        problem = self.read(file, tmp_path)
+        assert isinstance(problem, Problem)
+        assert problem.code == "too-large"
+
+    @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+    def test_what_is_no_regular_file_is_refused_at_once(self, tmp_path: Path, make: object) -> None:
+        file = tmp_path / "a.json"
+        assert callable(make)
+        make(file)
+        problem = self.read(file, tmp_path)
+        assert isinstance(problem, Problem)
+        assert problem.code in ("not-a-file", "unreadable")
+
+    def test_a_link_inside_is_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "real.json").write_bytes(b"[]")
+        (tmp_path / "link.json").symlink_to("real.json")
+        raw = self.read(tmp_path / "link.json", tmp_path)
+        assert isinstance(raw, RawFile)
+        assert raw.data == b"[]"
+
+    def test_a_link_that_leads_out_is_refused(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        root.mkdir()
+        (tmp_path / "secret.json").write_bytes(b"[]")
+        (root / "link.json").symlink_to(tmp_path / "secret.json")
+        problem = self.read(root / "link.json", root)
+        assert isinstance(problem, Problem)
+        assert problem.code == "link-outside"
+
+    @pytest.mark.parametrize("target", ["nowhere.json", "link.json"])
+    def test_a_link_to_nothing_is_nothing(self, tmp_path: Path, target: str) -> None:
+        (tmp_path / "link.json").symlink_to(target)
+        assert self.read(tmp_path / "link.json", tmp_path) is None
