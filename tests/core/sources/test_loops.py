@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.records.findings import Finding
+from core.records.loops import LoopStatus, Outcome
+from core.sources.loops import (
+    ANALYTICS,
+    ARCHIVE,
+    BEST_OUTPUT,
+    CRASH_LOG,
+    CURRENT,
+    EXTERNAL,
+    EXTERNAL_ARCHIVE,
+    EXTERNAL_REGISTRY,
+    EXTERNAL_STATE,
+    HEARTBEAT,
+    LAUNCHER,
+    LOOPS,
+    REGISTRY,
+    LoopFact,
+    directory_fact,
+    loop_source,
+    read_crash_log,
+    read_loops,
+)
+
+SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+STATE = ".aiwg/ralph/loops/ralph-a-00000001/state.json"
+FILES = {
+    STATE: LOOPS,
+    ".aiwg/ralph/archive/ralph-a-00000001/state.json": ARCHIVE,
+    ".aiwg/ralph/registry.json": REGISTRY,
+    ".aiwg/ralph/current-loop.json": CURRENT,
+    ".aiwg/ralph/loop-state.json": CURRENT,
+    ".aiwg/ralph-external/loops/x/session-state.json": EXTERNAL,
+    ".aiwg/ralph-external/archive/x/session-state.json": EXTERNAL_ARCHIVE,
+    ".aiwg/ralph-external/registry.json": EXTERNAL_REGISTRY,
+    ".aiwg/ralph-external/session-state.json": EXTERNAL_STATE,
+    ".aiwg/ralph-external/launcher-registry.json": LAUNCHER,
+    ".aiwg/ralph/heartbeats/x.json": HEARTBEAT,
+    ".aiwg/ralph/loops/x/crash.log": CRASH_LOG,
+    ".aiwg/ralph/analytics/x.json": ANALYTICS,
+    ".aiwg/ralph/loops/x/analytics/analytics.json": ANALYTICS,
+    ".aiwg/ralph/archive/x/analytics/x.json": ANALYTICS,
+    ".aiwg/ralph-external/analytics/x.json": ANALYTICS,
+    ".aiwg/ralph/loops/x/best-output-tracking.json": BEST_OUTPUT,
+    ".aiwg/ralph/x/best-output-tracking.json": BEST_OUTPUT,
+}
+OTHER_FILES = (
+    ".aiwg/ralph-external/session-state.json.bak",
+    ".aiwg/ralph/loops/x/session-state.json",
+    ".aiwg/ralph/loops/x/iterations/iteration-1.json",
+    ".aiwg/ralph/loops/state.json",
+    ".aiwg/ralph/shared/patterns/error-patterns.json",
+    ".aiwg/ralph/loops/x/analytics/x-report.md",
+    "ralph/registry.json",
+    "",
+)
+
+
+def only(file: str, value: Any) -> tuple[LoopFact, tuple[Finding, ...]]:
+    (fact,), findings = read_loops(file, value, SEEN)
+    return fact, findings
+
+
+def at(hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 4, 30, hour, minute, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("file", "source"), FILES.items())
+def test_loop_files_are_known_by_their_place(file: str, source: str) -> None:
+    assert loop_source(file) == source
+
+
+@pytest.mark.parametrize("file", OTHER_FILES)
+def test_other_files_tell_nothing_of_loops(file: str) -> None:
+    assert loop_source(file) == ""
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {
+            "task": "t",
+            "completion": "c",
+            "currentIteration": 2,
+            "maxIterations": 9,
+            "startTime": "2026-04-30T10:00:00Z",
+            "endTime": "2026-04-30T11:00:00.000Z",
+            "status": "success",
+            "lastResult": "r",
+        },
+        {
+            "objective": "t",
+            "completionCriteria": ["c"],
+            "current_iteration": "2",
+            "max_iterations": 9.0,
+            "startTimeMs": 1777543200000,
+            "completedAt": "2026-04-30T12:00:00+01:00",
+            "status": "Completed",
+            "last_result": "r",
+        },
+        {
+            "task_description": "t",
+            "completion_criteria": "c",
+            "iteration": 2,
+            "configuration": {"max_iterations": 9},
+            "started_at": "2026-04-30T10:00:00",
+            "completed_at": "2026-04-30T11:00:00Z",
+            "status": "SUCCESS",
+            "last_result": "r",
+        },
+    ],
+)
+def test_every_spelling_of_a_state_reads_the_same(state: dict[str, Any]) -> None:
+    fact, findings = only(STATE, state)
+    assert findings == ()
+    assert (fact.task, fact.criteria, fact.iteration, fact.max_iterations) == ("t", ("c",), 2, 9)
+    assert (fact.started_at, fact.ended_at) == (at(10), at(11))
+    assert (fact.status, fact.raw_status) == (LoopStatus.COMPLETED, state["status"])
+    assert fact.last_result == "r"
+
+
+def test_the_directory_beats_the_id_inside() -> None:
+    fact, _ = only(STATE, {"loopId": "another", "status": "running"})
+    assert (fact.loop_id, fact.inner_id) == ("ralph-a-00000001", "another")
+    fact, _ = only(".aiwg/ralph/current-loop.json", {"id": "ralph-research-2026-01-25"})
+    assert (fact.loop_id, fact.inner_id) == ("ralph-research-2026-01-25", "")
+    fact, _ = only(".aiwg/ralph/loop-state.json", {})
+    assert fact.loop_id == "loop-state"
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        ({"status": "in-progress"}, LoopStatus.RUNNING),
+        ({"status": "Limit Reached"}, LoopStatus.LIMIT),
+        ({"status": "gave up", "finalResult": {"success": False}}, LoopStatus.FAILED),
+        ({"status": "gave up"}, LoopStatus.UNKNOWN),
+        ({"completed": True, "active": False}, LoopStatus.COMPLETED),
+        ({"active": True}, LoopStatus.RUNNING),
+        ({"status": {"no": "word"}}, LoopStatus.UNKNOWN),
+        ({}, LoopStatus.UNKNOWN),
+    ],
+)
+def test_status_keeps_the_raw_word_and_falls_back_on_flags(state: dict[str, Any], status: LoopStatus) -> None:
+    fact, _ = only(STATE, state)
+    assert fact.status is status
+    assert fact.raw_status == (state["status"] if isinstance(state.get("status"), str) else "")
+
+
+def test_a_wrong_field_is_a_finding_and_its_neighbours_load() -> None:
+    state = {
+        "task": ["no"],
+        "startTime": "yesterday",
+        "currentIteration": -1,
+        "maxIterations": 5,
+        "iterations": [{"number": 1, "timestamp": "2026-04-30T10:00:00Z"}, "two", {"number": {}}],
+        "cross_loop_learning": {"injected_patterns": [{"applied": True}, "pat-error-x-001"]},
+    }
+    fact, findings = only(STATE, state)
+    assert {finding.pointer: finding.code for finding in findings} == {
+        "/task": "wrong-type",
+        "/startTime": "bad-time",
+        "/currentIteration": "wrong-type",
+        "/iterations/1": "wrong-type",
+        "/iterations/2/number": "wrong-type",
+        "/cross_loop_learning/injected_patterns/0": "missing-id",
+    }
+    assert {finding.file for finding in findings} == {STATE}
+    assert fact.max_iterations == 5
+    assert [one.number for one in fact.iterations] == [1, None]
+    assert [use.pattern_id for use in fact.injected] == ["pat-error-x-001"]
+
+
+@pytest.mark.parametrize("value", [None, [], "running", 7, True])
+def test_a_document_that_is_no_object_is_a_finding(value: Any) -> None:
+    facts, (finding,) = read_loops(STATE, value, SEEN)
+    assert facts == ()
+    assert (finding.code, finding.pointer) == ("wrong-type", "")
+
+
+def test_iterations_of_every_kind_of_loop_read_the_same_way() -> None:
+    state = {
+        "iterations": [
+            {
+                "number": 1,
+                "timestamp": "2026-04-30T10:00:00Z",
+                "action": "a",
+                "result": "r",
+                "verified": False,
+            },
+            {
+                "iteration": 2,
+                "completed_at": "2026-04-30T10:05:00Z",
+                "status": "partial_success",
+                "notes": "n",
+            },
+            {
+                "number": 2,
+                "status": "error",
+                "duration": 16,
+                "filesModified": ["src/a.ts"],
+                "learnings": ["l"],
+            },
+            {"iteration_number": 4, "quality_score": 85, "verification_status": "passed"},
+        ]
+    }
+    fact, _ = only(STATE, state)
+    assert [one.number for one in fact.iterations] == [1, 2, 2, 4]
+    assert [one.outcome for one in fact.iterations] == [
+        Outcome.FAILURE,
+        Outcome.PARTIAL,
+        Outcome.FAILURE,
+        Outcome.SUCCESS,
+    ]
+    assert fact.iterations[2].files == ("src/a.ts",)
+    assert fact.iterations[2].duration_ms == 16
+    assert fact.quality == (0.85,)
+    assert fact.told_at == at(10, 5)
+
+
+def test_injected_applied_and_successful_are_three_facts() -> None:
+    entries = [
+        {"pattern_id": "a"},
+        {"pattern_id": "b", "applied": True},
+        {"pattern_id": "c", "applied": True, "successful": False, "iteration_used": 2},
+        {"pattern_id": "d", "applied": False, "successful": None},
+    ]
+    iterations = [{"number": 2, "timestamp": "2026-04-30T10:00:00Z"}]
+    fact, _ = only(STATE, {"iterations": iterations, "cross_loop_learning": {"injected_patterns": entries}})
+    assert [(use.pattern_id, use.applied, use.successful, use.at) for use in fact.injected] == [
+        ("a", False, None, None),
+        ("b", True, None, None),
+        ("c", True, False, at(10)),
+        ("d", False, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        {"active_loops": [{"loop_id": "x", "task_summary": "t", "pid": 7}]},
+        {"active_loops": {"x": {"task": "t", "pid": 7}}},
+        {"loops": {"x": {"loopId": "x", "objective": "t", "pid": 7}}},
+        [{"loop_id": "x", "task": "t", "pid": 7}],
+    ],
+)
+def test_every_shape_of_registry_tells_its_entries(registry: Any) -> None:
+    for file in (".aiwg/ralph/registry.json", ".aiwg/ralph-external/registry.json"):
+        (itself, entry), findings = read_loops(file, registry, SEEN)
+        assert findings == ()
+        assert itself.loop_id == ""
+        assert (entry.loop_id, entry.task) == ("x", "t")
+        assert entry.pid == (7 if "external" in file else None)
+
+
+def test_an_entry_without_id_is_a_finding() -> None:
+    facts, (finding,) = read_loops(".aiwg/ralph/registry.json", {"active_loops": [{"task": "t"}]}, SEEN)
+    assert [fact.loop_id for fact in facts] == [""]
+    assert (finding.code, finding.pointer) == ("missing-id", "/active_loops/0")
+
+
+def test_the_end_time_of_analytics_is_not_the_end() -> None:
+    value = {
+        "loop_id": "x",
+        "end_time": "2026-04-30T09:00:00Z",
+        "iterations": [{"quality_score": 60, "timestamp": "2026-04-30T10:00:00Z"}, {"quality_score": 250}],
+        "total_time_ms": 186000,
+    }
+    fact, _ = only(".aiwg/ralph/analytics/x.json", value)
+    assert (fact.ended_at, fact.told_at) == (None, at(10))
+    assert (fact.quality, fact.duration_ms) == ((0.6,), 186_000)
+
+
+def test_a_heartbeat_tells_milliseconds() -> None:
+    fact, _ = only(".aiwg/ralph/heartbeats/x.json", {"timestamp": 1777543200000, "iteration": 2})
+    assert (fact.loop_id, fact.told_at, fact.iteration) == ("x", at(10), 2)
+
+
+def test_crash_log_entries_are_counted_and_the_newest_found() -> None:
+    data = b"[2026-04-30T10:00:00Z] boom\nError: \xff[2026]\n\n[2026-04-30T09:00:00Z] old\n[no time] x\n"
+    (fact,), findings = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, SEEN)
+    assert findings == ()
+    assert (fact.loop_id, fact.crashes, fact.crashed_at) == ("x", 2, at(10))
+
+
+def test_only_loop_directories_are_directory_facts() -> None:
+    fact = directory_fact(".aiwg/ralph/loops/x/", SEEN)
+    assert fact is not None
+    assert (fact.loop_id, fact.directory, fact.file) == ("x", ".aiwg/ralph/loops/x", ".aiwg/ralph/loops/x/")
+    assert directory_fact(".aiwg/ralph/loops") is None
+    assert directory_fact(".aiwg/ralph/loops/x/iterations") is None
+    assert directory_fact(".aiwg/ralph/memory/tasks") is None
+
+
+KEYS = [
+    *(
+        "loopId",
+        "id",
+        "loop_id",
+        "task",
+        "objective",
+        "status",
+        "active",
+        "completed",
+        "iterations",
+        "number",
+    ),
+    *("timestamp", "learnings", "result", "verified", "currentIteration", "maxIterations", "configuration"),
+    *(
+        "startTime",
+        "startTimeMs",
+        "endTime",
+        "lastUpdate",
+        "currentPid",
+        "pid",
+        "tags",
+        "completion",
+        "loops",
+    ),
+    *(
+        "cross_loop_learning",
+        "injected_patterns",
+        "extracted_patterns",
+        "pattern_id",
+        "applied",
+        "successful",
+    ),
+    *("iteration_used", "active_loops", "progress", "completion_checks", "finalResult", "success"),
+    *("quality_score", "total_time_ms", "quality", "reflections", "priority", "owner"),
+]
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12)
+    | st.sampled_from(["running", "2026-04-30T10:00:00Z", "9999-12-31T23:59:59-23:59", "x", "3/4", "1e999"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=8),
+    max_leaves=30,
+)
+JSON_FILES = [file for file in FILES if not file.endswith(".log")]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(JSON_FILES), VALUES)
+def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
+    facts, findings = read_loops(file, value, SEEN)
+    encoded = msgspec.msgpack.encode(facts)
+    assert msgspec.msgpack.decode(encoded, type=tuple[LoopFact, ...]) == facts
+    assert all(isinstance(one.message, str) and one.file == file for one in findings)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_crash_log(data: bytes) -> None:
+    (fact,), _ = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, SEEN)
+    assert (fact.crashes == 0) == (fact.crashed_at is None)
