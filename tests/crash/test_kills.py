@@ -1,0 +1,137 @@
+"""kill -9 at any moment: what was acknowledged stays, and nothing is half there."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from core.curation.ledger import Ledger, read_decisions
+from core.paths import ProjectPaths
+from tests.core.curation.making import make_curator, make_project, overrides
+
+ROOT = Path(__file__).parents[2]
+IDS = [f"pat-error-{number}-001" for number in range(10)]
+
+
+class Workers:
+    """Children that decide until they are killed, one at a time."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def run(self, *, kill_after: float | None = None, kill_before_call: int | None = None) -> list[str]:
+        """Let one child live until the given moment; the decisions that it said were made."""
+        assert self._process.stdin and self._process.stdout
+        print(kill_before_call or "", file=self._process.stdin, flush=True)
+        acknowledged = []
+        killed = kill_after is None
+        for line in self._process.stdout:
+            word, _, rest = line.strip().partition(" ")
+            if word == "dead":
+                return acknowledged
+            if word == "ack":
+                acknowledged.append(rest)
+            elif not killed:
+                time.sleep(kill_after or 0)
+                os.kill(int(rest), signal.SIGKILL)
+                killed = True
+        raise AssertionError("the worker ended by itself")
+
+
+@contextmanager
+def workers(paths: ProjectPaths, kind: str) -> Iterator[Workers]:
+    command = [sys.executable, "-m", "tests.crash.worker", str(paths.project), kind, "1"]
+    with subprocess.Popen(
+        command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        yield Workers(process)
+        assert process.stdin
+        process.stdin.close()
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> ProjectPaths:
+    return make_project(tmp_path, *IDS)
+
+
+def ledger_ids(paths: ProjectPaths) -> set[str]:
+    """The ids in the ledger, every whole line of which must be readable."""
+    data = paths.ledger.read_bytes() if paths.ledger.exists() else b""
+    decisions, findings = read_decisions(data)
+    assert findings == ()
+    return {decision.id for decision in decisions}
+
+
+def check_registry(paths: ProjectPaths) -> None:
+    """The pattern files are whole, and no record lost anything."""
+    for path in paths.patterns.glob("*.json"):
+        content = json.loads(path.read_bytes())
+        if path == paths.pattern_file("error"):
+            records = content["pattern_registry"]["error_patterns"]
+            assert [record["pattern_id"] for record in records] == IDS
+            assert all((record["success_rate"], record["usage_count"]) == (1.0, 3) for record in records)
+
+
+def check_settled(paths: ProjectPaths) -> None:
+    """The next curator brings the pattern files to what the ledger says."""
+    assert make_curator(paths).settle() == ()
+    ledger = Ledger(paths)
+    assert ledger.pending() == ()
+    pins = ledger.state().pins
+    written = overrides(paths)
+    assert {key: value["decision"] for key, value in written.items()} == {
+        key: pin.decision_id for key, pin in pins.items()
+    }
+    accepted = {key for key, value in ledger.state().inversions.items() if value.verdict == "accepted"}
+    made = set()
+    if paths.pattern_file("anti").exists():
+        content = json.loads(paths.pattern_file("anti").read_bytes())
+        made = {record["inverted_from"] for record in content["pattern_registry"]["anti_patterns"]}
+    assert made == accepted
+
+
+def test_no_acknowledged_decision_is_lost_by_killing_those_who_append(paths: ProjectPaths) -> None:
+    chance = random.Random(1)
+    acknowledged: set[str] = set()
+    with workers(paths, "append") as children:
+        for _ in range(100):
+            acknowledged.update(children.run(kill_after=chance.uniform(0.001, 0.02)))
+            assert acknowledged <= ledger_ids(paths)
+    assert len(acknowledged) > 100
+
+
+def test_a_kill_while_curating_leaves_whole_files_that_the_next_curator_completes(
+    paths: ProjectPaths,
+) -> None:
+    chance = random.Random(2)
+    acknowledged: set[str] = set()
+    with workers(paths, "curate") as children:
+        for _ in range(110):
+            acknowledged.update(children.run(kill_after=chance.uniform(0.002, 0.03)))
+            assert acknowledged <= ledger_ids(paths)
+            check_registry(paths)
+            if chance.random() < 0.5:
+                check_settled(paths)
+    check_settled(paths)
+    assert len(acknowledged) > 100
+
+
+def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(paths: ProjectPaths) -> None:
+    acknowledged: set[str] = set()
+    with workers(paths, "curate") as children:
+        for calls in range(1, 150):
+            acknowledged.update(children.run(kill_before_call=calls))
+            assert acknowledged <= ledger_ids(paths)
+            check_registry(paths)
+            check_settled(paths)
+    assert acknowledged

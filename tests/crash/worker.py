@@ -1,0 +1,113 @@
+"""Starts curators that are meant to be killed: `python -m tests.crash.worker PROJECT KIND SEED`.
+
+For each line on stdin it forks a child that decides on and on, prints the child's pid, then every decision that was
+acknowledged, and `dead` when the child is gone. A line with a number makes the child kill itself instead, in front
+of that many system calls that change something.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import core.sources.writing
+from core.curation.ledger import Ledger
+from core.errors import Refused
+from core.paths import ProjectPaths
+from core.records.decisions import Decision, Verb
+from tests.core.curation.making import failing, make_assessment, make_curator, make_pattern, make_proposal
+
+CHANGING_CALLS = ("write", "fsync", "link", "unlink", "rename", "replace", "ftruncate", "open")
+
+
+def say(text: str) -> None:
+    """One whole line to stdout, past all buffers."""
+    os.write(1, f"{text}\n".encode())
+
+
+def append_decisions(paths: ProjectPaths, chance: random.Random) -> None:
+    """Append to the ledger alone, lines of all lengths."""
+    ledger = Ledger(paths)
+    number = 0
+    while True:
+        number += 1
+        decision = Decision(
+            id=f"{os.getpid()}-{number}",
+            at=datetime(2026, 5, 3, tzinfo=UTC),
+            by="worker",
+            verb=Verb.NOTE,
+            subject="pat-error-a-001",
+            after={"text": "x" * chance.choice((1, 200, 5000, 100_000))},
+        )
+        ledger.append(decision)
+        say(f"ack {decision.id}")
+
+
+def curate(paths: ProjectPaths, chance: random.Random) -> None:
+    """Make all kinds of decisions on the patterns `pat-error-0..9-001`."""
+    curator = make_curator(paths)
+    now = datetime(2026, 5, 3, tzinfo=UTC)
+    while True:
+        now += timedelta(seconds=1)
+        pattern = make_pattern(f"pat-error-{chance.randrange(10)}-001")
+        actions: list[Callable[[], Any]] = [
+            lambda: curator.promote(pattern, make_assessment(), now=now),
+            lambda: curator.deprecate(pattern, make_assessment(), now=now, reason="it broke the build"),
+            lambda: curator.reset(pattern, make_assessment(), now=now),
+            lambda: curator.accept_inversion(pattern, failing(), make_proposal(pattern.id), now=now),
+            lambda: curator.undo(now=now),
+            lambda: curator.redo(now=now),
+        ]
+        try:
+            decided = chance.choice(actions)()
+        except Refused:
+            continue
+        say(f"ack {decided.decision.id}")
+
+
+def die_before(calls: int) -> None:
+    """SIGKILL this process in front of the given number of calls that change something on the disk."""
+    left = calls
+
+    def dying(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            if args[:1] != (1,):
+                left -= 1
+                if left <= 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+
+        return call
+
+    for name in CHANGING_CALLS:
+        setattr(os, name, dying(getattr(os, name)))
+    core.sources.writing._exchange = dying(core.sources.writing._exchange)
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    project, kind, seed = sys.argv[1:]
+    paths = ProjectPaths(Path(project))
+    # Most of the time between two decisions is this pause; without it kills hit the writing.
+    core.sources.writing._LOOK_AGAIN_SECONDS = 0.0
+    for round_number, line in enumerate(sys.stdin):
+        pid = os.fork()
+        if pid == 0:
+            chance = random.Random(f"{seed} {round_number}")
+            if line.strip():
+                die_before(int(line))
+            (append_decisions if kind == "append" else curate)(paths, chance)
+        say(f"pid {pid}")
+        os.waitpid(pid, 0)
+        say("dead")
+
+
+if __name__ == "__main__":
+    main()
