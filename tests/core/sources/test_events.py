@@ -1,0 +1,85 @@
+"""The event log: complete lines count, wrong ones cost only themselves."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.records.events import Event
+from core.sources.events import KINDS, read_events
+
+FILE = ".aiwg/ralph/shared/curation/events.jsonl"
+EVENT = {"id": "e1", "at": "2026-05-03T10:00:00Z", "kind": "applied", "pattern_id": "p", "success": True}
+
+events = st.builds(
+    Event,
+    id=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8),
+    at=st.datetimes(timezones=st.just(UTC), min_value=datetime(1990, 1, 1))  # noqa: DTZ001 -- hypothesis adds the zone,
+    kind=st.sampled_from(sorted(KINDS)),
+    pattern_id=st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+    success=st.none() | st.booleans(),
+    weight=st.floats(0, 1),
+    iteration=st.none() | st.integers(0, 99),
+)
+
+
+def line(**fields: Any) -> bytes:
+    return json.dumps({**EVENT, **fields}).encode() + b"\n"
+
+
+@given(st.lists(events, unique_by=lambda event: event.id, max_size=5))
+@settings(deadline=None, max_examples=100)
+def test_gives_back_what_was_written(written: list[Event]) -> None:
+    data = b"".join(msgspec.json.encode(event) + b"\n" for event in written)
+    assert read_events(FILE, data) == (tuple(written), ())
+
+
+def test_an_unfinished_last_line_is_no_news() -> None:
+    found, findings = read_events(FILE, line() + line(id="e2")[:-1])
+    assert [event.id for event in found] == ["e1"]
+    assert findings == ()
+
+
+def test_an_event_written_twice_counts_once() -> None:
+    found, findings = read_events(FILE, line() + line(success=False))
+    assert [event.success for event in found] == [True]
+    assert [(finding.code, finding.pointer) for finding in findings] == [("duplicate-id", "line 2")]
+
+
+@pytest.mark.parametrize(
+    "at", ["2026-05-03T12:00:00+02:00", "2026-05-03T10:00:00", 1777802400, 1777802400000, "2026-05-03 10:00"]
+)
+def test_every_time_is_utc(at: Any) -> None:
+    ((event,), findings) = read_events(FILE, line(at=at))
+    assert event.at == datetime(2026, 5, 3, 10, tzinfo=UTC)
+    assert event.at.utcoffset() is not None
+    assert findings == ()
+
+
+@pytest.mark.parametrize("weight", [-1, 2, "much", float("nan")])
+def test_a_weight_that_is_none_counts_as_one(weight: Any) -> None:
+    ((event,), findings) = read_events(FILE, line(weight=weight))
+    assert event.weight == 1
+    assert len(findings) == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"nonsense\n", b"[]\n", b"{}\n", line(kind="guessed"), line(id=""), line(at="soon"), b"[" * 999 + b"\n"],
+)
+def test_wrong_lines_cost_only_themselves(bad: bytes) -> None:
+    found, findings = read_events(FILE, line(id="e1") + bad + line(id="e3"))
+    assert [event.id for event in found] == ["e1", "e3"]
+    assert {finding.pointer for finding in findings} == {"line 2"}
+
+
+@given(st.binary(max_size=300))
+@settings(deadline=None, max_examples=200)
+def test_garbage_never_raises(data: bytes) -> None:
+    read_events(FILE, data + b"\n")

@@ -1,0 +1,370 @@
+"""Pattern files in every shape; one wrong record costs only itself."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
+from core.records.times import parse_time
+from core.sources.books import PatternBook
+from core.sources.patterns import PatternFile, read_patterns
+
+SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
+FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"
+ERROR = {"pattern_id": "pat-error-null-check-001", "error_signature": {"error_pattern": "of null"}}
+ANTI = {"pattern_id": "pat-anti-hurry-001", "approach_description": "Hurry", "failure_rate": 0.5}
+SUCCESS = {"pattern_id": "pat-success-tests-first-001", "approach": {"description": "Tests first"}}
+TEMPLATE = {"template_id": "tmpl-guard-001", "template_code": "if (!x) return", "language": "typescript"}
+ALL = [ERROR, SUCCESS, ANTI, TEMPLATE]
+
+
+def read(document: Any, file: str = FILE, mirror_of: str = "") -> PatternFile:
+    return read_patterns(file, json.dumps(document).encode(), mirror_of)
+
+
+def one(**fields: Any) -> Pattern:
+    found = read([{**ERROR, **fields}])
+    assert not found.findings
+    return found.patterns[0]
+
+
+def codes(found: PatternFile) -> list[tuple[str, str]]:
+    return [(finding.code, finding.pointer) for finding in found.findings]
+
+
+class TestDocuments:
+    """What the documents' own examples say, read by hand from the tree."""
+
+    def test_error_patterns(self) -> None:
+        found = read_patterns(FILE, (SHARED / "error-patterns.json").read_bytes())
+        assert [pattern.id for pattern in found.patterns] == [
+            "pat-error-null-check-001",
+            "pat-error-null-check-015",
+            "pat-error-type-mismatch-003",
+        ]
+        assert found.findings == ()
+        first, second, third = found.patterns
+        assert first.title == "TypeError: null check"
+        assert first.error_pattern == "Cannot read property '.*' of null"
+        assert first.location_hints == ("*.ts:validateInput", "*.ts:processData")
+        assert first.description == "Add null check before property access"
+        assert first.category == "add_null_check"
+        assert first.template_language == "typescript"
+        assert first.claim == Claim(rate=0.92, uses=12)
+        assert first.last_used == parse_time("2026-02-02T15:00:00Z")
+        assert first.source_loops[1] == SourceLoop(
+            loop_id="ralph-fix-validation-b2c3d4e5",
+            at=parse_time("2026-02-02T14:30:00Z"),
+            contributed_by="debugger",
+        )
+        assert second.claim == Claim(rate=0.75, uses=4, successes=3, failures=1)
+        assert third.title == "TypeError: type mismatch"
+        assert [loop.loop_id for loop in third.source_loops] == ["ralph-a", "ralph-b", "ralph-c"]
+        assert [(point.rate, point.sample_size) for point in third.trend] == [(1.0, 1), (0.9, 10), (0.94, 18)]
+
+    def test_success_pattern(self) -> None:
+        (pattern,) = read_patterns(
+            "x/success-patterns.json", (SHARED / "success-patterns.json").read_bytes()
+        ).patterns
+        assert pattern.type is PatternType.SUCCESS
+        assert pattern.title == "Test generation"
+        assert pattern.category == "testing"
+        assert pattern.task_pattern == "(?i)(add|write|generate).*tests?"
+        assert len(pattern.steps) == 6
+        assert pattern.tools == ("Read", "Write", "Bash (npm test)")
+        assert pattern.average_iterations == 2.5
+        assert pattern.source_loops[0].outcome == "success"
+        assert pattern.source_loops[0].iteration == 3
+
+    def test_anti_pattern(self) -> None:
+        (pattern,) = read_patterns(
+            "x/anti-patterns.json", (SHARED / "anti-patterns.json").read_bytes()
+        ).patterns
+        assert pattern.type is PatternType.ANTI
+        assert pattern.title == "Premature optimization"
+        assert pattern.claim == Claim(rate=0.85, uses=4)
+        assert pattern.category == "scope_creep"
+        assert pattern.better_alternative == "Complete primary task first, then optimize if needed"
+        assert pattern.better_pattern_id == "pat-success-refactor-module-002"
+
+    def test_code_template(self) -> None:
+        (pattern,) = read_patterns(
+            "x/code-templates.json", (SHARED / "code-templates.json").read_bytes()
+        ).patterns
+        assert pattern.type is PatternType.TEMPLATE
+        assert pattern.title == "Async error handler"
+        assert pattern.placeholders == (("async_function", "The async function to call"),)
+        assert pattern.claim == Claim(rate=0.95, uses=18)
+
+
+class TestShapes:
+    @pytest.mark.parametrize(
+        ("document", "pointer"),
+        [
+            (
+                {"version": "1.0.0", "pattern_registry": {"error_patterns": ALL}},
+                "/pattern_registry/error_patterns/0",
+            ),
+            ({"pattern_registry": ALL}, "/pattern_registry/0"),
+            ({"error_patterns": ALL, "pruning_policy": {}}, "/error_patterns/0"),
+            ({"patterns": ALL}, "/patterns/0"),
+            ({"patterns": {"a/b": ERROR, "c": SUCCESS, "d": ANTI, "e": TEMPLATE}}, "/patterns/a~1b"),
+            (ALL, "/0"),
+            ({"x": ERROR, "y": SUCCESS, "z": ANTI, "t": TEMPLATE}, "/x"),
+        ],
+    )
+    def test_every_top_level_shape(self, document: Any, pointer: str) -> None:
+        found = read(document)
+        assert [pattern.type.value for pattern in found.patterns] == ["error", "success", "anti", "template"]
+        assert found.patterns[0].pointer == pointer
+        assert found.findings == ()
+
+    def test_a_single_pattern(self) -> None:
+        (pattern,) = read(ERROR).patterns
+        assert (pattern.id, pattern.pointer) == ("pat-error-null-check-001", "")
+
+    def test_a_key_is_the_id_where_the_record_has_none(self) -> None:
+        record = {"error_signature": {"error_pattern": "x"}}
+        (pattern,) = read({"version": "1", "pat-error-by-key-001": record}).patterns
+        assert pattern.id == "pat-error-by-key-001"
+
+    @pytest.mark.parametrize("file", ["x/anti-patterns.jsonl", "x/anti-patterns.json"])
+    def test_one_record_a_line(self, file: str) -> None:
+        data = b"\n".join(json.dumps(record).encode() for record in ALL) + b"\n"
+        assert [pattern.id for pattern in read_patterns(file, data).patterns] == [
+            record.get("pattern_id", record.get("template_id")) for record in ALL
+        ]
+
+    def test_yaml(self) -> None:
+        data = b"patterns:\n- {pattern_id: p, error_type: TypeError, occurrences: 3, success_rate: 1/2}"
+        (pattern,) = read_patterns("x/error-patterns.yaml", data).patterns
+        assert pattern.error_type == "TypeError"
+        assert pattern.claim == Claim(rate=0.5, uses=3)
+
+    @pytest.mark.parametrize(
+        "document", [{}, [], {"version": "1.0.0"}, {"pattern_registry": None}, 5, "x", None]
+    )
+    def test_no_patterns_is_no_error(self, document: Any) -> None:
+        found = read(document)
+        assert found.patterns == ()
+        assert found.problem is None
+
+    @pytest.mark.parametrize("data", [b"", b'{"patterns": [{"pattern_id"', b"[" * 5000])
+    def test_what_cannot_be_read_is_a_problem(self, data: bytes) -> None:
+        assert read_patterns(FILE, data).problem is not None
+
+    @pytest.mark.parametrize(
+        ("record", "file", "kind"),
+        [
+            ({"pattern_id": "p", "template_id": "t"}, FILE, "template"),
+            ({"pattern_id": "pat-anti-x-001", "approach": {}}, FILE, "anti"),
+            ({"pattern_id": "p", "failure_rate": 1}, FILE, "anti"),
+            ({"pattern_id": "p", "is_negative": True, "error_signature": {}}, FILE, "anti"),
+            ({"pattern_id": "p", "task_category": "testing"}, FILE, "success"),
+            ({"pattern_id": "p", "error_signature": {}}, "x/success-patterns.json", "error"),
+            ({"pattern_id": "p", "type": "success_pattern"}, FILE, "success"),
+            ({"pattern_id": "p"}, "x/code-templates.json", "template"),
+            ({"pattern_id": "p"}, "x/error-patterns.json", "error"),
+        ],
+    )
+    def test_a_record_says_its_type_before_its_file_does(self, record: Any, file: str, kind: str) -> None:
+        (pattern,) = read([record], file).patterns
+        assert pattern.type.value == kind
+
+
+class TestRecords:
+    @pytest.mark.parametrize(
+        ("rate", "expected"),
+        [
+            (0.75, 0.75),
+            (75, 0.75),
+            ("75%", 0.75),
+            ("3/4", 0.75),
+            (1, 1.0),
+            (0, 0.0),
+            (100, 1.0),
+            ("0.5", 0.5),
+        ],
+    )
+    def test_spellings_of_a_rate(self, rate: Any, expected: float) -> None:
+        assert one(success_rate=rate).claim.rate == expected
+
+    @pytest.mark.parametrize("rate", [-0.5, 101, "5/4", "1/0", "many", [], True])
+    def test_what_is_no_rate_is_a_finding(self, rate: Any) -> None:
+        found = read([{**ERROR, "success_rate": rate}])
+        assert found.patterns[0].claim.rate is None
+        assert codes(found) == [("wrong-type", "/0/success_rate")]
+
+    @pytest.mark.parametrize("count", [-1, 1.5, 10**30, 10**12, "many", {}])
+    def test_what_is_no_count_is_a_finding(self, count: Any) -> None:
+        found = read([{**ERROR, "usage_count": count}])
+        assert found.patterns[0].claim.uses is None
+        assert [place for _, place in codes(found)] == ["/0/usage_count"]
+
+    def test_nan_costs_only_the_number(self) -> None:
+        data = json.dumps([{**ERROR, "success_rate": float("nan"), "usage_count": 3}, ANTI]).encode()
+        found = read_patterns(FILE, data)
+        assert [pattern.claim.rate for pattern in found.patterns] == [None, 0.5]
+        assert found.patterns[0].claim.uses == 3
+        assert [finding.code for finding in found.findings] == ["bad-number"]
+
+    @pytest.mark.parametrize(
+        "bad", [None, 7, "x", [], {}, {"pattern_id": ""}, {"pattern_id": ["x"]}, {"tags": "x"}]
+    )
+    def test_bad_neighbours_cost_nothing(self, bad: Any) -> None:
+        found = read({"pattern_registry": {"error_patterns": [ERROR, bad, ANTI]}})
+        assert [pattern.id for pattern in found.patterns] == [ERROR["pattern_id"], ANTI["pattern_id"]]
+        ((_, place),) = codes(found)
+        assert place == "/pattern_registry/error_patterns/1"
+
+    def test_wrong_types_in_every_field_are_findings(self) -> None:
+        keys = ("error_signature", "fix_approach", "source_loops", "effectiveness_trend", "tags", "last_used")
+        found = read([{**ERROR, **dict.fromkeys(keys, 7)}])
+        assert found.patterns[0].id == ERROR["pattern_id"]
+        assert {place for _, place in codes(found)} >= {
+            f"/0/{key}" for key in ("source_loops", "error_signature")
+        }
+
+    def test_an_id_that_is_no_file_name_is_doubtful(self) -> None:
+        found = read([{**ERROR, "pattern_id": "../../etc/passwd"}])
+        assert codes(found) == [("unsafe-id", "/0")]
+
+    def test_control_characters_never_reach_a_message(self) -> None:
+        found = read(
+            [{**ERROR, "pattern_id": "\x1b]52;c;x\x07", "tags": {"\x1b": 1}, "success_rate": "\x1b[2J"}]
+        )
+        assert found.findings
+        assert all(finding.message.isprintable() for finding in found.findings)
+
+    def test_objects_without_id_are_passed_over_in_a_mirror(self) -> None:
+        found = read({"patterns": [{"pattern": "null_access"}, ERROR]}, mirror_of="memory/patterns")
+        assert [pattern.mirror_of for pattern in found.patterns] == ["memory/patterns"]
+        assert found.findings == ()
+
+    @pytest.mark.parametrize(
+        ("fields", "title"),
+        [
+            ({}, "null check"),
+            ({"error_signature": {"error_type": "TypeError"}}, "TypeError: null check"),
+            ({"name": "Missing guard"}, "Missing guard"),
+            ({"pattern_id": "7f3a", "error_signature": {"error_pattern": "of null\nmore"}}, "of null"),
+            ({"pattern_id": "7f3a", "error_signature": {}}, "7f3a"),
+        ],
+    )
+    def test_title(self, fields: Any, title: str) -> None:
+        assert one(**fields).title == title
+
+    def test_the_hash_covers_what_is_injected_and_nothing_else(self) -> None:
+        plain = one()
+        counted = one(
+            usage_count=9, last_used="2026-01-01T00:00:00Z", tags=["x"], override={"state": "proven"}
+        )
+        assert counted.content_hash == plain.content_hash
+        assert counted.override == "proven"
+        assert one(fix_approach={"description": "Another fix"}).content_hash != plain.content_hash
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(
+                        sorted(
+                            {
+                                *ERROR,
+                                *ANTI,
+                                *SUCCESS,
+                                *TEMPLATE,
+                                "source_loops",
+                                "loop_id",
+                                "tags",
+                                "patterns",
+                            }
+                        )
+                    )
+                    | st.text(max_size=4),
+                    inner,
+                    max_size=5,
+                )
+            ),
+            max_leaves=25,
+        )
+    )
+    @settings(deadline=None, max_examples=300)
+    def test_any_document_is_read_without_an_exception(self, document: Any) -> None:
+        found = read(document)
+        assert read(document) == found
+
+    def test_mutated_documents_are_read_without_an_exception(self) -> None:
+        chance = random.Random(7)
+        for file in sorted(SHARED.iterdir()):
+            for _ in range(100):
+                data = bytearray(file.read_bytes())
+                for _ in range(3):
+                    place = chance.randrange(len(data))
+                    data[place : place + 1] = chance.choice([b"{", b"]", b"7", b"\\", b"\xff", b"null", b'"'])
+                found = read_patterns(f"x/{file.name}", bytes(data))
+                assert found.problem is None or not found.patterns
+
+
+class TestMirrors:
+    def book(self, **files: list[Pattern]) -> PatternBook:
+        book = PatternBook()
+        for file, patterns in files.items():
+            book.replace(file, patterns)
+        book.join()
+        return book
+
+    def test_a_copy_elsewhere_is_a_mirror_and_never_counted(self) -> None:
+        registered = list(read([ERROR], "shared").patterns)
+        copy = list(read([{**ERROR, "usage_count": 99}], "memory", "memory").patterns)
+        for files in ({"shared": registered, "memory": copy}, {"memory": copy, "shared": registered}):
+            (pattern,) = self.book(**files).patterns.values()
+            assert pattern.claim.uses is None
+            assert [(mirror.file, mirror.differs) for mirror in pattern.mirrors] == [("memory", True)]
+
+    def test_an_equal_copy_does_not_differ(self) -> None:
+        book = self.book(
+            shared=list(read([ERROR], "shared").patterns),
+            memory=list(read([ERROR], "memory", "memory").patterns),
+        )
+        assert not book.patterns["pat-error-null-check-001"].mirrors[0].differs
+
+    def test_what_is_only_elsewhere_is_a_pattern_that_says_so(self) -> None:
+        book = self.book(memory=list(read([ERROR], "memory", "memory").patterns))
+        assert book.patterns["pat-error-null-check-001"].mirror_of == "memory"
+
+    def test_of_two_records_in_the_registry_the_first_counts(self) -> None:
+        book = self.book(
+            shared=list(read([{**ERROR, "usage_count": 1}, {**ERROR, "usage_count": 2}], "shared").patterns)
+        )
+        assert book.patterns["pat-error-null-check-001"].claim.uses == 1
+        ((finding,),) = book.findings.values()
+        assert (finding.code, finding.pointer) == ("duplicate-id", "/1")
+
+    def test_a_mirror_takes_over_when_the_record_goes(self) -> None:
+        book = self.book(
+            shared=list(read([ERROR], "shared").patterns),
+            memory=list(read([ERROR], "memory", "memory").patterns),
+        )
+        book.replace("shared", [])
+        assert book.join() == {"pat-error-null-check-001"}
+        assert book.patterns["pat-error-null-check-001"].mirror_of == "memory"
+        book.replace("memory", [])
+        assert book.join() == {"pat-error-null-check-001"}
+        assert book.patterns == {}
+
+    def test_only_what_changed_is_told(self) -> None:
+        book = self.book(shared=list(read(ALL, "shared").patterns))
+        changed = read([{**ERROR, "usage_count": 5}, SUCCESS, ANTI], "shared").patterns
+        book.replace("shared", changed)
+        assert book.join() == {ERROR["pattern_id"], TEMPLATE["template_id"]}
+        assert book.join() == frozenset()
