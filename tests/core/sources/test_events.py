@@ -20,7 +20,7 @@ EVENT = {"id": "e1", "at": "2026-05-03T10:00:00Z", "kind": "applied", "pattern_i
 events = st.builds(
     Event,
     id=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8),
-    at=st.datetimes(timezones=st.just(UTC), min_value=datetime(1990, 1, 1))  # noqa: DTZ001 -- hypothesis adds the zone,
+    at=st.datetimes(timezones=st.just(UTC), min_value=datetime(1990, 1, 1)),  # noqa: DTZ001
     kind=st.sampled_from(sorted(KINDS)),
     pattern_id=st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
     success=st.none() | st.booleans(),
