@@ -13,6 +13,7 @@ SAMPLE: Final = Path(__file__).parents[1] / "sample_data"
 """Lies beside the package `core`, in the repository as in an installed wheel."""
 
 _ISO: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)([:-])(\d\d)\3(\d\d)")
+_DECISION_ID: Final = re.compile(r"\b\d{8}T\d{6}(?=\d{3}-[0-9a-f]{8}\b)")
 _EPOCH_MS: Final = re.compile(r"\b1\d{12}\b")
 _ARCHIVE: Final = re.compile(r"\d{4}-\d\d(?=-patterns\.json$)")
 _ARCHIVED_AT: Final = re.compile(r'"archived_at": "(\d{4}-\d\d)')
@@ -21,7 +22,8 @@ _ARCHIVED_AT: Final = re.compile(r'"archived_at": "(\d{4}-\d\d)')
 def copy_sample(target: Path, now: datetime) -> None:
     """Copy the sample project into the folder `target`, every time moved so that it ends at `now` (aware).
 
-    Times move by whole seconds, in file contents (ISO-8601 and epoch milliseconds) and in file names.
+    Times move by whole seconds, in file contents (ISO-8601, epoch milliseconds, ids of decisions)
+    and in file names.
     """
     moved = timedelta(seconds=int((now - sample_anchor()).total_seconds() // 1))
     root = SAMPLE / ".aiwg"
@@ -48,7 +50,11 @@ def _moved(text: str, by: timedelta) -> str:
         moment = datetime.fromisoformat(f"{day}T{hour}:{minute}:{second}") + by
         return moment.strftime(f"%Y-%m-%dT%H{separator}%M{separator}%S")
 
+    def decision(match: re.Match[str]) -> str:
+        form = "%Y%m%dT%H%M%S"
+        return (datetime.strptime(f"{match[0]}Z", f"{form}%z") + by).strftime(form)
+
     def epoch(match: re.Match[str]) -> str:
         return str(int(match[0]) + round(by / timedelta(milliseconds=1)))
 
-    return _EPOCH_MS.sub(epoch, _ISO.sub(iso, text))
+    return _EPOCH_MS.sub(epoch, _DECISION_ID.sub(decision, _ISO.sub(iso, text)))

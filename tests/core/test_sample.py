@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from core.curation.review import review_queue
+from core.learning.scoreboard import Scoreboard
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.loops import Liveness, LoopStatus
+from core.records.patterns import PatternType
 from core.sample import SAMPLE, copy_sample, sample_anchor
+from core.settings import Settings
+from core.snapshot import Snapshot
 from tests.sample import write_sample
+from tests.sample.decisions import CONTRADICTED
+from tests.sample.patterns import EXPECTED_STATES
+from tests.sample.shared import ALL_PATTERNS, recorded_uses
+
+NOW = datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 
 def _contents(root: Path) -> dict[str, str]:
@@ -37,3 +52,87 @@ def test_a_copy_is_the_sample_as_made_for_that_day(tmp_path: Path, now: datetime
     copy_sample(tmp_path / "copied", now)
     write_sample(tmp_path / "written", now)
     assert _contents(tmp_path / "copied") == _contents(tmp_path / "written")
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    folder = tmp_path_factory.mktemp("acme-api")
+    copy_sample(folder, NOW)
+    return Library(ProjectPaths(folder), Settings(), clock=lambda: NOW, cache=False).load()
+
+
+@pytest.fixture(scope="module")
+def board(snapshot: Snapshot) -> Scoreboard:
+    return Scoreboard.build(
+        snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, NOW, Settings()
+    )
+
+
+def test_every_file_reads_well(snapshot: Snapshot) -> None:
+    assert snapshot.findings == ()
+    assert not snapshot.unreadable
+
+
+def test_loops_of_every_status_and_source(snapshot: Snapshot) -> None:
+    loops = snapshot.loops.values()
+    assert Counter(loop.status for loop in loops) == {
+        LoopStatus.RUNNING: 4,
+        LoopStatus.PAUSED: 1,
+        LoopStatus.COMPLETED: 7,
+        LoopStatus.FAILED: 2,
+        LoopStatus.LIMIT: 1,
+        LoopStatus.ABORTED: 1,
+        LoopStatus.CRASHED: 1,
+    }
+    assert {source for loop in loops for source in loop.sources} == {
+        "loops",
+        "archive",
+        "registry",
+        "current-loop",
+        "external",
+        "external-registry",
+        "external-state",
+    }
+    assert all(loop.liveness is Liveness.FRESH for loop in loops if loop.status is LoopStatus.RUNNING)
+
+
+def test_patterns_of_every_type_in_every_state(snapshot: Snapshot, board: Scoreboard) -> None:
+    computed = {id: board.assessment(id).computed for id in snapshot.patterns}
+    assert Counter(state.value for state in computed.values()) == EXPECTED_STATES
+    assert len({(snapshot.patterns[id].type, state) for id, state in computed.items()}) == 16
+    assert sum(board.assessment(id).faded for id in snapshot.patterns) == 1
+
+
+def test_pattern_ids_are_as_specified(snapshot: Snapshot) -> None:
+    forms = {
+        PatternType.ERROR: r"pat-error-[a-z0-9-]+-\d{3}",
+        PatternType.SUCCESS: r"pat-success-[a-z0-9-]+-\d{3}",
+        PatternType.ANTI: r"pat-anti-[a-z0-9-]+-\d{3}",
+        PatternType.TEMPLATE: r"tmpl-[a-z0-9-]+-\d{3}",
+    }
+    assert all(re.fullmatch(forms[pattern.type], id) for id, pattern in snapshot.patterns.items())
+
+
+def test_loops_tell_of_no_more_uses_than_the_registry_claims() -> None:
+    for sample in ALL_PATTERNS:
+        uses = [use.successful for _, use in recorded_uses(sample.key)]
+        assert sum(uses) + 1 <= sample.successes, sample.key
+        assert len(uses) - sum(uses) <= sample.failures, sample.key
+
+
+def test_the_mirror_has_one_copy_that_differs(snapshot: Snapshot) -> None:
+    assert sorted(mirror.differs for p in snapshot.patterns.values() for mirror in p.mirrors) == [False, True]
+
+
+def test_three_things_wait_for_a_decision(snapshot: Snapshot, board: Scoreboard) -> None:
+    queue = review_queue(snapshot.patterns, board, snapshot.curation, NOW, Settings())
+    assert {(item.kind, item.pattern_id) for item in queue} == {
+        ("contradicted", CONTRADICTED),
+        ("inversion", "pat-success-split-by-type-002"),
+        ("inversion", "pat-error-gateway-reset-004"),
+    }
+
+
+def test_reflections_come_in_many_shapes(snapshot: Snapshot) -> None:
+    shapes = {reflection.shape for reflection in snapshot.reflections.values()}
+    assert shapes >= {"episodic", "memory-manager", "cross-task", "hook", "reflexion", "state"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+from tests.sample.decisions import write_decisions
 from tests.sample.loop_files import write_loops, write_other_loops
 from tests.sample.memory import write_memory
 from tests.sample.shared import extracted_by_loop, write_shared
@@ -17,9 +18,10 @@ __all__ = ["write_sample"]
 
 
 def write_sample(target: Path, now: datetime) -> None:
-    """Write the project into the folder `target` as it stands at `now` (aware); the same for the same `now`."""
+    """Write the project into the folder `target` as it stands at `now` (aware): same `now`, same bytes."""
     tree = Tree(target, now)
     write_loops(tree, extracted_by_loop())
     write_other_loops(tree)
     write_memory(tree)
     write_shared(tree)
+    write_decisions(tree)

@@ -164,7 +164,7 @@ def _write_tracking(tree: Tree, loop: SampleLoop) -> None:
     ]
     best = max(range(len(loop.steps)), key=lambda index: loop.steps[index].quality) + 1
     folder = f"/srv/acme-api/.aiwg/{loop.directory}"
-    rows = []
+    rows: list[dict[str, Any]] = []
     tracked = []
     for number, (step, delta) in enumerate(zip(loop.steps, deltas, strict=True), 1):
         common = {

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from tests.sample.tree import Tree, loop_id
 
-DEAD_PID: Final = 4_194_999
-"""Above the largest pid that Linux hands out (2**22), so no process can ever have it."""
+DEAD_PID: Final = 4_194_303
+"""The last pid that Linux ever hands out (2**22 - 1): as good as never in use."""
 
 
 class Step(Struct, frozen=True):

@@ -17,7 +17,7 @@ class Tree:
 
     def __init__(self, root: Path, now: datetime) -> None:
         self.now = now.astimezone(UTC).replace(microsecond=0)
-        self._aiwg = root / ".aiwg"
+        self.root = root
 
     def ago(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> datetime:
         """That long before `now`."""
@@ -33,7 +33,7 @@ class Tree:
 
     def text(self, path: str, text: str) -> None:
         """`path` is relative to `.aiwg`."""
-        target = self._aiwg / path
+        target = self.root / ".aiwg" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", newline="")
 

@@ -1,0 +1,81 @@
+"""What people decided about acme-api's patterns, made by the real curator as if at that time."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from itertools import count
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import msgspec
+
+from core.curation.curator import Curator
+from core.learning.scoreboard import Scoreboard
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.patterns import Maturity
+from core.settings import Settings
+from tests.sample.tree import Tree
+
+CONTRADICTED = "pat-error-deadlock-retry-005"
+"""Promoted when all of its three uses had worked; four of the six since then failed."""
+
+
+def write_decisions(tree: Tree) -> None:
+    """The ledger, and what it changed in the pattern files."""
+    numbers = count()
+
+    def token(size: int) -> str:
+        return hashlib.sha256(f"decision {next(numbers)}".encode()).hexdigest()[: 2 * size]
+
+    with patch("core.curation.curator.secrets", SimpleNamespace(token_hex=token)):
+        _decide(tree)
+    for lock in tree.root.rglob("*.lock"):
+        lock.unlink()
+
+
+def _decide(tree: Tree) -> None:
+    paths = ProjectPaths(tree.root)
+    settings = Settings()
+    snapshot = Library(paths, settings, clock=lambda: tree.now, cache=False).load()
+    patterns = snapshot.patterns
+    dana = Curator(paths, settings, by="dana")
+    imre = Curator(paths, settings, by="imre")
+
+    def board(now: datetime) -> Scoreboard:
+        return Scoreboard.build(patterns, snapshot.loops, snapshot.events, dana.ledger.state(), now, settings)
+
+    early = tree.ago(days=30, hours=3)
+    seen = msgspec.structs.replace(
+        board(early).assessment(CONTRADICTED),
+        successes=3,
+        failures=0,
+        uses=3,
+        rate=1.0,
+        computed=Maturity.ESTABLISHED,
+        state=Maturity.ESTABLISHED,
+    )
+    dana.promote(
+        patterns[CONTRADICTED], seen, now=early, reason="holds in orders and in the settlement tests"
+    )
+    dana.note(
+        patterns["pat-success-types-first-006"],
+        text="A good default for every move to strict mode; see the order client.",
+        now=tree.ago(days=12, hours=6),
+    )
+    for curator, identity, reason, days in (
+        (imre, "pat-success-profile-first-009", "measured twice by hand, the plans agree", 5.0),
+        (dana, "pat-error-import-cycle-013", "", 1.9),
+    ):
+        now = tree.ago(days=days)
+        curator.promote(patterns[identity], board(now).assessment(identity), now=now, reason=reason)
+    imre.undo(now=tree.ago(days=1.8))
+    now = tree.ago(days=1.2)
+    identity = "pat-error-cors-preflight-008"
+    imre.deprecate(
+        patterns[identity],
+        board(now).assessment(identity),
+        now=now,
+        reason="the gateway answers preflight requests since Monday; the service must not",
+    )
