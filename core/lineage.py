@@ -46,7 +46,7 @@ def lineage(
     decisions: Iterable[Decision],
     loops: Mapping[str, Loop],
 ) -> tuple[LineageEvent, ...]:
-    """Everything known of a pattern's life, oldest first; an undated discovery first, what else is undated last.
+    """Everything known of a pattern's life, oldest first; an undated discovery first, the rest undated last.
 
     A source loop without a record of its use is one of the uses that the registry only sums up; it gets a
     result where all of those have the same.

@@ -485,12 +485,15 @@ def _trend_observations(
 
 
 def reconcile(
-    pattern: Pattern, observations: Sequence[Observation], now: datetime, loop_ids: Container[str]
+    pattern: Pattern,
+    observations: Sequence[Observation],
+    now: datetime,
+    loop_ids: Container[str] | None = None,
 ) -> tuple[Finding, ...]:
     """Where the record's own numbers, dates and loops disagree with the evidence; empty if they agree.
 
     Args:
-        loop_ids: Every loop that this project knows.
+        loop_ids: Every loop that this project knows; None leaves orphans alone.
     """
     noted: list[Finding] = []
 
@@ -517,7 +520,7 @@ def reconcile(
         shown = visible_line(source.loop_id, 80)
         if source.loop_id in seen_ids:
             note(f"/source_loops/{place}", Severity.INFO, "duplicate-loop", f"loop {shown} is listed twice")
-        elif source.loop_id not in loop_ids:
+        elif loop_ids is not None and source.loop_id not in loop_ids:
             message = f"loop {shown} is not in this project"
             note(f"/source_loops/{place}", Severity.INFO, "orphan-loop", message)
         seen_ids.add(source.loop_id)

@@ -625,6 +625,10 @@ class Scoreboard:
         except KeyError:
             raise UnknownRecord(f"no pattern {visible_line(pattern_id, 80)}") from None
 
+    def rows_of(self, pattern_ids: Iterable[str]) -> Ints:
+        """The rows of many patterns, all of which must be known."""
+        return np.fromiter(map(self._rows.__getitem__, pattern_ids), np.int64)
+
     def assessment(self, pattern_id: str) -> Assessment:
         """Everything about one pattern, as `Assessment` says.
 

@@ -1,0 +1,268 @@
+"""Which patterns a task gets, in which order, and why the others are left out (semantics 6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from core.learning.assessment import INVERSION, Assessment
+from core.learning.scoreboard import Scoreboard
+from core.records.patterns import Maturity, Pattern, PatternType
+from core.retrieval.index import TYPES, PatternIndex
+from core.retrieval.relevance import Relevance, relevance
+from core.retrieval.rendering import Item, count_tokens, render_context
+from core.retrieval.task import TaskProfile
+from core.settings import InjectionSettings
+from core.text import visible_line
+
+LIST_ALL_UP_TO: Final = 1000
+"""In a registry of at most so many patterns every one that is left out is listed."""
+MAX_LEFT_OUT: Final = 200
+"""In a larger one only the most relevant are."""
+
+_MAX_RANKED: Final = 400
+"""How far down the ranking is worked out: what is listed, duplicates and long patterns included."""
+_MAX_TRIED: Final = 40
+"""How many patterns too long for the budget are passed over for shorter ones further down."""
+_NOT_A_WORD: Final = re.compile(r"\W+")
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    """One injected pattern and where its place comes from.
+
+    Attributes:
+        score: relevance x effectiveness x multiplier.
+        relevance: 0..1, the sum of `parts`.
+        effectiveness: Success rate as shown, 0..1.
+        multiplier: Of its state.
+        parts: What each part adds to the relevance; see `core.retrieval.relevance.WEIGHTS`.
+        lower_bound: The score under the lower end of the rate's interval: what it would surely deserve.
+    """
+
+    pattern_id: str
+    type: PatternType
+    score: float
+    relevance: float
+    effectiveness: float
+    multiplier: float
+    parts: dict[str, float]
+    lower_bound: float
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """One pattern that is not injected, why not, and the score that it would have had."""
+
+    pattern_id: str
+    reason: str
+    score: float
+
+
+class Injection(Struct, frozen=True, kw_only=True):
+    """What a loop with this task gets.
+
+    Attributes:
+        context: The exact text, "" if nothing is injected.
+        tokens, bytes: Its size; tokens are estimated, see `count_tokens`.
+        chosen: Best first.
+        left_out: Most deserving first.
+    """
+
+    profile: TaskProfile
+    context: str
+    tokens: int
+    bytes: int
+    chosen: tuple[Chosen, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def prepare_injection(
+    profile: TaskProfile,
+    index: PatternIndex,
+    patterns: Mapping[str, Pattern],
+    board: Scoreboard,
+    settings: InjectionSettings,
+) -> Injection:
+    """Choose, order and render the patterns for a task.
+
+    Ranked by score (or by lower bound, `settings.order`), then by uses, then by id; duplicates and what does
+    not fit the budget are passed over; at most `top_k_patterns`, never more than `max_patterns_injected`.
+    """
+    ranking = _Ranking(profile, index, patterns, board, settings)
+    items: list[Item] = []
+    chosen: list[Chosen] = []
+    left_out: list[LeftOut] = []
+    context = ""
+    top = max(min(settings.top_k_patterns, settings.max_patterns_injected), 0)
+    originals: dict[tuple[str, ...], str] = {}
+    too_long = 0
+    for candidate in ranking.candidates():
+        pattern = patterns[candidate.pattern_id]
+        original = originals.setdefault(_content(pattern), pattern.id)
+        if original != pattern.id:
+            reason = f"duplicate of {visible_line(original, 120)}"
+        elif len(chosen) >= top or too_long >= _MAX_TRIED:
+            reason = f"below the top {top} ({candidate.score:.2f})"
+        else:
+            more = [*items, (pattern, board.assessment(pattern.id))]
+            longer = render_context(more, settings)
+            if count_tokens(longer) <= settings.max_tokens:
+                items, context = more, longer
+                chosen.append(candidate)
+                continue
+            too_long += 1
+            reason = "over the token budget"
+        left_out.append(LeftOut(pattern_id=pattern.id, reason=reason, score=candidate.score))
+    left_out += ranking.refused({*(one.pattern_id for one in chosen), *(one.pattern_id for one in left_out)})
+    if len(patterns) > LIST_ALL_UP_TO:
+        del left_out[MAX_LEFT_OUT:]
+    return Injection(
+        profile=profile,
+        context=context,
+        tokens=count_tokens(context),
+        bytes=len(context.encode("utf-8", "replace")),
+        chosen=tuple(chosen),
+        left_out=tuple(left_out),
+    )
+
+
+def _content(pattern: Pattern) -> tuple[str, ...]:
+    """Signature and description without case, spaces and punctuation: patterns with the same say the same."""
+    code = pattern.template_code if pattern.type is PatternType.TEMPLATE else ""
+    texts = (pattern.error_type, pattern.error_pattern, pattern.description or pattern.title, code)
+    return (pattern.type, *(_NOT_A_WORD.sub(" ", text).strip().lower() for text in texts))
+
+
+class _Ranking:
+    """The relevant patterns with all that their order and reasons come from, as arrays of one length."""
+
+    def __init__(
+        self,
+        profile: TaskProfile,
+        index: PatternIndex,
+        patterns: Mapping[str, Pattern],
+        board: Scoreboard,
+        settings: InjectionSettings,
+    ) -> None:
+        self._patterns, self._board, self._settings = patterns, board, settings
+        self._relevance: Relevance = relevance(profile, index, patterns)
+        known = board.rows_of(index.ids[row] for row in self._relevance.rows.tolist())
+        self._ids = [index.ids[row] for row in self._relevance.rows.tolist()]
+        self._values = self._relevance.values
+        self._effectiveness = board.effectiveness[known]
+        self._multiplier = board.multiplier[known]
+        self._uses = board.uses[known]
+        self._rows = known
+        self._score = self._values * self._effectiveness * self._multiplier
+        kinds = index.types[self._relevance.rows]
+        allowed = np.array([self._switched_on(kind) for kind in TYPES])
+        self._eligible: NDArray[np.bool_] = (
+            allowed[kinds]
+            & board.injectable[known]
+            & (self._effectiveness >= settings.min_success_rate)
+            & settings.enabled
+        )
+
+    def _switched_on(self, kind: PatternType) -> bool:
+        return {
+            PatternType.ERROR: self._settings.include_error_patterns,
+            PatternType.SUCCESS: self._settings.include_success_patterns,
+            PatternType.ANTI: self._settings.include_anti_patterns,
+            PatternType.TEMPLATE: self._settings.include_code_templates,
+        }[kind]
+
+    def candidates(self) -> Iterator[Chosen]:
+        """The patterns that may be injected, best first."""
+        order = self._score
+        if self._settings.order == "lower-bound":
+            order = self._values * self._board.interval[0][self._rows] * self._multiplier
+        places = np.flatnonzero(self._eligible)
+        places = places[np.lexsort((-self._uses[places], -order[places]))]
+        end = min(_MAX_RANKED, len(places))
+        # Patterns that tie with the last one are ordered by id, so all of them have to be looked at.
+        while end < len(places) and self._ties(order, places[end], places[end - 1]):
+            end += 1
+        head = sorted(
+            places[:end].tolist(), key=lambda place: (-order[place], -self._uses[place], self._ids[place])
+        )
+        return map(self._chosen, head[:_MAX_RANKED])
+
+    def _ties(self, order: NDArray[np.float64], one: int, other: int) -> bool:
+        return bool(order[one] == order[other] and self._uses[one] == self._uses[other])
+
+    def _chosen(self, place: int) -> Chosen:
+        pattern = self._patterns[self._ids[place]]
+        value, multiplier = float(self._values[place]), float(self._multiplier[place])
+        low = float(self._board.interval[0][self._rows[place]])
+        return Chosen(
+            pattern_id=pattern.id,
+            type=pattern.type,
+            score=float(self._score[place]),
+            relevance=value,
+            effectiveness=float(self._effectiveness[place]),
+            multiplier=multiplier,
+            parts=self._relevance.parts_of(place, pattern.type),
+            lower_bound=value * low * multiplier,
+        )
+
+    def refused(self, named: set[str]) -> Iterable[LeftOut]:
+        """The patterns that are not in `named` and may not be injected, the most relevant first."""
+        places = np.flatnonzero(~self._eligible)
+        if len(self._patterns) > LIST_ALL_UP_TO:
+            places = places[np.argsort(-self._values[places], kind="stable")[:MAX_LEFT_OUT]]
+        found = [
+            LeftOut(
+                pattern_id=self._ids[place],
+                reason=self._reason(self._ids[place]) or "nothing in common with the task",
+                score=float(self._score[place]),
+            )
+            for place in sorted(places.tolist(), key=lambda place: (-self._values[place], self._ids[place]))
+        ]
+        if len(self._patterns) <= LIST_ALL_UP_TO:
+            named |= {one.pattern_id for one in found}
+            found += (
+                LeftOut(
+                    pattern_id=id, reason=self._reason(id) or "nothing in common with the task", score=0.0
+                )
+                for id in sorted(self._patterns.keys() - named)
+            )
+        return found
+
+    def _reason(self, pattern_id: str) -> str:
+        """Why this pattern is injected into no task at all, "" if it may be."""
+        pattern, settings = self._patterns[pattern_id], self._settings
+        if not settings.enabled:
+            return "injection is switched off"
+        if not self._switched_on(pattern.type):
+            return f"{_NAMES[pattern.type]} are switched off"
+        assessment = self._board.assessment(pattern_id)
+        if assessment.state is Maturity.DEPRECATED:
+            return _deprecated(assessment)
+        if assessment.decided_by == INVERSION:
+            return "waits for your verdict on its inversion"
+        effectiveness = float(self._board.effectiveness[self._board.row(pattern_id)])
+        if effectiveness < settings.min_success_rate:
+            shown = f"{effectiveness:.2f}" if assessment.rate is not None else "no result yet"
+            return f"below min success rate {settings.min_success_rate:.2f} ({shown})"
+        return ""
+
+
+_NAMES: Final = {
+    PatternType.ERROR: "error patterns",
+    PatternType.SUCCESS: "success patterns",
+    PatternType.ANTI: "anti-patterns",
+    PatternType.TEMPLATE: "code templates",
+}
+
+
+def _deprecated(assessment: Assessment) -> str:
+    pin = assessment.pin
+    if pin is not None and not assessment.pin_stale:
+        reason = f": {visible_line(pin.reason, 120)}" if pin.reason else ""
+        return f"deprecated: {visible_line(pin.by, 40) or 'you'} pinned it on {pin.at:%Y-%m-%d}{reason}"
+    total = assessment.helpful + assessment.harmful
+    return f"deprecated by rule: harmful ratio {assessment.harmful / total:.2f}"

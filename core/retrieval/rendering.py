@@ -1,0 +1,161 @@
+"""The injected context in the layout of (0) Injected Context; text from a file is data, never layout."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from core.learning.assessment import Assessment
+from core.learning.evidence import rounded
+from core.records.patterns import Pattern, PatternType
+from core.settings import InjectionSettings
+from core.text import plural, visible_line
+
+TITLE: Final = "## Cross-Loop Learning Context"
+INTRODUCTION: Final = "Patterns from previous loops that may help with this task:"
+SECTIONS: Final = {
+    PatternType.ERROR: "### Error Patterns",
+    PatternType.SUCCESS: "### Success Patterns",
+    PatternType.ANTI: "### Anti-Patterns to Avoid",
+    PatternType.TEMPLATE: "### Code Templates",
+}
+"""Headings in the order of the sections; the document shows no templates, which come last."""
+
+MAX_STEPS: Final = 12
+MAX_TEMPLATE_LINES: Final = 40
+
+_LANGUAGE_NAME: Final = re.compile(r"[A-Za-z0-9+#.-]{1,20}")
+_FENCE: Final = "```"
+
+Item = tuple[Pattern, Assessment]
+
+
+def render_context(items: Sequence[Item], settings: InjectionSettings) -> str:
+    """The context for these patterns, best first inside each section; "" if there are none.
+
+    Every field is one line, cut to `settings.max_field_chars`; control and invisible characters are shown as
+    marks, and what could pass for our own layout (code fences, bold, headings, closing tags) is escaped.
+    """
+    if not items:
+        return ""
+    lines = [TITLE, "", INTRODUCTION]
+    for kind, heading in SECTIONS.items():
+        own = [item for item in items if item[0].type is kind]
+        if own:
+            lines += ["", heading]
+        for number, (pattern, assessment) in enumerate(own, 1):
+            lines += ["", *_BLOCKS[kind](number, pattern, assessment, settings)]
+    return "\n".join(lines) + "\n"
+
+
+def count_tokens(text: str) -> int:
+    """An estimate of the tokens that a language model reads `text` as, without its tokenizer.
+
+    Four thirds of the words or a quarter of the UTF-8 bytes, whichever is more, rounded up: English prose has
+    some 3 words per 4 tokens, code and other scripts some 4 bytes per token. So a budget of tokens is one of
+    bytes, too.
+    """
+    words, size = len(text.split()), len(text.encode("utf-8", "replace"))
+    return max(-(-4 * words // 3), -(-size // 4))
+
+
+def _error(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
+    limit = settings.max_field_chars
+    lines = [_head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
+    if pattern.error_pattern:
+        quoted = field(pattern.error_pattern, limit).replace('"', '\\"')
+        lines.append(f'   - Error: "{quoted}"')
+    if pattern.description:
+        lines.append(f"   - Fix: {field(pattern.description, limit)}")
+    return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
+
+
+def _success_pattern(
+    number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings
+) -> list[str]:
+    limit = settings.max_field_chars
+    average = pattern.average_iterations
+    if average is not None and math.isfinite(average) and 0 < average < 10_000:
+        detail = f"avg {rounded(average * 10) / 10:g} iterations"
+    else:
+        detail = plural(assessment.uses, "use")
+    lines = [_head(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
+    if pattern.steps:
+        lines.append("   - Steps:")
+        lines += (
+            f"     {place}. {field(step, limit)}" for place, step in enumerate(pattern.steps[:MAX_STEPS], 1)
+        )
+    return lines + _source(pattern, assessment.successes, "successful loop", limit)
+
+
+def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
+    limit = settings.max_field_chars
+    rate = "no result yet" if assessment.rate is None else f"{_percent(assessment.rate)} failure rate"
+    lines = [_head(number, pattern.title, rate, limit)]
+    if pattern.description and pattern.description != pattern.title:
+        lines.append(f"   - {field(pattern.description, limit)}")
+    if pattern.better_alternative:
+        lines.append(f"   - {field(pattern.better_alternative, limit)}")
+    if pattern.better_pattern_id:
+        lines.append(f"   - Better alternative: {field(pattern.better_pattern_id, limit)}")
+    return lines
+
+
+def _code(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
+    limit = settings.max_field_chars
+    lines = [_head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
+    if pattern.description and pattern.description != pattern.title:
+        lines.append(f"   - Use: {field(pattern.description, limit)}")
+    return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
+
+
+_BLOCKS: Final[dict[PatternType, Callable[[int, Pattern, Assessment, InjectionSettings], list[str]]]] = {
+    PatternType.ERROR: _error,
+    PatternType.SUCCESS: _success_pattern,
+    PatternType.ANTI: _anti,
+    PatternType.TEMPLATE: _code,
+}
+
+
+def _head(number: int, name: str, detail: str, limit: int) -> str:
+    return f"{number}. **{field(name, limit)}** ({detail})"
+
+
+def _success(assessment: Assessment, detail: str) -> str:
+    if assessment.rate is None:
+        return "no result yet"
+    return f"{_percent(assessment.rate)} success, {detail}"
+
+
+def _percent(rate: float) -> str:
+    return f"{rounded(rate * 100)}%"
+
+
+def _source(pattern: Pattern, count: int, noun: str, limit: int) -> list[str]:
+    """One loop by its id, more as the number of uses, which is how the document counts loops."""
+    if count <= 1 and len(pattern.source_loops) == 1:
+        return [f"   - Source: {field(pattern.source_loops[0].loop_id, limit)}"]
+    return [f"   - Source: {plural(count, noun)}"] if count else []
+
+
+def _template(pattern: Pattern, limit: int) -> list[str]:
+    code = pattern.template_code.replace("\r\n", "\n").strip("\n").split("\n")
+    if not any(map(str.strip, code)):
+        return []
+    language = pattern.template_language
+    if not language and pattern.type is PatternType.TEMPLATE:
+        language = pattern.category
+    fence = _FENCE + (language if _LANGUAGE_NAME.fullmatch(language) else "")
+    shown = [visible_line(line.expandtabs(4), limit).replace(_FENCE, "\\`\\`\\`") for line in code]
+    if len(shown) > MAX_TEMPLATE_LINES:
+        shown[MAX_TEMPLATE_LINES:] = [f"… {len(shown) - MAX_TEMPLATE_LINES:,} more lines"]
+    return ["   - Template:", *(f"     {line}".rstrip() for line in (fence, *shown, _FENCE))]
+
+
+def field(text: str, limit: int) -> str:
+    """`text` as one line of at most about `limit` characters in which nothing passes for our layout."""
+    line = visible_line(text.strip(), limit)
+    line = line.replace(_FENCE, "\\`\\`\\`").replace("**", "\\*\\*").replace("</", "<\\/")
+    return f"\\{line}" if line.startswith("#") else line

@@ -1,0 +1,161 @@
+"""What a task is about: category, languages, likely errors, words (0) 1_analyze_task_description."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from core.retrieval.words import MAX_CHARS, content_words
+
+CATEGORIES: Final = (
+    "implementation",
+    "debugging",
+    "refactoring",
+    "testing",
+    "documentation",
+    "architecture",
+    "migration",
+    "optimization",
+)
+"""(3) `task_category`."""
+
+
+class TaskProfile(Struct, frozen=True, kw_only=True):
+    """What was understood of a task.
+
+    Attributes:
+        text: The task as given; untrusted.
+        category: One of `CATEGORIES`, "" if nothing points to one.
+        languages: Of (3) `language`, in the order of their names; empty if none is mentioned.
+        error_types: Errors that the text names (`TypeError`, `PaymentError`), then those that its wording
+            suggests; `named_errors` are the first of these.
+        named_errors: Only those that stand in the text.
+        words: Its content words, see `core.retrieval.words`.
+    """
+
+    text: str
+    category: str
+    languages: tuple[str, ...]
+    error_types: tuple[str, ...]
+    named_errors: tuple[str, ...]
+    words: frozenset[str]
+
+
+def _any(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", re.IGNORECASE)
+
+
+# How people word each kind of task. The verb that opens a task counts most, except those of implementation,
+# which open tasks of every kind ("add tests", "write docs"); of two as good the one mentioned first wins.
+_WORDINGS: Final = {
+    "debugging": _any(
+        r"fix(?:es|ed|ing)?|bugs?|debug(?:s|ged|ging)?|errors?|exceptions?|crash(?:es|ed|ing)?"
+        r"|fail(?:s|ed|ing|ures?)?|broken|breaks|issues?|investigat\w+|diagnos\w+|troubleshoot\w*|repair\w*"
+        r"|resolv(?:e|es|ing)|stack ?traces?|flaky|regressions?|root cause|wrong|hangs?|hotfix|doesn't work"
+        r"|not working|\w+(?:Error|Exception)"
+    ),
+    "testing": _any(
+        r"tests?|testing|unit[ -]tests?|e2e|end[ -]to[ -]end|coverage|specs?|mock(?:s|ed|ing)?|assert\w*"
+        r"|fixtures?|tdd|pytest|jest|vitest|snapshot tests?"
+    ),
+    "refactoring": _any(
+        r"refactor\w*|clean(?: |-)?up|simplif\w+|restructur\w+|renam(?:e|es|ing)|extract(?:s|ing)?|dedup\w*"
+        r"|decoupl\w+|inline|split up|tidy|moderni[sz]e|technical debt|dead code|duplication"
+    ),
+    "documentation": _any(
+        r"document(?:s|ed|ing|ation)?|docs?|docstrings?|readme|changelog|tutorials?|guides?|manual|jsdoc"
+        r"|tsdoc|comments?|explain\w*|api reference"
+    ),
+    "migration": _any(
+        r"migrat\w+|upgrad\w+|port(?:ing)?(?: \w+)? to|convert\w*|switch(?:ing)? (?:from|to)"
+        r"|move (?:from|to|over)|bump\w*|deprecat\w+ api|replac\w+ \w+ with|schema change"
+    ),
+    "optimization": _any(
+        r"optimi[sz]\w*|performan\w+|speed(?:s|ing)?(?: up)?|faster|slow(?:er|ness)?|latency|throughput"
+        r"|memory usage|memory leaks?|bottlenecks?|profil(?:e|ing)|cach(?:e|ing)"
+        r"|reduce (?:memory|time|size|load)|n\+1"
+    ),
+    "architecture": _any(
+        r"architect\w*|design(?:s|ed|ing)?|adr|diagrams?|system design|blueprint|modulari[sz]\w*"
+        r"|microservices?|boundaries|interfaces? between|trade-?offs?"
+    ),
+    "implementation": _any(
+        r"add(?:s|ed|ing)?|implement\w*|creat(?:e|es|ing)|build(?:s|ing)?|develop\w*|introduc\w+|features?"
+        r"|support\w*|writ(?:e|es|ing)|integrat\w+|endpoints?|generat(?:e|es|ing)|enable|allow|provide|expose"
+        r"|scaffold\w*"
+    ),
+}
+_OPENING_BONUS: Final = 2.0
+_IMPLEMENTATION_WEIGHT: Final = 0.6
+
+_LANGUAGE_SIGNS: Final = {
+    "go": re.compile(
+        r"\bgolang\b|\.go\b|\bgo\.mod\b|\bgo (?:test|build|vet|mod|module|code|service)\b|\bin Go\b"
+    ),
+    "java": re.compile(r"\bjava\b|\.java\b|\b(?:maven|gradle|junit|spring boot)\b", re.IGNORECASE),
+    "javascript": re.compile(r"\bjavascript\b|\bnode(?:\.js|js)\b|\.[cm]?jsx?\b|\beslint\b", re.IGNORECASE),
+    "python": re.compile(
+        r"\bpython\d?\b|\.pyi?\b|\b(?:pytest|mypy|pip|django|flask|fastapi|pydantic)\b", re.IGNORECASE
+    ),
+    "rust": re.compile(r"\brust\b|\.rs\b|\b(?:cargo|rustc|clippy|borrow checker)\b", re.IGNORECASE),
+    "typescript": re.compile(r"\btypescript\b|\.tsx?\b|\btsc\b|\btsconfig\b", re.IGNORECASE),
+}
+
+LANGUAGES: Final = tuple(_LANGUAGE_SIGNS)
+"""(3) `language`, without `other`."""
+
+_NAMED_ERROR: Final = re.compile(r"\b[A-Z][A-Za-z]*(?:Error|Exception)\b")
+_ERROR_WORDINGS: Final = {
+    "TypeError": _any(
+        r"type[ -]?(?:errors?|mismatch\w*|check\w*)|typing|null(?:able|s)?|undefined|none ?type"
+        r"|not assignable|optional"
+    ),
+    "ReferenceError": _any(r"not defined|undeclared|unresolved (?:names?|references?)|missing imports?"),
+    "AssertionError": _any(
+        r"assert\w*|expected .{1,80}? (?:received|got|to be)|(?:failing|broken|red) tests?|tests? fail\w*"
+    ),
+    "SyntaxError": _any(r"syntax(?: errors?)?|pars(?:e|ing) errors?|unexpected tokens?|indentation"),
+    "RuntimeError": _any(r"run-?time errors?|panics?|segfaults?|crash(?:es|ed|ing)?"),
+    "TimeoutError": _any(r"time[ -]?outs?|timed out|times out|deadlocks?|hang(?:s|ing)?"),
+    "ValidationError": _any(r"validat\w+|invalid (?:input|data|payload)s?|schema errors?"),
+    "NetworkError": _any(r"network errors?|connection (?:refused|reset|errors?)|econn\w+|dns|socket errors?"),
+}
+
+
+def analyse_task(text: str) -> TaskProfile:
+    """What the task is about, from its words alone; nothing in the text is followed or run.
+
+    Only the first 8,192 characters are looked at.
+    """
+    seen = text[:MAX_CHARS]
+    named = tuple(dict.fromkeys(_NAMED_ERROR.findall(seen)))
+    likely = tuple(
+        name for name, wording in _ERROR_WORDINGS.items() if name not in named and wording.search(seen)
+    )
+    return TaskProfile(
+        text=text,
+        category=_category(seen) or ("debugging" if named or likely else ""),
+        languages=tuple(name for name, sign in _LANGUAGE_SIGNS.items() if sign.search(seen)),
+        error_types=named + likely,
+        named_errors=named,
+        words=frozenset(content_words(seen)),
+    )
+
+
+def _category(text: str) -> str:
+    opening = re.search(r"[^\W_]+", text)
+    best, most = "", (0.0, 0)
+    for category, wording in _WORDINGS.items():
+        matches = list(wording.finditer(text))
+        if not matches:
+            continue
+        score = float(len({match[0].lower() for match in matches}))
+        if category == "implementation":
+            score *= _IMPLEMENTATION_WEIGHT
+        elif opening and matches[0].start() == opening.start():
+            score += _OPENING_BONUS
+        if (score, -matches[0].start()) > most:
+            best, most = category, (score, -matches[0].start())
+    return best
