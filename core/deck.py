@@ -13,14 +13,16 @@ import msgspec
 from core.curation.curator import Curator, Decided
 from core.curation.review import ReviewItem, review_queue
 from core.errors import UnknownRecord
-from core.learning.inversion import Inversion, propose
+from core.learning.explanation import RuleLine, explain
+from core.learning.inversion import Inversion
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
 from core.lineage import LineageEvent, lineage
 from core.paths import ProjectPaths
 from core.records.events import Observation
+from core.records.findings import Finding
 from core.records.loops import Loop, LoopStory
-from core.records.patterns import Pattern
+from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import PatternIndex
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import analyse_task
@@ -79,6 +81,21 @@ class View:
         """The evidence for one pattern, oldest first."""
         return self.board.observations(pattern_id)
 
+    def why(self, pattern_id: str) -> tuple[RuleLine, ...]:
+        """Why the pattern is in its state, rule by rule."""
+        pattern = self.pattern(pattern_id)
+        return explain(
+            self.assessment(pattern.id),
+            self.observations(pattern.id),
+            self.now,
+            self.settings,
+            invertible=pattern.type is not PatternType.ANTI,
+        )
+
+    def doubts(self, pattern_id: str) -> tuple[Finding, ...]:
+        """Where the file's own counts and the evidence disagree."""
+        return self.board.reconcile(self.pattern(pattern_id).id)
+
     def lineage(self, pattern_id: str) -> tuple[LineageEvent, ...]:
         """The life of one pattern, oldest first."""
         return lineage(
@@ -90,15 +107,7 @@ class View:
 
     def inversion(self, pattern_id: str) -> Inversion:
         """What the pattern would become as an anti-pattern."""
-        return propose(
-            self.pattern(pattern_id),
-            self.assessment(pattern_id),
-            self.observations(pattern_id),
-            self.snapshot.loops,
-            self.snapshot.patterns,
-            self.board,
-            self.settings.anti_pattern,
-        )
+        return self.board.proposal(self.pattern(pattern_id).id)
 
     def injection(self, task: str, settings: InjectionSettings | None = None) -> Injection:
         """What a loop with this task would get injected; the preview and `inject` print the same bytes."""
@@ -138,6 +147,10 @@ class Deck:
         self._clock = clock
         self._lock = threading.RLock()
         self._view = self._scored(self.library.snapshot)
+
+    def now(self) -> datetime:
+        """The present moment, aware UTC."""
+        return self._clock()
 
     @property
     def view(self) -> View:

@@ -83,7 +83,7 @@ def _number(value: str) -> tuple[Callable[[Any, Any], Any], float] | None:
 Mask = npt.NDArray[np.bool_]
 
 PATTERN_FIELDS: Final = ("type", "state", "uses", "rate", "score", "tag", "loop", "id", "is")
-"""Fields of a pattern query; `is:` takes pinned, faded, due, mirror, injectable."""
+"""Fields of a pattern query; `is:` takes pinned, faded, due, contradicted, injectable, mirror."""
 
 
 class PatternCatalog:
@@ -131,33 +131,38 @@ class PatternCatalog:
             compare, value = compared
             with np.errstate(invalid="ignore"):
                 return np.asarray(compare(column, value), dtype=np.bool_)
+        if term.field == "is":
+            return self._is(term.value)
+        if term.field == "state":
+            codes = [n for n, state in enumerate(Maturity) if state.value.startswith(term.value)]
+            return np.isin(board.state_codes, codes)
         tests: dict[str, Callable[[str], bool]] = {
             "": lambda key: term.value in self._lines[key],
             "type": lambda key: patterns[key].type.value.startswith(term.value),
-            "state": lambda key: board.assessment(key).state.value.startswith(term.value),
             "tag": lambda key: any(term.value in tag.lower() for tag in patterns[key].tags),
             "loop": lambda key: any(
                 term.value in loop.loop_id.lower() for loop in patterns[key].source_loops
             ),
             "id": lambda key: term.value in key.lower(),
-            "is": lambda key: self._is(term.value, key),
         }
-        if term.field == "state":
-            codes = [n for n, state in enumerate(Maturity) if state.value.startswith(term.value)]
-            return np.isin(board.state_codes, codes)
         test = tests[term.field]
         return np.fromiter((test(key) for key in board.ids), dtype=np.bool_, count=len(board.ids))
 
-    def _is(self, word: str, key: str) -> bool:
-        assessment = self._board.assessment(key)
-        holds = {
-            "pinned": assessment.pin is not None,
-            "faded": assessment.faded,
-            "due": assessment.inversion_due,
-            "mirror": bool(self._patterns[key].mirror_of),
-            "injectable": assessment.injectable,
+    def _is(self, word: str) -> Mask:
+        board = self._board
+        flags = {
+            "pinned": board.pinned,
+            "faded": board.faded,
+            "due": board.inversion_due,
+            "contradicted": board.contradicted,
+            "injectable": board.injectable,
+            "mirror": np.fromiter((bool(self._patterns[key].mirror_of) for key in board.ids), np.bool_),
         }
-        return any(value for name, value in holds.items() if name.startswith(word))
+        mask = np.zeros(len(board.ids), dtype=np.bool_)
+        for name, flag in flags.items():
+            if name.startswith(word):
+                mask |= flag
+        return mask
 
     def _sorted(self, chosen: npt.NDArray[np.intp], sort: str, descending: bool) -> Sequence[int]:
         board = self._board

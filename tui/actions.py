@@ -17,6 +17,9 @@ PLACES: Final = {
 }
 """Places by id, in order: the key that goes there, and the name."""
 
+GROUPS: Final = ("Decide", "Look", "Move", "Go", "Program")
+"""Headings of the help, in the order in which the key line offers actions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -27,7 +30,7 @@ class Action:
         keys: Comma-separated Textual key names; the first one is shown.
         label: One or two words for the key line.
         tooltip: A sentence for help and palette.
-        group: Heading in the help: Move, Look, Decide, Go, Program.
+        group: One of `GROUPS`.
         places: Where it exists; empty = everywhere.
         shown: Whether the key line offers it.
     """

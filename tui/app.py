@@ -12,23 +12,23 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from core.curation.curator import Decided
-from core.sources.watching import WatchState
 from rich.text import Text
 from textual import on
 from textual.app import App, SuspendNotSupported, SystemCommand
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
+from core.curation.curator import Decided
 from core.deck import Deck, View
 from core.errors import RalphdeckError
 from core.snapshot import Delta
+from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
 from tui.actions import ACTIONS, PLACES, key_name
 from tui.engine import Engine
@@ -45,7 +45,7 @@ from tui.screens.patterns import PatternsPlace
 from tui.screens.place import Place
 from tui.screens.reflections import ReflectionsPlace
 from tui.screens.review import ReviewPlace
-from tui.themes import DEFAULT_THEME, load_themes
+from tui.themes import DEFAULT_THEME, STYLES, load_themes
 from tui.widgets.bars import Item
 
 log = logging.getLogger("ralphdeck")
@@ -64,13 +64,12 @@ class DeckApp(App[None], inherit_bindings=False):
     """
 
     TITLE = "ralphdeck"
-    CSS_PATH: ClassVar[list[str | Path]] = []
     COMMANDS = {DeckCommands}
     COMMAND_PALETTE_BINDING = "f9"
-    BINDINGS: ClassVar[list[Binding]] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "screen.act('quit')", "quit", show=False, priority=True)
     ]
-    MODES: ClassVar[dict[str, Callable[[], Screen[Any]]]] = {
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
         "loops": LoopsPlace,
         "patterns": PatternsPlace,
         "review": ReviewPlace,
@@ -80,26 +79,25 @@ class DeckApp(App[None], inherit_bindings=False):
     }
 
     def __init__(self, deck: Deck, kept: Kept, keymap_file: Path) -> None:
-        super().__init__(css_path=_style_sheets())
+        themes = load_themes()
+        self._own_variables = themes[DEFAULT_THEME][1].variables
+        super().__init__(css_path=sorted(STYLES.glob("*.tcss")))
         self.deck = deck
         self.kept = kept
         self.engine = Engine(deck, self)
         self.view: View = deck.view
-        self.themes = load_themes()
+        self.themes = themes
         self.progress: tuple[int, int] | None = (0, 0)
         self.watch_state: WatchState | None = None
         self._keymap_file = keymap_file
         self._keys = {action.id: action.keys for action in ACTIONS}
+        for _label, theme in themes.values():
+            self.register_theme(theme)
 
     # Start and end
 
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""
-        for _label, theme in self.themes.values():
-            self.register_theme(theme)
-        for name in list(self.available_themes):
-            if name not in self.themes:
-                self.unregister_theme(name)
         theme = self.kept.get("theme", DEFAULT_THEME)
         self.theme = theme if theme in self.themes else DEFAULT_THEME
         keymap, problems = load_keymap(self._keymap_file)
@@ -112,6 +110,10 @@ class DeckApp(App[None], inherit_bindings=False):
         self._handle_signals()
         self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._start_engine)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Values for ralphdeck's own variables until a theme sets them."""
+        return self._own_variables
 
     def _start_engine(self) -> None:
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
@@ -213,7 +215,7 @@ class DeckApp(App[None], inherit_bindings=False):
 
     def now(self) -> datetime:
         """The present moment, aware UTC."""
-        return datetime.now(UTC)
+        return self.deck.now()
 
     def preview_loop(self, loop_id: str) -> None:
         """Show in Context what a loop would get."""
@@ -371,13 +373,6 @@ def _everything(view: View) -> Delta:
         decisions=True,
         findings=True,
     )
-
-
-def _style_sheets() -> list[str | Path]:
-    from importlib.resources import files
-
-    folder = Path(str(files("styles")))
-    return sorted(folder.glob("*.tcss"))
 
 
 def run(deck: Deck, *, state_file: Path, keymap_file: Path) -> int:

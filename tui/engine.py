@@ -10,14 +10,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from core.curation.curator import Decided
-from core.sources.watching import Changes, Watcher, WatchState
 from textual.message import Message
 from textual.message_pump import MessagePump
 
+from core.curation.curator import Decided
 from core.deck import Deck, View
 from core.errors import RalphdeckError
 from core.snapshot import Delta
+from core.sources.watching import Changes, Watcher, WatchState
 
 REFRESH_SECONDS: Final = 5.0
 """How often loops are asked for signs of life when no file changes."""

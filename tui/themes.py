@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tomllib
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from textual.theme import Theme
+
+STYLES: Final = Path(__file__).parent.parent / "styles"
+"""The folder of style sheets and themes, beside this package in the repository and in the wheel."""
 
 DEFAULT_THEME: Final = "dark"
 
 
 def load_themes() -> dict[str, tuple[str, Theme]]:
     """The project's themes by name, each with its label for people, in the order of the file."""
-    text = files("styles").joinpath("themes.toml").read_text(encoding="utf-8")
+    text = (STYLES / "themes.toml").read_text(encoding="utf-8")
     themes: dict[str, tuple[str, Theme]] = {}
     for name, values in tomllib.loads(text).items():
         label = str(values.pop("label"))

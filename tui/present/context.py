@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.retrieval.ranking import Injection
 from textual.content import Content
 
+from core.retrieval.ranking import Injection
 from core.settings import InjectionSettings
 from core.text import plural, visible, visible_line
 from tui.present.marks import Glyphs

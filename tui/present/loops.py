@@ -36,8 +36,7 @@ def loop_cells(loop: Loop, now: datetime, glyphs: Glyphs) -> Cells:
     return {
         "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
-        "status": status_mark(loop.status, glyphs),
-        "badges": Content.styled(" ".join(b for b in loop.badges if b != "crashed"), "$warning"),
+        "status": Content.assemble(status_mark(loop.status, glyphs), _worth_saying(loop)),
         "iteration": _progress(loop, glyphs),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
         "elapsed": Content.styled(
@@ -46,6 +45,12 @@ def loop_cells(loop: Loop, now: datetime, glyphs: Glyphs) -> Cells:
         "learned": Content.styled(_learned(loop), "$quiet"),
         "sign": _sign(loop, now),
     }
+
+
+def _worth_saying(loop: Loop) -> Content:
+    """The badges that a reader of the list should notice: not what the status says, nor what is usual."""
+    usual = {"crashed", "unregistered"} if loop.status.ended else {"crashed"}
+    return Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
 
 
 def _progress(loop: Loop, glyphs: Glyphs) -> Content:

@@ -8,7 +8,6 @@ from datetime import datetime
 from textual.content import Content
 
 from core.deck import View
-from core.learning.maturity import explain
 from core.learning.scoreboard import Assessment
 from core.records.decisions import Decision
 from core.records.patterns import Pattern, PatternType
@@ -185,8 +184,6 @@ def _body(pattern: Pattern) -> list[Content]:
 
 def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Every observation, newest first, with what it weighs today."""
-    from core.learning.evidence import reconcile
-
     observations = view.observations(pattern.id)
     assessment = view.assessment(pattern.id)
     lines = [
@@ -201,7 +198,7 @@ def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         ),
         *(
             Content.styled(visible_line(finding.message, 300), "$warning")
-            for finding in reconcile(pattern, observations, view.now)
+            for finding in view.doubts(pattern.id)
         ),
         Content(""),
     ]
@@ -251,7 +248,7 @@ def why_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Which rule decided, and how far each other state is."""
     assessment = view.assessment(pattern.id)
     lines = [state_line(assessment, view.now, glyphs), Content("")]
-    for rule in explain(assessment, view.observations(pattern.id), view.now, view.settings):
+    for rule in view.why(pattern.id):
         mark = result_mark(rule.holds, glyphs)
         lines.append(
             Content.assemble(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.curation.review import ReviewItem
 from textual.content import Content
 
+from core.curation.review import ReviewItem
 from core.deck import View
 from core.learning.inversion import Inversion
 from core.records.patterns import Pattern
@@ -125,15 +125,15 @@ def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
         Content.assemble(("By evidence: ", "$quiet"), state_mark(assessment.computed, glyphs)),
     ]
     if pin is not None:
-        since_good, since_bad = assessment.successes - pin.successes, assessment.failures - pin.failures
+        since_good, since_bad = view.board.later_results(item.pattern_id)
         lines += [
             _labelled("Decided", f"{moment_text(pin.at, view.now)} by {pin.by}"),
             _labelled("Reason given", pin.reason or "none"),
             Content.assemble(
                 ("Since then: ", "$quiet"),
-                (f"{max(since_good, 0)} {glyphs.done}", "$success"),
+                (f"{since_good} {glyphs.done}", "$success"),
                 "  ",
-                (f"{max(since_bad, 0)} {glyphs.failed}", "$error"),
+                (f"{since_bad} {glyphs.failed}", "$error"),
             ),
         ]
     return lines

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from core.retrieval.ranking import Injection
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -14,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from core.deck import View
+from core.retrieval.ranking import Injection
 from core.settings import InjectionSettings
 from core.snapshot import Delta
 from tui.present import context as present
@@ -83,7 +83,7 @@ class ContextPlace(Place):
         return self._settings
 
     @property
-    def task(self) -> str:
+    def task_text(self) -> str:
         """The task in question."""
         return self.query_one(FilterLine).text
 
@@ -126,7 +126,7 @@ class ContextPlace(Place):
         self.query_one("#context-text", TextPane).focus()
 
     def _prepare(self) -> None:
-        task, view, settings = self.task.strip(), self.view, self.settings
+        task, view, settings = self.task_text.strip(), self.view, self.settings
         self.query_one("#context-knobs", Static).update(present.knobs_line(settings, self._types))
         if not task:
             self._injection = None
@@ -140,7 +140,7 @@ class ContextPlace(Place):
 
     def on_context_place_prepared(self, message: Prepared) -> None:
         """Show the newest answer."""
-        if message.task == self.task.strip():
+        if message.task == self.task_text.strip():
             self._injection = message.injection
             self._show()
 
@@ -216,7 +216,7 @@ class ContextPlace(Place):
         """Comparing needs something to compare with."""
         if action == "compare" and self._before is None and not self._comparing:
             return "turn a knob first; then c shows what it changed"
-        if action == "pick_loop" and not self._running():
+        if action == "pick_loop" and not self._running_tasks():
             return "no loop with a task is running"
         if action == "copy" and (self._injection is None or not self._injection.context):
             return "there is no context to copy"
@@ -230,12 +230,12 @@ class ContextPlace(Place):
         """Type a task."""
         self.query_one(FilterLine).focus_input()
 
-    def _running(self) -> list[str]:
+    def _running_tasks(self) -> list[str]:
         return [loop.task for loop in self.view.snapshot.loops.values() if loop.status.active and loop.task]
 
     def do_pick_loop(self) -> None:
         """The task of the next running loop."""
-        tasks = self._running()
+        tasks = self._running_tasks()
         self._loop = (self._loop + 1) % len(tasks)
         self.preview(tasks[self._loop])
 

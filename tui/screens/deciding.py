@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from core.curation.curator import Decided
 from textual.content import Content
 
+from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import RalphdeckError
 from core.learning.scoreboard import Assessment

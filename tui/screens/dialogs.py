@@ -6,15 +6,13 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
-from tui.actions import ACTIONS, PLACES, key_name
-
-GROUPS = ("Move", "Look", "Decide", "Go", "Program")
+from tui.actions import ACTIONS, GROUPS, PLACES, key_name
 
 
 class AskLine(ModalScreen[str | None]):
@@ -27,7 +25,7 @@ class AskLine(ModalScreen[str | None]):
         value: The text to start with.
     """
 
-    BINDINGS: ClassVar[list[Binding]] = [Binding("escape", "cancel", "cancel")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel")]
 
     def __init__(self, title: Content, detail: Content, *, required: bool, value: str = "") -> None:
         super().__init__()
@@ -67,7 +65,7 @@ class AskLine(ModalScreen[str | None]):
 class AskText(ModalScreen[str | None]):
     """Asks for a text of several lines. Dismissed with the text, or None."""
 
-    BINDINGS: ClassVar[list[Binding]] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "cancel"),
         Binding("ctrl+j,f2", "submit", "do it", priority=True),
     ]
@@ -103,7 +101,7 @@ class AskText(ModalScreen[str | None]):
 class Confirm(ModalScreen[bool]):
     """Asks before many records are written; a single decision has undo and needs no asking."""
 
-    BINDINGS: ClassVar[list[Binding]] = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,n", "answer(False)", "no"),
         Binding("enter,y", "answer(True)", "yes"),
     ]
@@ -136,7 +134,7 @@ class Help(ModalScreen[None]):
         keys: Action id to the keys in use.
     """
 
-    BINDINGS: ClassVar[list[Binding]] = [Binding("escape,question_mark,q,f1", "close", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,f1", "close", "close")]
 
     def __init__(self, place: str, about: str, keys: dict[str, str]) -> None:
         super().__init__()

@@ -28,15 +28,14 @@ class LoopsPlace(Browse):
         "status: source: id: tag: pattern: is:, for example  status:crashed  or  is:orphan  or  -is:archived."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("task", "task", 18, flex=4),
-        Column("status", "status", 11),
-        Column("badges", "", 8, flex=1, keep=3),
+        Column("task", "task", 20, flex=6),
+        Column("status", "status", 12, flex=1),
         Column("iteration", "iteration", 15, keep=8),
-        Column("quality", "quality", 8, keep=5),
+        Column("quality", "quality", 8, keep=4),
         Column("elapsed", "elapsed", 7, align="right", keep=7),
-        Column("learned", "learned", 9, flex=1, keep=2),
-        Column("sign", "last sign", 10, flex=1, align="right", keep=6),
-        Column("id", "id", 24, flex=2, keep=1),
+        Column("learned", "learned", 16, keep=2),
+        Column("sign", "last sign", 10, align="right", keep=6),
+        Column("id", "id", 9, flex=3, keep=5, keep_end=8),
     )
     FIELDS = LOOP_FIELDS
     HINT = "filter, e.g. status:running auth -is:archived"
@@ -77,7 +76,7 @@ class LoopsPlace(Browse):
                 return -(epoch - loop.last_sign).total_seconds() if loop.last_sign else float("-inf")
             return loop.status.value if name == "status" else loop.task.lower()
 
-        keys.sort(key=value, reverse=descending)  # type: ignore[arg-type]  # one sort compares one type
+        keys.sort(key=value, reverse=descending)
         return keys
 
     def total(self, view: View) -> int:

@@ -28,13 +28,13 @@ class PatternsPlace(Browse, Deciding):
         Column("state", "state", 7),
         Column("flags", "", 2, keep=7),
         Column("type", "", 1, keep=8),
-        Column("id", "id", 20, flex=2),
+        Column("id", "id", 20, flex=2, keep_end=4),
         Column("title", "what", 14, flex=3, keep=3),
-        Column("rate", "rate", 5, align="right"),
+        Column("rate", "rate", 6, align="right"),
         Column("interval", "90 % interval", 17, keep=2),
-        Column("uses", "uses", 5, align="right", keep=6),
-        Column("last_used", "last used", 9, align="right", keep=1),
-        Column("score", "score", 5, align="right", keep=5),
+        Column("uses", "uses", 6, align="right", keep=6),
+        Column("last_used", "last used", 11, align="right", keep=1),
+        Column("score", "score", 7, align="right", keep=5),
     )
     FIELDS = PATTERN_FIELDS
     HINT = "filter, e.g. type:error state:candidate uses:>3 null"

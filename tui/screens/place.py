@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import BindingType
 from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
@@ -15,7 +15,7 @@ from textual.widgets import Input
 from core.deck import View
 from core.snapshot import Delta
 from core.text import visible_line
-from tui.actions import actions_of, bindings_of
+from tui.actions import GROUPS, actions_of, bindings_of
 from tui.present.marks import Glyphs
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.record_table import RecordTable
@@ -34,11 +34,11 @@ class Place(Screen[None], inherit_bindings=False):
     place: ClassVar[str] = ""
     ABOUT: ClassVar[str] = ""
     """What the place is for, for the help."""
-    BINDINGS: ClassVar[list[Binding]] = []
+    BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init_subclass__(cls) -> None:
         if cls.place:
-            cls.BINDINGS = bindings_of(cls.place)
+            cls.BINDINGS = [*bindings_of(cls.place)]
         super().__init_subclass__()
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Place(Screen[None], inherit_bindings=False):
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
         offered: list[Item] = []
-        for action in actions_of(self.place):
+        for action in sorted(actions_of(self.place), key=lambda action: GROUPS.index(action.group)):
             if action.shown and action.id not in {"help", "undo"} and self.why_not(action.id) is None:
                 offered.append(self._key_item(action.id, self.wording(action.id) or action.label))
         right = [self._key_item("help", "help")]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from core.curation.review import ReviewItem
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -14,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from core.curation.review import ReviewItem
 from core.deck import View
 from core.errors import RalphdeckError
 from core.forecast import Forecast, forecast
@@ -89,7 +89,7 @@ class ReviewPlace(Deciding):
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Stay at the question in front while others come and go; move on when it is answered."""
         item = self.item
-        line = self.query_one(ItemLine)
+        line = self.query_one(".question", ItemLine)
         if item is None:
             self._current = None
             line.show([Item(Content.styled("Nothing waits for a decision.", "bold"))])

@@ -13,10 +13,18 @@ from textual.widget import Widget
 Align = Literal["left", "right"]
 
 
-def fit(content: Content, width: int, align: Align = "left") -> Content:
-    """`content` cut or padded to exactly `width` cells."""
+def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) -> Content:
+    """`content` cut or padded to exactly `width` cells.
+
+    Args:
+        keep_end: Where it must be cut, keep this many characters of its end, so that ids that differ
+            only there stay different.
+    """
     if width <= 0:
         return Content("")
+    if keep_end and content.cell_length > width > keep_end:
+        head = content.truncate(width - keep_end, ellipsis=True)
+        content = Content.assemble(head, content[len(content) - keep_end :])
     content = content.truncate(width, ellipsis=True)
     missing = width - content.cell_length
     if missing <= 0:

@@ -33,6 +33,7 @@ class Column:
         flex: Share of the space that is left over; 0 keeps `width`.
         align: Numbers stand right.
         keep: The lower, the sooner it is left out where space is short; 9 stays always.
+        keep_end: Characters of the end that are kept when a cell is cut, for ids.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Column:
     flex: int = 0
     align: Align = "left"
     keep: int = 9
+    keep_end: int = 0
 
 
 class RecordTable(ScrollView, can_focus=True):
@@ -278,7 +280,7 @@ class RecordTable(ScrollView, can_focus=True):
         row = self._row_at(event.y)
         if event.y == 0:
             x = GUTTER
-            for column, width in self._columns_at(self.size.width):
+            for column, width in self._columns_at(self.scrollable_content_region.width):
                 if x <= event.x < x + width:
                     self.post_message(self.HeaderClicked(self, column.id))
                     return
@@ -312,7 +314,7 @@ class RecordTable(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of the widget: the heading, a row, or nothing."""
-        width = self.size.width
+        width = self.scrollable_content_region.width
         if y == 0:
             return self._header(width)
         row = y - 1 + self.scroll_offset.y
@@ -339,7 +341,7 @@ class RecordTable(ScrollView, can_focus=True):
         for column, cells in self._columns_at(width):
             title = column.title
             if self._sorted and self._sorted[0] == column.id:
-                title += " ↓" if self._sorted[1] else " ↑"
+                title = f"{title} ↓" if self._sorted[1] else f"{title} ↑"
             parts += [fit(Content(title), cells, column.align), " "]
         return to_strip(self, Content.assemble(*parts), width, self.get_visual_style("record-table--header"))
 
@@ -350,5 +352,5 @@ class RecordTable(ScrollView, can_focus=True):
             ("*" if marked else " ", "$accent bold"),
         ]
         for column, size in self._columns_at(width):
-            parts += [fit(cells.get(column.id, Content("")), size, column.align), " "]
+            parts += [fit(cells.get(column.id, Content("")), size, column.align, column.keep_end), " "]
         return Content.assemble(*parts)

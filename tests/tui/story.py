@@ -1,0 +1,116 @@
+"""A small driver over Textual's Pilot, so that a test of the screen reads as a story."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from textual.pilot import Pilot
+
+from core.deck import Deck
+from core.paths import project_at
+from core.settings import Settings
+from tui.app import DeckApp
+from tui.kept import Kept
+from tui.screens.place import Place
+from tui.widgets.record_table import RecordTable
+
+TREES = Path(__file__).parents[1] / "trees"
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+PATIENCE = 15.0
+"""Seconds until a story gives up waiting."""
+
+
+def make_app(project: Path, home: Path, *, now: datetime = NOW, **kept: str) -> DeckApp:
+    """The dashboard on a project, with a clock that stands still and nothing remembered but `kept`."""
+    deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: now, cache=False)
+    memory = Kept(home / "state.json", "project")
+    for name, value in kept.items():
+        memory.set(name, value)
+    return DeckApp(deck, memory, home / "keymap.toml")
+
+
+class Story:
+    """What a person does and sees."""
+
+    def __init__(self, app: DeckApp, pilot: Pilot[Any]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def place(self) -> Place:
+        """The place in front."""
+        screen = self.app.screen
+        assert isinstance(screen, Place), f"a dialog is in front: {screen}"
+        return screen
+
+    @property
+    def table(self) -> RecordTable:
+        """The list of the place in front."""
+        return self.place.query_one(RecordTable)
+
+    def text(self) -> str:
+        """The characters on the screen."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one by one."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Type text."""
+        names = {" ": "space", ":": "colon", "-": "minus", ">": "greater_than_sign", "<": "less_than_sign",
+                 ".": "full_stop", "/": "slash", "?": "question_mark"}  # fmt: skip
+        await self.press(*(names.get(char, char) for char in text))
+
+    async def until(self, condition: Callable[[], bool], what: str = "") -> None:
+        """Wait for something to become true."""
+        start = monotonic()
+        while not condition():
+            if monotonic() - start > PATIENCE:
+                raise AssertionError(f"waited in vain for {what or condition}:\n{self.text()}")
+            await self.pilot.pause()
+            await asyncio.sleep(0.01)
+
+    async def sees(self, *texts: str) -> None:
+        """Wait until all texts stand on the screen."""
+        await self.until(lambda: all(text in self.text() for text in texts), f"{texts} on the screen")
+
+    async def settled(self) -> None:
+        """Wait until the engine has nothing to do and all is drawn."""
+        done = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self.app.engine.submit(lambda: loop.call_soon_threadsafe(done.set))
+        await asyncio.wait_for(done.wait(), PATIENCE)
+        await self.until(lambda: not self._working(), "workers to finish")
+        await self.pilot.pause()
+
+    def _working(self) -> bool:
+        return any(worker.group != "engine" and not worker.is_finished for worker in self.app.workers)
+
+
+@asynccontextmanager
+async def story(
+    project: Path, home: Path, *, size: tuple[int, int] = (120, 40), now: datetime = NOW, **kept: str
+) -> AsyncIterator[Story]:
+    """The dashboard on a project, loaded and drawn."""
+    app = make_app(project, home, now=now, **kept)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        told = Story(app, pilot)
+        await told.until(lambda: app.progress is None, "the first load")
+        await told.settled()
+        yield told
+
+
+def copy_tree(name: str, target: Path) -> Path:
+    """A writable copy of one of the reference trees."""
+    shutil.copytree(TREES / name, target, symlinks=True)
+    return target
