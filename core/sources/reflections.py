@@ -97,7 +97,7 @@ def read_reflections(
         told = _of_state(fields, seen_at)
     else:
         told = _of_iterations(shape, fields, seen_at)
-    kept = tuple(reflection for reflection in told if reflection.text)
+    kept = tuple(reflection for reflection in told if reflection.text.strip())
     if shape not in _OWN_FILES:
         findings = [finding for finding in findings if "/reflections" in finding.pointer]
     return kept, tuple(findings)

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.records.loops import Outcome
+from core.records.reflections import Reflection
+from core.sources.reading import Line
+from core.sources.reflections import join_reflections, read_reflections, reflection_key, reflection_shape
+
+SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+AT = datetime(2026, 4, 30, 10, tzinfo=UTC)
+UUID = "f314cacf-fe09-49ac-91ed-56d8d456ffcb"
+STATE = ".aiwg/ralph/loops/a/state.json"
+MANAGED = ".aiwg/ralph/loops/a/reflections/reflection-2.json"
+ANALYTICS = ".aiwg/ralph/analytics/a.json"
+TASK = ".aiwg/ralph/memory/tasks/t.json"
+UNNAMED = ".aiwg/ralph-external/reflections/reflection-2.json"
+SHAPES = {
+    ".aiwg/ralph/tasks/task-001/reflections.jsonl": "episodic",
+    TASK: "cross-task",
+    ".aiwg/ralph/reflections/loops/a/iteration-3.yaml": "hook",
+    ".aiwg/ralph/reflections/a/001.json": "hook",
+    MANAGED: "memory-manager",
+    ".aiwg/ralph/archive/a/reflections/reflection-10.json": "memory-manager",
+    UNNAMED: "memory-manager",
+    ANALYTICS: "analytics",
+    ".aiwg/ralph/a/best-output-tracking.json": "best-output",
+    STATE: "state",
+    ".aiwg/ralph/current-loop.json": "state",
+    ".aiwg/ralph-external/session-state.json": "state",
+}
+
+
+def read(file: str, value: Any) -> tuple[Reflection, ...]:
+    reflections, findings = read_reflections(file, value, SEEN)
+    assert findings == ()
+    return reflections
+
+
+def at(minutes: float = 0) -> str:
+    return (AT + timedelta(minutes=minutes)).isoformat()
+
+
+@pytest.mark.parametrize(("file", "shape"), SHAPES.items())
+def test_shapes_are_known_by_their_place(file: str, shape: str) -> None:
+    assert reflection_shape(file) == shape
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        ".aiwg/ralph/reflections/index.yaml",
+        ".aiwg/ralph/reflections/patterns/error.json",
+        ".aiwg/ralph/registry.json",
+        ".aiwg/ralph/heartbeats/a.json",
+        ".aiwg/ralph/tasks/task-001/trajectory.json",
+        ".aiwg/ralph/loops/a/crash.log",
+    ],
+)
+def test_other_files_hold_no_reflections(file: str) -> None:
+    assert reflection_shape(file) == ""
+
+
+def test_a_managed_reflection_tells_its_kind_and_effect() -> None:
+    content = {
+        "iteration": 2,
+        "content": "c",
+        "type": "strategy-change",
+        "effectiveness": "Helpful",
+        "timestamp": at(),
+    }
+    (one,) = read(MANAGED, content)
+    assert (one.loop_id, one.iteration, one.at, one.at_approximate) == ("a", 2, AT, False)
+    assert (one.kind, one.effectiveness, one.learning) == ("strategy_change", "helpful", "c")
+
+
+def test_the_number_of_the_file_stands_in_for_the_iteration() -> None:
+    (one,) = read(".aiwg/ralph/reflections/a/010.json", {"reflection": "r"})
+    assert (one.loop_id, one.iteration, one.at, one.at_approximate) == ("a", 10, SEEN, True)
+
+
+def test_a_hook_reflection_maps_its_words() -> None:
+    value = {
+        "trial_number": "3",
+        "trajectory": ["did this", "did that"],
+        "outcome": "partial",
+        "reflection": "why",
+        "strategy_change": "so",
+    }
+    (one,) = read(".aiwg/ralph/reflections/loops/a/iteration-9.yaml", value)
+    assert (one.iteration, one.outcome) == (3, Outcome.PARTIAL)
+    assert (one.observation, one.analysis, one.learning) == ("did this; did that", "why", "so")
+
+
+def test_a_reflexion_maps_its_parts() -> None:
+    value = {
+        "evaluator_output": {"passed": True},
+        "self_reflection": {
+            "reflection_text": "o",
+            "causal_reasoning": "why",
+            "lessons_learned": ["one", "two"],
+            "actionable_insights": ["do"],
+        },
+    }
+    (one,) = read(".aiwg/ralph/reflections/a/001.json", value)
+    assert (one.shape, one.outcome) == ("reflexion", Outcome.SUCCESS)
+    assert (one.observation, one.analysis, one.learning, one.actions) == ("o", "why", "one; two", ("do",))
+
+
+def test_lines_of_a_task_tell_attempts_and_wrong_ones_are_findings() -> None:
+    lines = [
+        Line(1, {"attempt_id": 2, "learning": "l", "triggered_by": "Failure", "timestamp": at()}),
+        Line(3, ["no"]),
+        Line(4, {"attempt_id": {}, "analysis": "x"}),
+    ]
+    reflections, findings = read_reflections(".aiwg/ralph/tasks/task-001/reflections.jsonl", lines, SEEN)
+    assert [(one.task_id, one.attempt, one.trigger) for one in reflections] == [
+        ("task-001", 2, "failure"),
+        ("task-001", None, ""),
+    ]
+    assert [(one.pointer, one.code) for one in findings] == [
+        ("line 3", "wrong-type"),
+        ("line 4/attempt_id", "wrong-type"),
+    ]
+
+
+def test_strings_beside_iterations_take_the_time_of_the_iteration() -> None:
+    value = {
+        "loop_id": "a",
+        "iterations": [{"iteration_number": 2, "timestamp": at(), "reflections": ["x", "y"]}],
+    }
+    first, second = read(ANALYTICS, value)
+    assert (first.iteration, first.at, first.at_approximate) == (2, AT, True)
+    assert second.pointer == "/iterations/0/reflections/1"
+
+
+def test_learnings_of_a_state_come_by_iteration_and_by_heading() -> None:
+    value = {
+        "iterations": [{"number": 1, "learnings": "one"}, {"number": 2, "learnings": ["two", "too"]}],
+        "learnings": None,
+        "accumulatedLearnings": "first\n### Iteration 3\nthree\n\n",
+    }
+    told = {one.learning: one.iteration for one in read(STATE, value)}
+    assert told == {"one": 1, "two": 2, "too": 2, "first": None, "three": 3}
+
+
+def test_findings_of_a_state_are_left_to_the_reader_of_loops() -> None:
+    assert read_reflections(STATE, [], SEEN) == ((), ())
+    assert read_reflections(STATE, {"iterations": 7, "learnings": {}}, SEEN) == ((), ())
+    _, findings = read_reflections(TASK, {"timestamp": "x", "reflections": [1]}, SEEN)
+    assert [one.pointer for one in findings] == ["/reflections/0"]
+    _, findings = read_reflections(MANAGED, "x", SEEN)
+    assert [one.code for one in findings] == ["wrong-type"]
+
+
+def state(text: str, iteration: int | None = 2, loop: str = "a", minutes: float = 0) -> Reflection:
+    entries = [{"number": iteration, "learnings": text, "timestamp": at(minutes)}]
+    (one,) = read(f".aiwg/ralph/loops/{loop}/state.json", {"iterations": entries})
+    return one
+
+
+def managed(text: str, file: str = MANAGED, minutes: float = 0) -> Reflection:
+    content = {"iteration": 2, "content": text, "type": "error_analysis", "timestamp": at(minutes)}
+    (one,) = read(file, content)
+    return one
+
+
+def test_one_sentence_in_three_files_is_one_reflection() -> None:
+    iterations = [{"iteration_number": 2, "timestamp": at(), "reflections": ["A  sentence"]}]
+    analytics = read(ANALYTICS, {"loop_id": "a", "iterations": iterations})
+    whole = read(STATE, {"learnings": "a sentence."})
+    (one,) = join_reflections([*whole, *analytics, state("a sentence"), managed("A sentence")], {}).values()
+    assert (one.shape, one.loop_id, one.iteration) == ("memory-manager", "a", 2)
+    assert one.also_in == (ANALYTICS, STATE)
+    assert not one.at_approximate
+
+
+def test_another_iteration_or_another_loop_is_another_reflection() -> None:
+    told = [state("x", 1), state("x", 2), state("x", 2, "b"), state("y", 2)]
+    joined = join_reflections(told, {})
+    assert len(joined) == 4
+    assert all(one.id == key for key, one in joined.items())
+
+
+def test_a_learning_of_the_whole_loop_belongs_to_its_last_iteration_that_said_it() -> None:
+    whole = read(STATE, {"learnings": "x"})
+    joined = join_reflections([*whole, state("x", 1), state("x", 3)], {})
+    assert sorted(one.iteration or 0 for one in joined.values()) == [1, 3]
+
+
+def test_a_reflection_without_a_loop_finds_the_loop_that_said_it_then() -> None:
+    told = [managed("x", UNNAMED), state("x", 2, "far", minutes=3), state("x", 2, "near", minutes=0.5)]
+    joined = join_reflections(told, {})
+    assert {one.loop_id: one.shape for one in joined.values()} == {"far": "state", "near": "memory-manager"}
+    told = [managed("x", UNNAMED), state("x", 2, "far", minutes=3), state("x", 2, "farther", minutes=5)]
+    assert len(join_reflections(told, {})) == 3
+
+
+def test_a_task_of_the_memory_that_names_its_loop_is_joined_to_it() -> None:
+    value = {"tags": [UUID], "reflections": [{"iteration": 2, "content": "x"}], "task_id": "t"}
+    (one,) = join_reflections([*read(TASK, value), state("x", 2, "row")], {UUID: "row"}).values()
+    assert (one.loop_id, one.task_id, one.also_in) == ("row", "t", (".aiwg/ralph/loops/row/state.json",))
+
+
+def test_ids_do_not_depend_on_order_or_on_other_groups() -> None:
+    told = [state("x", 1), managed("x"), managed("z", UNNAMED), state("y")]
+    whole = join_reflections(told, {})
+    assert whole == join_reflections(reversed(told), {})
+    for key in {reflection_key(one) for one in told}:
+        part = join_reflections([one for one in told if reflection_key(one) == key], {})
+        assert part.items() <= whole.items()
+
+
+KEYS = [
+    *("iterations", "reflections", "learnings", "accumulatedLearnings", "content", "reflection", "timestamp"),
+    *(
+        "self_reflection",
+        "reflection_text",
+        "lessons_learned",
+        "tags",
+        "iteration",
+        "number",
+        "task_id",
+        "type",
+    ),
+]
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12) | st.sampled_from([at(), UUID, "x"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(st.sampled_from(list(SHAPES)), VALUES), max_size=5))
+def test_any_json_gives_typed_reflections(told: list[tuple[str, Any]]) -> None:
+    found: list[Reflection] = []
+    for file, value in told:
+        document = [Line(1, value)] if file.endswith(".jsonl") else value
+        reflections, _ = read_reflections(file, document, SEEN)
+        found += reflections
+    encoded = msgspec.msgpack.encode(found)
+    assert msgspec.msgpack.decode(encoded, type=list[Reflection]) == found
+    joined = join_reflections(found, {UUID: "a"})
+    assert {reflection_key(one) for one in found} == {reflection_key(one) for one in joined.values()}
+    files = {name for one in joined.values() for name in (one.file, *one.also_in)}
+    assert files == {one.file for one in found}
