@@ -150,7 +150,8 @@ class Library:
                 return self.apply(None)
             for name in sorted(names):
                 self._update(scan_path(self._paths, name), self._scope(name))
-            return self._snapshot, self._join()
+            delta = self._join()
+            return self._snapshot, delta
 
     def refresh(self, now: datetime) -> tuple[Snapshot, Delta]:
         """Judge anew what changes without a file: processes die, loops fall silent, files stay torn."""
@@ -197,7 +198,7 @@ class Library:
         if kind is None:
             return
         if kind is Kind.DIRECTORY:
-            self._take(file, Cached(stamp, folder_contribution(self._paths, file)))
+            self._take(file, Cached(stamp, folder_contribution(file, stamp)))
             return
         raw = read_file(self._paths.project / file, self._paths.aiwg, _LIMITS.get(kind, MAX_BYTES))
         if raw is None:

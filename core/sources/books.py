@@ -5,11 +5,10 @@ The counterpart for loops is `core.sources.joining.LoopBook`.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import chain
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,8 +18,6 @@ from core.records.reflections import MemoryTask, Reflection
 from core.sources.memory import join_memory
 from core.sources.reflections import join_reflections, reflection_key
 from core.text import visible_line
-
-_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class PatternBook:
@@ -121,9 +118,7 @@ def _joined(copies: Sequence[Pattern]) -> Pattern:
     kept, *others = copies
     if not others:
         return kept
-    mirrors = tuple(
-        Mirror(file=copy.file, pointer=copy.pointer, differs=_differ(kept, copy)) for copy in others
-    )
+    mirrors = tuple(Mirror(file=copy.file, pointer=copy.pointer, differs=_differ(kept, copy)) for copy in others)
     return replace(kept, mirrors=mirrors)
 
 
@@ -143,7 +138,8 @@ class ReflectionBook:
         self.reflections: dict[str, Reflection] = {}
         self._files: dict[str, tuple[Reflection, ...]] = {}
         self._groups: dict[str, dict[str, list[Reflection]]] = {}
-        self._ids: dict[str, dict[str, Reflection]] = {}
+        self._joined: dict[str, dict[str, Reflection]] = {}
+        self._order: list[tuple[float, str]] = []
         self._touched: set[str] = set()
         self._aliases: Mapping[str, str] = {}
 
@@ -173,26 +169,37 @@ class ReflectionBook:
         """
         if aliases != self._aliases:
             self._aliases = dict(aliases)
-            self._touched = set(self._groups) | set(self._ids)
+            self._touched = set(self._groups) | set(self._joined)
         changed: set[str] = set()
+        fresh = dict(self.reflections) if self._touched else {}
         for key in self._touched:
-            before = self._ids.pop(key, {})
+            before = self._joined.pop(key, {})
             group = self._groups.get(key, {})
             told = chain.from_iterable(group[file] for file in sorted(group))
             after = join_reflections(told, self._aliases) if group else {}
             if after:
-                self._ids[key] = after
-            changed |= {
-                identifier
-                for identifier in before.keys() | after.keys()
-                if before.get(identifier) != after.get(identifier)
-            }
+                self._joined[key] = after
+            for identifier in before.keys() | after.keys():
+                if before.get(identifier) != after.get(identifier):
+                    changed.add(identifier)
+                    fresh.pop(identifier, None)
+                    if identifier in after:
+                        fresh[identifier] = after[identifier]
         self._touched.clear()
         if changed:
-            everything = chain.from_iterable(group.values() for group in self._ids.values())
-            ordered = sorted(everything, key=lambda reflection: reflection.at or _LONG_AGO, reverse=True)
-            self.reflections = {reflection.id: reflection for reflection in ordered}
+            self._order = sorted(
+                [
+                    *(key for key in self._order if key[1] not in changed),
+                    *(_newest_first(fresh[identifier]) for identifier in changed if identifier in fresh),
+                ]
+            )
+            self.reflections = {identifier: fresh[identifier] for _, identifier in self._order}
         return frozenset(changed)
+
+
+def _newest_first(reflection: Reflection) -> tuple[float, str]:
+    """Key for sorting; what has no time comes last."""
+    return (-reflection.at.timestamp() if reflection.at else math.inf, reflection.id)
 
 
 class MemoryBook:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from core.curation.ledger import read_decisions
-from core.paths import ProjectPaths
 from core.records.decisions import Decision
 from core.records.events import Event
 from core.records.findings import Finding
@@ -18,9 +17,11 @@ from core.sources.events import read_events
 from core.sources.loops import CRASH_LOG, LoopFact, directory_fact, loop_source, read_crash_log, read_loops
 from core.sources.memory import is_memory_file, read_memory
 from core.sources.patterns import read_patterns
-from core.sources.reading import Problem, RawFile, decode, decode_jsonl
+from core.sources.reading import Problem, RawFile, Stamp, decode, decode_jsonl
 from core.sources.reflections import read_reflections, reflection_shape
 from core.sources.scanning import Kind
+
+_END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,7 +58,7 @@ def contribution(file: str, kind: Kind, raw: RawFile) -> Contribution | Problem:
 
 
 def _history(file: str, raw: RawFile) -> Contribution | Problem:
-    seen_at = datetime.fromtimestamp(raw.stamp.mtime_ns / 1e9, UTC)
+    seen_at = _seen_at(raw.stamp)
     source = loop_source(file)
     if source == CRASH_LOG:
         facts, findings = read_crash_log(file, raw.data, seen_at)
@@ -84,16 +85,12 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
     return Contribution(**said, findings=findings)
 
 
-def folder_contribution(paths: ProjectPaths, file: str) -> Contribution:
-    """What the folder of a loop says by being there.
-
-    Args:
-        paths: The project.
-        file: Project-relative name of the folder, with its final `/`.
-    """
-    try:
-        seen_at = datetime.fromtimestamp((paths.project / file).stat().st_mtime, UTC)
-    except OSError:
-        return Contribution()
-    fact = directory_fact(file, seen_at)
+def folder_contribution(file: str, stamp: Stamp) -> Contribution:
+    """What the folder of a loop, a name with a final `/`, says by being there."""
+    fact = directory_fact(file, _seen_at(stamp))
     return Contribution(facts=(fact,)) if fact else Contribution()
+
+
+def _seen_at(stamp: Stamp) -> datetime:
+    """The mtime in UTC; anybody can set it to a year that `datetime` does not have."""
+    return datetime.fromtimestamp(min(max(stamp.mtime_ns / 1e9, 0), _END_OF_TIME), UTC)

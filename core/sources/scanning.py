@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -55,8 +54,9 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.DIRECTORY: (r"(?:ralph|ralph-external)/(?:loops|archive)/[^/]+/",),
 }
 """What is wanted below `.aiwg/`; the first kind that fits counts."""
-_RULE: Final = re.compile("|".join(f"(?P<{kind}>{'|'.join(rules)})" for kind, rules in _RULES.items()))
-_IGNORED_FILES: Final = re.compile(r".*(?:\.tmp|\.tmp-.*|\.lock|\.bak|\.sw.|~)|\..*")
+_GROUPS: Final = (f"(?P<{kind}>{'|'.join(rules)})" for kind, rules in _RULES.items())
+_RULE: Final = re.compile(rf"\.aiwg/(?:{'|'.join(_GROUPS)})")
+_KINDS: Final[dict[str | None, Kind]] = {kind.value: kind for kind in Kind}
 _FILE_ENDINGS: Final = (".json", ".jsonl", ".yaml", ".yml", ".log", ".md", ".tmp", ".lock", ".bak")
 _IGNORED_FOLDERS: Final = frozenset(
     {
@@ -82,13 +82,13 @@ _MAX_PARTS: Final = 7
 
 def wanted(relative: str) -> Kind | None:
     """What a project-relative file (`.aiwg/ralph/…`, `/` as separator) is read as; None = not at all."""
-    root, *folders, name = relative.split("/")
-    if root != ".aiwg" or not _IGNORED_FOLDERS.isdisjoint(folders):
+    rule = _RULE.fullmatch(relative)
+    if rule is None or not _is_text(relative):
         return None
-    rule = _RULE.fullmatch(relative, len(".aiwg/"))
-    if rule is None or _IGNORED_FILES.fullmatch(name) or not _is_text(relative):
+    parts = relative.split("/")
+    if not _IGNORED_FOLDERS.isdisjoint(parts) or parts[-1].startswith("."):
         return None
-    return Kind(str(rule.lastgroup))
+    return _KINDS[rule.lastgroup]
 
 
 def can_hold(relative: str) -> bool:
@@ -139,7 +139,7 @@ def scan_path(paths: ProjectPaths, relative: str) -> dict[str, Stamp]:
         if status is None or parts[depth - 1] in _IGNORED_FOLDERS:
             return found
         if wanted(f"{folder}/") is Kind.DIRECTORY:
-            found[f"{folder}/"] = _folder_stamp(status.st_ino)
+            found[f"{folder}/"] = Stamp.of(status)
     relative = "/".join(parts)
     status = _folder(paths.project / relative)
     if status is None:
@@ -147,14 +147,9 @@ def scan_path(paths: ProjectPaths, relative: str) -> dict[str, Stamp]:
             found[relative] = stamp
     elif parts[-1] not in _IGNORED_FOLDERS:
         if wanted(f"{relative}/") is Kind.DIRECTORY:
-            found[f"{relative}/"] = _folder_stamp(status.st_ino)
+            found[f"{relative}/"] = Stamp.of(status)
         _scan_folder(paths, relative, found)
     return found
-
-
-def _folder_stamp(inode: int) -> Stamp:
-    """A folder is another one when its inode is; its times change with every file in it and say nothing."""
-    return Stamp(inode, 0, 0, 0)
 
 
 def _folder(path: Path) -> os.stat_result | None:
@@ -180,19 +175,27 @@ def _stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
 
 
 def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp]) -> None:
+    # Plain strings: 60,000 `Path` objects would cost more than the stats.
+    project = f"{paths.project}/"
     pending = [top]
     while pending:
         folder = pending.pop()
         deep = folder.count("/") + 2 > _MAX_PARTS
-        for entry in _entries(paths.project / folder):
+        home = folder in _HOMES
+        try:
+            with os.scandir(project + folder) as scanned:
+                entries = list(scanned)
+        except OSError:
+            continue
+        for entry in entries:
             relative = f"{folder}/{entry.name}"
             try:
                 if entry.is_dir(follow_symlinks=False):
                     if deep or entry.name in _IGNORED_FOLDERS:
                         continue
                     pending.append(relative)
-                    if folder in _HOMES and wanted(f"{relative}/"):
-                        found[f"{relative}/"] = _folder_stamp(entry.inode())
+                    if home and wanted(f"{relative}/"):
+                        found[f"{relative}/"] = Stamp.of(entry.stat(follow_symlinks=False))
                 elif wanted(relative) is None:
                     continue
                 elif entry.is_symlink():
@@ -202,11 +205,3 @@ def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp]) -> None
                     found[relative] = Stamp.of(entry.stat(follow_symlinks=False))
             except OSError:
                 continue
-
-
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from entries
-    except OSError:
-        return
