@@ -223,24 +223,26 @@ def lineage_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]
     events = view.lineage(pattern.id)
     if not events:
         return [Content.styled("Nothing is known of where it came from.", "$quiet")]
-    bar = "│" if glyphs.name == "drawn" else "|"
-    knot = {"discovered": "◆", "inverted": "◆", "decided": glyphs.pin} if glyphs.name == "drawn" else {}
+    drawn = glyphs.name == "drawn"
+    knots = {"discovered": "◆", "inverted": "◆", "merged": "◆"} if drawn else {}
+    knots["decided"] = glyphs.pin
     lines: list[Content] = []
     for n, event in enumerate(events):
-        mark = result_mark(event.success, glyphs)
-        head = knot.get(event.kind, "├" if glyphs.name == "drawn" else "+")
+        last = n + 1 == len(events)
+        line = ("└" if last else "├") if drawn else "+"
         lines.append(
             Content.assemble(
-                (f" {head} ", "$accent"),
+                (f" {knots.get(event.kind, line)} ", "$accent"),
                 (f"{moment_text(event.at, view.now):>13} ", "$quiet"),
-                mark,
-                f" {event.kind:<11} ",
-                (visible_line(event.loop_id, 80), "$secondary"),
-                (f"  {visible_line(event.text, 200)}" if event.text else "", "$quiet"),
+                result_mark(event.success, glyphs),
+                f" {visible_line(event.text or event.kind, 200)}",
             )
         )
-        if n + 1 < len(events):
-            lines.append(Content.styled(f" {bar}", "$rule"))
+        if event.loop_id:
+            bar = " " if last else "│" if drawn else "|"
+            lines.append(
+                Content.assemble((f" {bar} ", "$accent"), " " * 16, (visible_line(event.loop_id, 80), "$secondary"))
+            )
     return lines
 
 

@@ -57,9 +57,8 @@ class ItemLine(Widget):
 
     def show(self, left: Sequence[Item], right: Sequence[Item] = ()) -> None:
         """Show these items."""
-        if (tuple(left), tuple(right)) != (self._left, self._right):
-            self._left, self._right = tuple(left), tuple(right)
-            self.refresh()
+        self._left, self._right = tuple(left), tuple(right)
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """The line."""

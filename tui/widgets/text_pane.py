@@ -62,7 +62,7 @@ class TextPane(ScrollView, can_focus=True):
     def show(self, paragraphs: Sequence[Content], *, top: bool = True) -> None:
         """Show this text, from its top or (for live text) where the reader is."""
         paragraphs = tuple(paragraphs)
-        if paragraphs != self._paragraphs:
+        if not _same(paragraphs, self._paragraphs):
             self._paragraphs = paragraphs
             self._generation += 1
             self._wrap()
@@ -122,6 +122,11 @@ class TextPane(ScrollView, can_focus=True):
         if row >= len(self._lines):
             return Strip.blank(width, style.rich_style)
         return to_strip(self, self._lines[row], width, style)
+
+
+def _same(one: Sequence[Content], other: Sequence[Content]) -> bool:
+    """Equal in text and style: `==` on Content looks at the text alone."""
+    return len(one) == len(other) and all(a.is_same(b) for a, b in zip(one, other, strict=True))
 
 
 def wrap(paragraphs: Sequence[Content], width: int) -> list[Content]:
