@@ -31,9 +31,7 @@ class Fields:
 
     __slots__ = ("file", "findings", "mapping", "pointer")
 
-    def __init__(
-        self, file: str, mapping: dict[Any, Any], findings: list[Finding], pointer: str = ""
-    ) -> None:
+    def __init__(self, file: str, mapping: dict[Any, Any], findings: list[Finding], pointer: str = "") -> None:
         self.file = file
         self.mapping = mapping
         self.findings = findings

@@ -154,9 +154,7 @@ def directory_fact(directory: str, seen_at: datetime | None = None) -> LoopFact 
     if directory.count("/") != 3 or loop_directory(directory) != directory:
         return None
     name = directory.rpartition("/")[2]
-    return LoopFact(
-        source=DIRECTORY, file=f"{directory}/", loop_id=name, directory=directory, seen_at=seen_at
-    )
+    return LoopFact(source=DIRECTORY, file=f"{directory}/", loop_id=name, directory=directory, seen_at=seen_at)
 
 
 def read_loops(file: str, value: Any, seen_at: datetime) -> Facts:
@@ -188,9 +186,7 @@ def read_loops(file: str, value: Any, seen_at: datetime) -> Facts:
 def read_crash_log(file: str, data: bytes, seen_at: datetime) -> Facts:
     """Facts of a `crash.log`: each entry starts a line with `[ISO time]`."""
     times = [
-        moment
-        for found in _CRASH.findall(data)
-        if (moment := parse_time(found.decode("ascii", "replace"))) is not None
+        moment for found in _CRASH.findall(data) if (moment := parse_time(found.decode("ascii", "replace"))) is not None
     ]
     directory = loop_directory(file)
     fact = LoopFact(

@@ -23,9 +23,7 @@ def is_memory_file(file: str) -> bool:
     return file == INDEX or (folder == _TASKS and name.endswith(".json"))
 
 
-def read_memory(
-    file: str, value: Any, seen_at: datetime
-) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
+def read_memory(file: str, value: Any, seen_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
     """The tasks that one decoded memory file tells; those of the index are `indexed` and name it as file.
 
     Args:

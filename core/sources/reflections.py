@@ -73,9 +73,7 @@ def reflection_shape(file: str) -> str:
     return STATE if source in _STATES else ""
 
 
-def read_reflections(
-    file: str, value: Any, seen_at: datetime
-) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
+def read_reflections(file: str, value: Any, seen_at: datetime) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
     """All reflections told in one file for which `reflection_shape` names a shape.
 
     Args:
@@ -155,9 +153,7 @@ def _rank(reflection: Reflection) -> tuple[int, str, str]:
     return _RANK[reflection.shape], reflection.file, reflection.pointer
 
 
-def _home(
-    place: tuple[Any, ...], copies: Mapping[tuple[Any, ...], Sequence[Reflection]]
-) -> tuple[Any, ...] | None:
+def _home(place: tuple[Any, ...], copies: Mapping[tuple[Any, ...], Sequence[Reflection]]) -> tuple[Any, ...] | None:
     """Where else the reflection of a vague `place` (no loop, or no iteration) is told with a precise one."""
     loop_id, _, attempt, iteration = place
     if attempt is not None:
@@ -202,9 +198,7 @@ def _is_document(name: str) -> bool:
     return name.endswith((".json", ".yaml", ".yml")) and not name.startswith("index.")
 
 
-def _of_lines(
-    file: str, lines: Sequence[Line], seen_at: datetime, findings: list[Finding]
-) -> Iterator[Reflection]:
+def _of_lines(file: str, lines: Sequence[Line], seen_at: datetime, findings: list[Finding]) -> Iterator[Reflection]:
     """`tasks/<id>/reflections.jsonl` of (1)."""
     task_id = file.split("/")[3]
     for line in lines:

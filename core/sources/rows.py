@@ -68,9 +68,7 @@ class Context:
     registered: bool
 
 
-def rows(
-    loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]
-) -> Iterator[Loop]:
+def rows(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Iterator[Loop]:
     """The rows of all facts that go by one id: none, one, or two where an archived run used the same id.
 
     Facts that only add detail (a heartbeat, analytics) make no row.
@@ -109,9 +107,7 @@ def row(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: lis
     last_sign = _last_sign(facts, context.now)
     seen_at = newest(*[fact.seen_at for fact in facts if fact.source in _SEEN]) or _first(facts, "seen_at")
     pid = _first(told, "pid")
-    liveness, reason = judge(
-        status, pid, last_sign, seen_at, context.now, context.stale_after, context.processes
-    )
+    liveness, reason = judge(status, pid, last_sign, seen_at, context.now, context.stale_after, context.processes)
     if home in _ARCHIVES and not status.ended:
         liveness, reason = Liveness.ENDED, "archived"
     crashed_at = newest(*[fact.crashed_at for fact in details])
@@ -134,9 +130,7 @@ def row(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: lis
     iterations = _first(told, "iterations") or ()
     return Loop(
         id=loop_id,
-        aliases=tuple(
-            sorted({other for fact in facts for other in (fact.loop_id, fact.inner_id)} - {loop_id, ""})
-        ),
+        aliases=tuple(sorted({other for fact in facts for other in (fact.loop_id, fact.inner_id)} - {loop_id, ""})),
         task=_first(facts, "task") or "",
         criteria=_first(told, "criteria") or (),
         status=status,

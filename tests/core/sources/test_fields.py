@@ -49,9 +49,7 @@ def test_text_is_one_or_many() -> None:
 
 def test_objects_come_from_lists_and_mappings_with_their_place() -> None:
     fields = of(items=[{"n": 1}, 2], keyed={"a/b~": {"n": 3}})
-    assert [(key, one.pointer, one.count("n")) for key, one in fields.objects("items")] == [
-        ("0", "/here/items/0", 1)
-    ]
+    assert [(key, one.pointer, one.count("n")) for key, one in fields.objects("items")] == [("0", "/here/items/0", 1)]
     assert [(key, one.pointer) for key, one in fields.objects("keyed")] == [("a/b~", "/here/keyed/a~1b~0")]
     assert [finding.pointer for finding in fields.findings] == ["/here/items/1"]
 
@@ -74,9 +72,7 @@ def test_a_document_wrong_all_over_does_not_bury_the_rest() -> None:
 def test_a_document_that_is_no_object_is_an_error() -> None:
     findings: list[Finding] = []
     assert document("f.json", [], findings) is None
-    assert findings == [
-        Finding("f.json", "", Severity.ERROR, "wrong-type", "expected an object, found a list")
-    ]
+    assert findings == [Finding("f.json", "", Severity.ERROR, "wrong-type", "expected an object, found a list")]
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,7 @@ def joined(*told: Iterable[LoopFact], processes: Running | None = None) -> dict[
 
 def test_state_registry_and_heartbeat_are_one_row() -> None:
     heartbeat = facts(f"{INTERNAL}/heartbeats/a.json", {"timestamp": 1777636740000})
-    loops = joined(
-        registry({"loop_id": "a", "owner": "me", "iteration": 1}), internal("a", task="t"), heartbeat
-    )
+    loops = joined(registry({"loop_id": "a", "owner": "me", "iteration": 1}), internal("a", task="t"), heartbeat)
     (loop,) = loops.values()
     assert (loop.id, loop.task, loop.owner, loop.sources) == ("a", "t", "me", ("loops", "registry"))
     assert loop.last_sign == NOW - timedelta(minutes=1)
@@ -330,9 +328,7 @@ def test_ids_that_would_leave_the_tree_are_only_text() -> None:
 
 KEPT = st.sampled_from(["a", "b", UUID])
 WORDS = st.sampled_from(["running", "completed", "paused", "x", ""])
-TIMES = st.sampled_from(
-    [ago(minutes=5), ago(minutes=5, seconds=2), ago(days=2), "2031-01-01T00:00:00Z", None]
-)
+TIMES = st.sampled_from([ago(minutes=5), ago(minutes=5, seconds=2), ago(days=2), "2031-01-01T00:00:00Z", None])
 STATES = st.fixed_dictionaries(
     {"status": WORDS, "startTime": TIMES, "endTime": TIMES, "lastUpdate": TIMES, "objective": WORDS},
     optional={"currentPid": st.integers(-1, 9), "loopId": KEPT, "currentIteration": st.integers(-1, 5)},
@@ -346,9 +342,7 @@ TOLD = st.one_of(
     st.builds(lambda i, s: registry({**s, "loop_id": i}), KEPT, STATES),
     st.builds(lambda i, s: registry({**s, "loop_id": i}, root=EXTERNAL), KEPT, STATES),
     st.builds(lambda s: facts(f"{EXTERNAL}/launcher-registry.json", {"loops": {"launched": s}}), STATES),
-    st.builds(
-        lambda i, s: facts(f"{INTERNAL}/heartbeats/{i}.json", {"timestamp": s["endTime"]}), KEPT, STATES
-    ),
+    st.builds(lambda i, s: facts(f"{INTERNAL}/heartbeats/{i}.json", {"timestamp": s["endTime"]}), KEPT, STATES),
     st.builds(lambda i, s: facts(f"{EXTERNAL}/analytics/{i}.json", {**s, "loop_id": i}), KEPT, STATES),
 )
 

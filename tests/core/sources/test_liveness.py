@@ -94,9 +94,7 @@ def test_an_unknown_word_says_nothing() -> None:
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
     """A process that waits for its input to end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     yield process
     process.kill()
     process.communicate()

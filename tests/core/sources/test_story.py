@@ -104,9 +104,7 @@ def test_the_legacy_loop_has_its_own_iterations_and_reports_only(paths: ProjectP
         write(paths, f".aiwg/ralph/iterations/iteration-{number}.json", {"action": f"a{number}"})
     write(paths, ".aiwg/ralph/completion-2026-05-01T10-00-00.md", "| **Task** | Lint |")
     write(paths, ".aiwg/ralph/completion-2026-05-01T09-00-00.md", "| **Task** | Test |")
-    known = loop(
-        id="current-loop", directory="", sources=("current-loop",), iteration=2, task="Lint", files=()
-    )
+    known = loop(id="current-loop", directory="", sources=("current-loop",), iteration=2, task="Lint", files=())
     story = read_story(paths, known)
     assert [one.action for one in story.iterations] == ["a1", "a2"]
     assert story.notes == (("completion-2026-05-01T10-00-00", "| **Task** | Lint |"),)
@@ -146,9 +144,7 @@ def test_links_out_of_the_tree_and_pipes_read_nothing(paths: ProjectPaths, tmp_p
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(
-                    ["iterations", "metrics", "cross_loop_learning", "total_tokens", "branch", "number"]
-                ),
+                st.sampled_from(["iterations", "metrics", "cross_loop_learning", "total_tokens", "branch", "number"]),
                 inner,
                 max_size=5,
             )

@@ -28,9 +28,7 @@ class NothingRuns:
 
 
 def load(name: str) -> Library:
-    library = Library(
-        ProjectPaths(TREES / name), Settings(), clock=lambda: NOW, cache=False, processes=NothingRuns()
-    )
+    library = Library(ProjectPaths(TREES / name), Settings(), clock=lambda: NOW, cache=False, processes=NothingRuns())
     library.load()
     return library
 
@@ -144,8 +142,7 @@ def test_newest_loop_comes_first(upstream: Snapshot) -> None:
 def test_reflections_are_told_once(upstream: Snapshot) -> None:
     reflections = upstream.reflections.values()
     told = Counter(
-        (one.loop_id, one.task_id, one.iteration, " ".join(one.text.split()).casefold())
-        for one in reflections
+        (one.loop_id, one.task_id, one.iteration, " ".join(one.text.split()).casefold()) for one in reflections
     )
     assert set(told.values()) == {1}
     assert len(told) == 37
@@ -199,9 +196,7 @@ def test_the_legacy_loop_does_not_inherit_the_iterations_of_the_one_before(upstr
 def test_the_daemon_of_an_external_loop_is_found_under_its_launcher_id(upstream_library: Library) -> None:
     story = upstream_library.story("ralph-upgrade-dependencies-bb65c3eb")
     (output,) = (text for title, text in story.notes if title == "daemon output")
-    assert output.rstrip().endswith(
-        'The "path" argument must be of type string. Received an instance of Object'
-    )
+    assert output.rstrip().endswith('The "path" argument must be of type string. Received an instance of Object')
 
 
 def test_nothing_of_the_real_trees_is_a_finding_about_loops(upstream: Snapshot, examples: Snapshot) -> None:
