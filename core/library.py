@@ -26,6 +26,7 @@ from core.sources.contribution import Contribution, contribution, folder_contrib
 from core.sources.joining import LoopBook
 from core.sources.liveness import Processes, system_processes
 from core.sources.loops import loop_directory
+from core.sources.patterns import Records
 from core.sources.reading import MAX_BYTES, MAX_PATTERN_BYTES, Problem, Stamp, read_file
 from core.sources.scanning import Kind, can_hold, scan, scan_path, wanted
 from core.sources.story import read_story
@@ -79,6 +80,7 @@ class Library:
         self._known: dict[str, Cached] = {}
         self._unsaved: set[str] = set()
         self._torn: dict[str, tuple[datetime, Problem]] = {}
+        self._records: dict[str, Records] = {}
         self._loops = LoopBook()
         self._patterns = PatternBook()
         self._reflections = ReflectionBook()
@@ -115,9 +117,7 @@ class Library:
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
             next_publish = _FIRST_PUBLISH
-            for done, file in enumerate(
-                sorted(stamps, key=lambda file: _urgency(file, stamps[file])), start=1
-            ):
+            for done, file in enumerate(sorted(stamps, key=lambda file: _urgency(file, stamps[file])), start=1):
                 if found := cached.get(file):
                     self._take(file, found)
                 else:
@@ -179,9 +179,7 @@ class Library:
         """What is known of a path: the file itself, the loop it lies in, or all that lies in it."""
         known = self._known.keys() | self._torn.keys() if can_hold(name) else set()
         scope = {file for file in known if file.startswith(f"{name}/")}
-        scope.update(
-            file for file in (name, f"{loop_directory(name)}/") if file in self._known or file in self._torn
-        )
+        scope.update(file for file in (name, f"{loop_directory(name)}/") if file in self._known or file in self._torn)
         return scope
 
     def _update(self, found: Mapping[str, Stamp], scope: Iterable[str]) -> None:
@@ -204,7 +202,8 @@ class Library:
         if raw is None:
             self._forget(file)
             return
-        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw)
+        records = self._records.setdefault(file, {}) if kind in (Kind.PATTERNS, Kind.MIRROR) else None
+        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw, records)
         if not isinstance(said, Problem):
             self._take(file, Cached(stamp if isinstance(raw, Problem) else raw.stamp, said))
             self._unsaved.add(file)
@@ -223,6 +222,7 @@ class Library:
 
     def _forget(self, file: str) -> None:
         self._torn.pop(file, None)
+        self._records.pop(file, None)
         known = self._known.pop(file, None)
         if known is not None:
             self._unsaved.add(file)
@@ -252,9 +252,7 @@ class Library:
         now = now or self._clock()
         before = self._snapshot
         loops = self._loops.join(now, self._settings.watch, self._processes)
-        unreadable = {
-            file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER
-        }
+        unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
         findings = tuple(sorted(self._all_findings(unreadable), key=_place))
         delta = Delta(
             patterns=self._patterns.join(),

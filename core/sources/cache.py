@@ -61,9 +61,7 @@ class Cache:
 
     def save(self, changed: Mapping[str, Cached], gone: Iterable[str]) -> None:
         """Keep `changed` and forget `gone`, all or nothing."""
-        rows = [
-            (path, _encoder.encode(stamp), _encoder.encode(said)) for path, (stamp, said) in changed.items()
-        ]
+        rows = [(path, _encoder.encode(stamp), _encoder.encode(said)) for path, (stamp, said) in changed.items()]
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection, connection:
             connection.executemany("DELETE FROM contribution WHERE path = ?", ((path,) for path in gone))
             connection.executemany("REPLACE INTO contribution VALUES (?, ?, ?)", rows)

@@ -16,7 +16,7 @@ from core.records.reflections import MemoryTask, Reflection
 from core.sources.events import read_events
 from core.sources.loops import CRASH_LOG, LoopFact, directory_fact, loop_source, read_crash_log, read_loops
 from core.sources.memory import is_memory_file, read_memory
-from core.sources.patterns import read_patterns
+from core.sources.patterns import Records, read_patterns
 from core.sources.reading import Problem, RawFile, Stamp, decode, decode_jsonl
 from core.sources.reflections import read_reflections, reflection_shape
 from core.sources.scanning import Kind
@@ -36,13 +36,14 @@ class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     findings: tuple[Finding, ...] = ()
 
 
-def contribution(file: str, kind: Kind, raw: RawFile) -> Contribution | Problem:
+def contribution(file: str, kind: Kind, raw: RawFile, known: Records | None = None) -> Contribution | Problem:
     """What `file` says, or the problem that keeps it from being read at all.
 
     Args:
         file: Project-relative name.
         kind: What it is read as; not `DIRECTORY`.
         raw: Its bytes and stamp.
+        known: For a pattern file its records as they were before, brought up to date here.
     """
     if kind is Kind.EVENTS:
         events, findings = read_events(file, raw.data)
@@ -53,7 +54,7 @@ def contribution(file: str, kind: Kind, raw: RawFile) -> Contribution | Problem:
     if kind is Kind.HISTORY:
         return _history(file, raw)
     mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
-    found = read_patterns(file, raw.data, mirror_of)
+    found = read_patterns(file, raw.data, mirror_of, known)
     return found.problem or Contribution(patterns=found.patterns, findings=found.findings)
 
 

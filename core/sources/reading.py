@@ -149,8 +149,6 @@ def _read(path: Path, limit: int) -> RawFile | Problem:
 
 def json_depth(data: bytes) -> int:
     """Deepest nesting of a JSON document, found without recursion; exact for valid JSON."""
-    if data.count(b"[") + data.count(b"{") <= 1:
-        return data.count(b"[") + data.count(b"{")
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Two quotes side by side open and close nothing: without them, inside and outside stay as they were.
@@ -178,7 +176,7 @@ def _refused(data: bytes) -> Problem | None:
     """What keeps a document from being given to a decoder."""
     if not data.strip(b" \t\r\n\0"):
         return Problem("empty", "is empty", torn=True)
-    if json_depth(data) > MAX_DEPTH:
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and json_depth(data) > MAX_DEPTH:
         return Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
     return None
 
@@ -364,8 +362,7 @@ def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
         if not decoded.failed:
             lines.append(Line(number, decoded.value))
         problems += (
-            Problem(problem.code, problem.message, f"line {number}", problem.severity)
-            for problem in decoded.problems
+            Problem(problem.code, problem.message, f"line {number}", problem.severity) for problem in decoded.problems
         )
     return lines, tuple(problems)
 

@@ -32,9 +32,7 @@ SAID = Contribution(
             claim=Claim(rate=0.5, uses=3),
         ),
     ),
-    facts=(
-        LoopFact(source="loops", file="f", status=LoopStatus.LIMIT, iterations=(Iteration(number=1, at=AT),)),
-    ),
+    facts=(LoopFact(source="loops", file="f", status=LoopStatus.LIMIT, iterations=(Iteration(number=1, at=AT),)),),
     reflections=(Reflection(id="r", shape="hook", file="f", at=AT, actions=("x",)),),
     events=(Event(id="e", at=AT, kind="applied", success=False),),
     findings=(Finding("f", "/0", Severity.INFO, "code", "message"),),

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
 from core.records.times import parse_time
 from core.sources.books import PatternBook
-from core.sources.patterns import PatternFile, read_patterns
+from core.sources.patterns import PatternFile, Records, read_patterns
 
 SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"
@@ -70,9 +71,7 @@ class TestDocuments:
         assert [(point.rate, point.sample_size) for point in third.trend] == [(1.0, 1), (0.9, 10), (0.94, 18)]
 
     def test_success_pattern(self) -> None:
-        (pattern,) = read_patterns(
-            "x/success-patterns.json", (SHARED / "success-patterns.json").read_bytes()
-        ).patterns
+        (pattern,) = read_patterns("x/success-patterns.json", (SHARED / "success-patterns.json").read_bytes()).patterns
         assert pattern.type is PatternType.SUCCESS
         assert pattern.title == "Test generation"
         assert pattern.category == "testing"
@@ -84,9 +83,7 @@ class TestDocuments:
         assert pattern.source_loops[0].iteration == 3
 
     def test_anti_pattern(self) -> None:
-        (pattern,) = read_patterns(
-            "x/anti-patterns.json", (SHARED / "anti-patterns.json").read_bytes()
-        ).patterns
+        (pattern,) = read_patterns("x/anti-patterns.json", (SHARED / "anti-patterns.json").read_bytes()).patterns
         assert pattern.type is PatternType.ANTI
         assert pattern.title == "Premature optimization"
         assert pattern.claim == Claim(rate=0.85, uses=4)
@@ -95,9 +92,7 @@ class TestDocuments:
         assert pattern.better_pattern_id == "pat-success-refactor-module-002"
 
     def test_code_template(self) -> None:
-        (pattern,) = read_patterns(
-            "x/code-templates.json", (SHARED / "code-templates.json").read_bytes()
-        ).patterns
+        (pattern,) = read_patterns("x/code-templates.json", (SHARED / "code-templates.json").read_bytes()).patterns
         assert pattern.type is PatternType.TEMPLATE
         assert pattern.title == "Async error handler"
         assert pattern.placeholders == (("async_function", "The async function to call"),)
@@ -148,13 +143,20 @@ class TestShapes:
         assert pattern.error_type == "TypeError"
         assert pattern.claim == Claim(rate=0.5, uses=3)
 
-    @pytest.mark.parametrize(
-        "document", [{}, [], {"version": "1.0.0"}, {"pattern_registry": None}, 5, "x", None]
-    )
+    @pytest.mark.parametrize("document", [{}, [], {"version": "1.0.0"}, {"pattern_registry": None}, 5, "x", None])
     def test_no_patterns_is_no_error(self, document: Any) -> None:
         found = read(document)
         assert found.patterns == ()
         assert found.problem is None
+
+    def test_what_did_not_change_is_not_read_again(self) -> None:
+        known: Records = {}
+        before = read_patterns(FILE, json.dumps([ERROR, ANTI]).encode(), known=known).patterns
+        data = json.dumps([{"note": 1}, ANTI, {**ERROR, "usage_count": 2}]).encode()
+        after = read_patterns(FILE, data, known=known)
+        assert after == read_patterns(FILE, data)
+        assert after.patterns[0] == replace(before[1], pointer="/1")
+        assert read_patterns(FILE, data, known=known) == after
 
     @pytest.mark.parametrize("data", [b"", b'{"patterns": [{"pattern_id"', b"[" * 5000])
     def test_what_cannot_be_read_is_a_problem(self, data: bytes) -> None:
@@ -215,9 +217,7 @@ class TestRecords:
         assert found.patterns[0].claim.uses == 3
         assert [finding.code for finding in found.findings] == ["bad-number"]
 
-    @pytest.mark.parametrize(
-        "bad", [None, 7, "x", [], {}, {"pattern_id": ""}, {"pattern_id": ["x"]}, {"tags": "x"}]
-    )
+    @pytest.mark.parametrize("bad", [None, 7, "x", [], {}, {"pattern_id": ""}, {"pattern_id": ["x"]}, {"tags": "x"}])
     def test_bad_neighbours_cost_nothing(self, bad: Any) -> None:
         found = read({"pattern_registry": {"error_patterns": [ERROR, bad, ANTI]}})
         assert [pattern.id for pattern in found.patterns] == [ERROR["pattern_id"], ANTI["pattern_id"]]
@@ -228,18 +228,20 @@ class TestRecords:
         keys = ("error_signature", "fix_approach", "source_loops", "effectiveness_trend", "tags", "last_used")
         found = read([{**ERROR, **dict.fromkeys(keys, 7)}])
         assert found.patterns[0].id == ERROR["pattern_id"]
-        assert {place for _, place in codes(found)} >= {
-            f"/0/{key}" for key in ("source_loops", "error_signature")
-        }
+        assert {place for _, place in codes(found)} >= {f"/0/{key}" for key in ("source_loops", "error_signature")}
+
+    def test_a_record_that_is_too_deep_costs_only_itself(self) -> None:
+        deep = b'{"pattern_id": "pat-error-deep-001", "x": ' + b"[" * 100 + b"]" * 100 + b"}"
+        found = read_patterns(FILE, b"[" + deep + b"," + json.dumps(ERROR).encode() + b"]")
+        assert [pattern.id for pattern in found.patterns] == [ERROR["pattern_id"]]
+        assert codes(found) == [("too-deep", "/0")]
 
     def test_an_id_that_is_no_file_name_is_doubtful(self) -> None:
         found = read([{**ERROR, "pattern_id": "../../etc/passwd"}])
         assert codes(found) == [("unsafe-id", "/0")]
 
     def test_control_characters_never_reach_a_message(self) -> None:
-        found = read(
-            [{**ERROR, "pattern_id": "\x1b]52;c;x\x07", "tags": {"\x1b": 1}, "success_rate": "\x1b[2J"}]
-        )
+        found = read([{**ERROR, "pattern_id": "\x1b]52;c;x\x07", "tags": {"\x1b": 1}, "success_rate": "\x1b[2J"}])
         assert found.findings
         assert all(finding.message.isprintable() for finding in found.findings)
 
@@ -263,9 +265,7 @@ class TestRecords:
 
     def test_the_hash_covers_what_is_injected_and_nothing_else(self) -> None:
         plain = one()
-        counted = one(
-            usage_count=9, last_used="2026-01-01T00:00:00Z", tags=["x"], override={"state": "proven"}
-        )
+        counted = one(usage_count=9, last_used="2026-01-01T00:00:00Z", tags=["x"], override={"state": "proven"})
         assert counted.content_hash == plain.content_hash
         assert counted.override == "proven"
         assert one(fix_approach={"description": "Another fix"}).content_hash != plain.content_hash

@@ -93,9 +93,7 @@ class TestJson:
 
     def test_half_a_surrogate_pair_is_replaced_wherever_it_stands(self) -> None:
         decoded = decode_json(b'{"k\\udfff": ["\\ud800", "\\ud83d\\ude00"]}')
-        assert decoded.value == {
-            "k\N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}", "\N{GRINNING FACE}"]
-        }
+        assert decoded.value == {"k\N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}", "\N{GRINNING FACE}"]}
         assert codes(decoded) == ["bad-encoding"]
 
     @pytest.mark.parametrize("data", [b'{"a": 1, "a": 2}', b'{"x": [{"a": "\\"", "a": 2}]}'])
@@ -140,9 +138,7 @@ class TestJson:
 
 class TestYaml:
     def test_scalars_stay_text(self) -> None:
-        decoded = decode_yaml(
-            b"id: 007\nwhen: 2026-01-01\nno: no\nrate: 0.9\ntags: [on, 1.10]\nquoted: '~'\n"
-        )
+        decoded = decode_yaml(b"id: 007\nwhen: 2026-01-01\nno: no\nrate: 0.9\ntags: [on, 1.10]\nquoted: '~'\n")
         assert decoded.value == {
             "id": "007",
             "when": "2026-01-01",

@@ -63,9 +63,7 @@ def test_the_sweep_finds_what_the_readers_want(tree: str) -> None:
     paths = ProjectPaths(TREES / tree)
     found = {name for name in scan(paths) if wanted(name) is Kind.HISTORY}
     every = {paths.relative(file) for file in paths.aiwg.rglob("*") if file.is_file()}
-    assert found == {
-        name for name in every if loop_source(name) or reflection_shape(name) or is_memory_file(name)
-    }
+    assert found == {name for name in every if loop_source(name) or reflection_shape(name) or is_memory_file(name)}
 
 
 def test_every_loop_folder_is_found_even_if_nothing_is_in_it(tmp_path: Path) -> None:
@@ -116,9 +114,7 @@ def test_a_fifo_is_not_found(tmp_path: Path) -> None:
 
 
 def test_one_path_finds_what_the_sweep_finds_there(tmp_path: Path) -> None:
-    paths = make(
-        tmp_path, f"{LOOP}/state.json", f"{LOOP}/reflections/reflection-1.json", ".aiwg/ralph/registry.json"
-    )
+    paths = make(tmp_path, f"{LOOP}/state.json", f"{LOOP}/reflections/reflection-1.json", ".aiwg/ralph/registry.json")
     everything = scan(paths)
     inside = {name: stamp for name, stamp in everything.items() if name.startswith(LOOP)}
     assert scan_path(paths, LOOP) == inside
