@@ -98,11 +98,13 @@ class LoopBook:
             self._registries = registries
             self._dirty.update(self._groups, self._external)
         stale_after = timedelta(minutes=settings.stale_after_minutes)
-        changed = []
-        for key in (self._dirty | self._living) - {_PRESENCE, _EXTERNAL}:
-            registry = _EXTERNAL_REGISTRY_FILE if key.startswith(_EXTERNAL) else _REGISTRY_FILE
-            if self._join_group(key, Context(now, stale_after, processes, registry in registries)):
-                changed.append(key)
+        internal = Context(now, stale_after, processes, _REGISTRY_FILE in registries)
+        external = Context(now, stale_after, processes, _EXTERNAL_REGISTRY_FILE in registries)
+        changed = [
+            key
+            for key in (self._dirty | self._living) - {_PRESENCE, _EXTERNAL}
+            if self._join_group(key, external if key.startswith(_EXTERNAL) else internal)
+        ]
         self._dirty.clear()
         return self._publish() if changed else frozenset()
 

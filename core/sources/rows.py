@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
@@ -51,8 +52,7 @@ _FUTURE: Final = timedelta(seconds=60)
 """Clocks of different machines differ; a time later than this is no sign of life but a mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What a row is judged by, besides its facts.
 
     Attributes:
@@ -101,57 +101,37 @@ def row(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: lis
     details = [fact for fact in facts if fact.source in DETAILS]
     directory = next((fact.directory for fact in facts if fact.directory), "")
     home = loop_home(directory)
-    speaker = _speaker(told)
-    status = speaker.status if speaker else LoopStatus.UNKNOWN
-    started_at = _first(told, "started_at") or _first(details, "started_at")
-    last_sign = _last_sign(facts, context.now)
-    seen_at = newest(*[fact.seen_at for fact in facts if fact.source in _SEEN]) or _first(facts, "seen_at")
-    pid = _first(told, "pid")
-    liveness, reason = judge(status, pid, last_sign, seen_at, context.now, context.stale_after, context.processes)
-    if home in _ARCHIVES and not status.ended:
-        liveness, reason = Liveness.ENDED, "archived"
-    crashed_at = newest(*[fact.crashed_at for fact in details])
-    if status.active and crashed_at and (last_sign is None or crashed_at > last_sign):
-        reason = f"{reason}; crash.log tells of a crash at {crashed_at:%Y-%m-%d %H:%M} UTC"
-    file_status = status
-    if liveness is Liveness.DEAD:
-        status = LoopStatus.CRASHED
-    badges = _badges(facts, home, file_status, context)
-    if status is LoopStatus.CRASHED:
-        badges.add("crashed")
-    if liveness is Liveness.STALE:
-        badges.add("stale")
-    ended_at, approximate = None, False
-    if status.ended or (liveness is Liveness.ENDED and home in _ARCHIVES):
-        ended_at, approximate = _end(told, started_at, status, last_sign or seen_at)
+    state = _judged(facts, told, home, context)
+    ended_at, approximate = _end(told, state) if state.over else (None, False)
     if directory and not told:
         findings.append(_no_state(directory))
     _check_times(told, context.now, findings)
+    names = {name for fact in facts for name in (fact.loop_id, fact.inner_id)}
     iterations = _first(told, "iterations") or ()
     return Loop(
         id=loop_id,
-        aliases=tuple(sorted({other for fact in facts for other in (fact.loop_id, fact.inner_id)} - {loop_id, ""})),
+        aliases=tuple(sorted(names - {loop_id, ""})),
         task=_first(facts, "task") or "",
         criteria=_first(told, "criteria") or (),
-        status=status,
-        raw_status=speaker.raw_status if speaker else "",
+        status=LoopStatus.CRASHED if state.liveness is Liveness.DEAD else state.status,
+        raw_status=state.raw_status,
         sources=tuple(sorted({fact.source for fact in told} | ({home} if home else set()))),
-        badges=tuple(sorted(badges)),
+        badges=tuple(sorted(_badges(facts, home, state, context.registered))),
         archived=home in _ARCHIVES,
         owner=_first(told, "owner") or "",
         priority=_first(told, "priority") or "",
         tags=_first(told, "tags") or (),
         iteration=_iteration(facts, told),
         max_iterations=next((fact.max_iterations for fact in told if fact.max_iterations is not None), None),
-        started_at=started_at,
+        started_at=state.started_at,
         ended_at=ended_at,
         ended_approximate=approximate,
         updated_at=newest(*[fact.updated_at for fact in told]),
-        last_sign=last_sign,
-        seen_at=seen_at,
-        pid=pid,
-        liveness=liveness,
-        liveness_reason=reason,
+        last_sign=state.last_sign,
+        seen_at=state.seen_at,
+        pid=state.pid,
+        liveness=state.liveness,
+        liveness_reason=state.reason,
         iterations=iterations,
         quality=_first(details, "quality") or _first(told, "quality") or (),
         last_result=_first(told, "last_result") or (iterations[-1].result if iterations else ""),
@@ -162,6 +142,52 @@ def row(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: lis
         duration_ms=_first(details, "duration_ms") or _first(told, "duration_ms"),
         files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != DIRECTORY)),
         directory=directory,
+    )
+
+
+class _State(Struct, frozen=True, gc=False):
+    """What a loop does by its files (`status`, `raw_status`), and what was found out about it."""
+
+    status: LoopStatus
+    raw_status: str
+    started_at: datetime | None
+    last_sign: datetime | None
+    seen_at: datetime | None
+    pid: int | None
+    liveness: Liveness
+    reason: str
+    archived: bool
+
+    @property
+    def over(self) -> bool:
+        """Whether the loop does nothing more: it ended, its process is gone, or it lies in an archive."""
+        return self.status.ended or self.liveness is Liveness.DEAD or self.archived
+
+
+def _judged(facts: Sequence[LoopFact], told: Sequence[LoopFact], home: str, context: Context) -> _State:
+    speaker = _speaker(told)
+    status = speaker.status if speaker else LoopStatus.UNKNOWN
+    last_sign = _last_sign(facts, context.now)
+    seen_at = newest(*[fact.seen_at for fact in facts if fact.source in _SEEN]) or _first(facts, "seen_at")
+    pid = _first(told, "pid")
+    archived = home in _ARCHIVES
+    if archived and not status.ended:
+        liveness, reason = Liveness.ENDED, "archived"
+    else:
+        liveness, reason = judge(status, pid, last_sign, seen_at, context.now, context.stale_after, context.processes)
+        crashed_at = newest(*[fact.crashed_at for fact in facts])
+        if status.active and crashed_at and (last_sign is None or crashed_at > last_sign):
+            reason = f"{reason}; crash.log tells of a crash at {crashed_at:%Y-%m-%d %H:%M} UTC"
+    return _State(
+        status=status,
+        raw_status=speaker.raw_status if speaker else "",
+        started_at=_first(facts, "started_at"),
+        last_sign=last_sign,
+        seen_at=seen_at,
+        pid=pid,
+        liveness=liveness,
+        reason=reason,
+        archived=archived,
     )
 
 
@@ -207,12 +233,11 @@ def _last_sign(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
     return own or newest(*[fact.told_at for fact in signs])
 
 
-def _end(
-    told: Sequence[LoopFact], started_at: datetime | None, status: LoopStatus, last_sign: datetime | None
-) -> tuple[datetime | None, bool]:
-    """When a loop ended, and whether that was inferred: of a crashed one from its last sign."""
-    inferred: list[datetime | None] = [last_sign]
-    if status is not LoopStatus.CRASHED:
+def _end(told: Sequence[LoopFact], state: _State) -> tuple[datetime | None, bool]:
+    """When a loop ended, and whether that was inferred: that of a crashed one from its last sign."""
+    started_at, last_sign = state.started_at, state.last_sign or state.seen_at
+    inferred = [last_sign]
+    if state.liveness is not Liveness.DEAD and state.status is not LoopStatus.CRASHED:
         for fact in told:
             if fact.ended_at and (started_at is None or fact.ended_at >= started_at):
                 return fact.ended_at, False
@@ -224,14 +249,14 @@ def _end(
     return started_at, True
 
 
-def _badges(facts: Sequence[LoopFact], home: str, status: LoopStatus, context: Context) -> set[str]:
-    """What the files say about each other; `status` is the word of the files."""
+def _badges(facts: Sequence[LoopFact], home: str, state: _State, registered: bool) -> set[str]:
+    """What the files say about each other, and what was found out."""
     badges = set()
-    known = [fact for fact in facts if fact.source in _REGISTRIES]
-    if home in (LOOPS, EXTERNAL) and context.registered and not known:
-        at_work = not status.ended and status is not LoopStatus.UNKNOWN
+    known = any(fact.source in _REGISTRIES for fact in facts)
+    if home in (LOOPS, EXTERNAL) and registered and not known:
+        at_work = not state.status.ended and state.status is not LoopStatus.UNKNOWN
         badges.add("orphan" if at_work else "unregistered")
-    if home in _ARCHIVES and known:
+    if state.archived and known:
         badges.add("archived-but-registered")
     if known and not home and all(fact.source != CURRENT for fact in facts):
         badges.add("registered-only")
@@ -240,6 +265,10 @@ def _badges(facts: Sequence[LoopFact], home: str, status: LoopStatus, context: C
         badges.add("status-disagrees")
     if any(fact.directory and fact.inner_id for fact in facts):
         badges.add("id-disagrees")
+    if state.status is LoopStatus.CRASHED or state.liveness is Liveness.DEAD:
+        badges.add("crashed")
+    if state.liveness is Liveness.STALE:
+        badges.add("stale")
     return badges
 
 
