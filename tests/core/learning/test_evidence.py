@@ -1,0 +1,350 @@
+"""Evidence: five sources, and no use counted twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.learning.evidence import MAX_COUNT, discoverers, observations_of, reconcile, uses_by_pattern
+from core.records.events import Event, Observation
+from core.records.loops import ExtractedPattern, InjectedUse, Loop
+from core.records.patterns import Claim, Pattern, PatternType, SourceLoop, TrendPoint
+from tests.core.learning.making import (
+    NOW,
+    NULL_CHECK_001,
+    NULL_CHECK_015,
+    OPTIMIZING,
+    TEST_GENERATION,
+    TYPE_MISMATCH,
+    at,
+    claim,
+    days_ago,
+    event,
+    example_loops,
+    example_patterns,
+    make_pattern,
+    source,
+    use,
+)
+
+ID = "pat-error-sample-001"
+
+
+def counts(observations: tuple[Observation, ...]) -> tuple[int, int, int, int]:
+    """(successes, failures, uses, exposures)."""
+    found: Counter[object] = Counter()
+    for seen in observations:
+        found["exposure" if seen.kind == "injected" else seen.success] += seen.count
+    return found[True], found[False], found[True] + found[False] + found[None], found["exposure"]
+
+
+def test_the_documents_examples_come_out_exactly() -> None:
+    uses = uses_by_pattern(example_loops().values())
+    found = {
+        id: counts(observations_of(pattern, uses.get(id, ())))[:3]
+        for id, pattern in example_patterns().items()
+    }
+    assert found[NULL_CHECK_015] == (3, 1, 4)
+    assert found[TYPE_MISMATCH] == (17, 1, 18)
+    assert found[NULL_CHECK_001] == (11, 1, 12)
+    assert found[OPTIMIZING] == (3, 1, 4)
+    assert found[TEST_GENERATION] == (7, 1, 8)
+
+
+def test_the_null_check_by_source_and_date() -> None:
+    uses = uses_by_pattern(example_loops().values())[NULL_CHECK_015]
+    seen = observations_of(example_patterns()[NULL_CHECK_015], uses)
+    assert [(one.kind, one.source, one.success, one.derived) for one in seen] == [
+        ("discovered", "discovery", True, False),
+        ("applied", "loop", True, False),
+        ("aggregate", "aggregate", True, False),
+        ("applied", "loop", False, False),
+    ]
+    # A use is dated by the source loop's entry, an unrecorded one by `last_used`.
+    assert [one.at for one in seen] == [
+        at(f"2026-02-02T{time}") for time in ("15:00", "16:30", "19:15", "19:15")
+    ]
+
+
+def test_trend_snapshots_date_what_nobody_recorded() -> None:
+    uses = uses_by_pattern(example_loops().values())[TYPE_MISMATCH]
+    trend = [
+        (one.at, one.success, one.count)
+        for one in observations_of(example_patterns()[TYPE_MISMATCH], uses)
+        if one.source == "trend"
+    ]
+    # The discovery explains the first snapshot, the recorded use one of the last.
+    assert trend == [
+        (at("2026-02-01T14:00"), False, 1),
+        (at("2026-02-01T14:00"), True, 8),
+        (at("2026-02-02T15:00"), True, 7),
+    ]
+
+
+def test_injected_applied_and_successful_are_three_facts() -> None:
+    loop = Loop(id="a", ended_at=days_ago(1))
+    uses = [
+        (loop, use(ID, True, applied=False, iteration=1)),
+        (loop, use(ID, None, iteration=2)),
+        (loop, use(ID, False, iteration=3)),
+    ]
+    assert counts(observations_of(make_pattern(), uses)) == (0, 1, 2, 1)
+
+
+def test_the_same_use_told_twice_counts_once() -> None:
+    loop = Loop(id="a", aliases=("a-uuid",), ended_at=days_ago(1))
+    uses = [(loop, use(ID, True, iteration=2)), (loop, use(ID, True)), (loop, use(ID, True, iteration=2))]
+    events = [
+        event(1, "injected", days_ago(2), loop_id="a-uuid"),
+        event(2, "applied", days_ago(2), loop_id="a-uuid", iteration=2),
+        event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
+        event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
+    ]
+    assert counts(observations_of(make_pattern(), uses, events)) == (1, 0, 1, 0)
+
+
+def test_the_event_log_outweighs_the_loop_and_the_newest_result_stands() -> None:
+    uses = [(Loop(id="a"), use(ID, True, iteration=2))]
+    events = [
+        event(1, "applied", days_ago(3), loop_id="a", iteration=2, success=True),
+        event(2, "feedback", days_ago(2), loop_id="a", iteration=2, success=False, weight=0.5),
+    ]
+    (seen,) = observations_of(make_pattern(), uses, events)
+    assert (seen.source, seen.success, seen.weight) == ("event-log", False, 0.5)
+
+
+def test_a_loop_fills_in_the_result_that_the_event_log_leaves_open() -> None:
+    uses = [(Loop(id="a"), use(ID, False))]
+    (seen,) = observations_of(make_pattern(), uses, [event(1, "applied", days_ago(3), loop_id="a")])
+    assert (seen.source, seen.success, seen.at) == ("event-log", False, days_ago(3))
+
+
+def test_of_two_entries_for_one_use_the_failure_counts() -> None:
+    loop = Loop(id="a", ended_at=days_ago(1))
+    uses = [(loop, use(ID, True, iteration=1)), (loop, use(ID, False, iteration=1))]
+    assert counts(observations_of(make_pattern(), uses)) == (0, 1, 1, 0)
+    assert counts(observations_of(make_pattern(), uses[::-1])) == (0, 1, 1, 0)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan")])
+def test_an_event_without_weight_does_not_count(weight: float) -> None:
+    events = [event(1, "feedback", days_ago(1), success=False, weight=weight)]
+    assert observations_of(make_pattern(), (), events) == ()
+
+
+def test_a_use_is_dated_by_the_most_exact_time_there_is() -> None:
+    pattern = make_pattern(source_loops=(source("other"), source("a", days_ago(7))))
+    loop = Loop(id="a", started_at=days_ago(9), last_sign=days_ago(6), ended_at=days_ago(5))
+
+    def date(pattern: Pattern, loop: Loop, entry: InjectedUse) -> object:
+        return [seen.at for seen in observations_of(pattern, [(loop, entry)]) if seen.source == "loop"]
+
+    assert date(pattern, loop, use(ID, True, at=days_ago(8))) == [days_ago(8)]
+    assert date(pattern, loop, use(ID, True)) == [days_ago(7)]
+    assert date(make_pattern(), loop, use(ID, True)) == [days_ago(5)]
+    assert date(make_pattern(), Loop(id="a", started_at=days_ago(9)), use(ID, True)) == [days_ago(9)]
+
+
+def test_the_discovering_loop_counts_once() -> None:
+    pattern = make_pattern(source_loops=(source("a", days_ago(9)),), claim=claim(1, 0))
+    assert counts(observations_of(pattern)) == (1, 0, 1, 0)
+    loop = Loop(id="a", ended_at=days_ago(8))
+    assert counts(observations_of(pattern, [(loop, use(ID, True))])) == (1, 0, 1, 0)
+    later = use(ID, True, at=days_ago(8))
+    assert counts(observations_of(pattern, [(loop, later)])) == (2, 0, 2, 0)
+    extracted = event(1, "extracted", days_ago(9), loop_id="a")
+    assert counts(observations_of(pattern, (), [extracted])) == (1, 0, 1, 0)
+
+
+def test_first_discovered_says_which_source_loop_discovered() -> None:
+    pattern = make_pattern(
+        source_loops=(source("later", days_ago(3)), source("first", days_ago(9))),
+        first_discovered=days_ago(9),
+    )
+    assert [seen.loop_id for seen in observations_of(pattern)] == ["first"]
+
+
+def test_a_loop_that_extracted_it_discovers_a_pattern_without_source_loops() -> None:
+    loop = Loop(id="a", ended_at=days_ago(4), extracted=(ExtractedPattern(pattern_id=ID),))
+    (seen,) = observations_of(make_pattern(), discoverer=discoverers([loop])[ID])
+    assert (seen.kind, seen.loop_id, seen.at, seen.success) == ("discovered", "a", days_ago(4), True)
+
+
+def test_a_record_that_claims_nothing_but_failures_refutes_its_discovery() -> None:
+    pattern = make_pattern(source_loops=(source("a"),), claim=Claim(rate=0.0, uses=3))
+    assert counts(observations_of(pattern)) == (0, 3, 3, 0)
+
+
+def test_a_success_pattern_found_in_a_failing_loop_starts_with_a_failure() -> None:
+    pattern = make_pattern(source_loops=(SourceLoop(loop_id="a", outcome="failure"),))
+    assert counts(observations_of(pattern)) == (0, 1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (Claim(rate=0.92, uses=12), (11, 1, 12)),
+        (Claim(rate=0.5, uses=1), (1, 0, 1)),
+        (Claim(uses=4, successes=3, failures=1, rate=0.1), (3, 1, 4)),
+        (Claim(uses=5, successes=3), (3, 2, 5)),
+        (Claim(uses=5, failures=3), (2, 3, 5)),
+        (Claim(successes=2, failures=2), (2, 2, 4)),
+        (Claim(uses=9, successes=2, failures=2), (2, 2, 9)),
+        (Claim(uses=7), (0, 0, 7)),
+        (Claim(rate=1.0), (0, 0, 0)),
+        (Claim(rate=float("nan"), uses=3), (0, 0, 3)),
+        (Claim(rate=7.5, uses=3), (0, 0, 3)),
+        (Claim(rate=0.5, uses=-3), (0, 0, 0)),
+        (Claim(rate=0.5, uses=10**12), (5 * 10**11, 5 * 10**11, 10**12)),
+        (Claim(rate=1.0, uses=10**400), (MAX_COUNT, 0, MAX_COUNT)),
+    ],
+)
+def test_claims(made: Claim, expected: tuple[int, int, int]) -> None:
+    observations = observations_of(make_pattern(claim=made))
+    assert counts(observations)[:3] == expected
+    assert len(observations) <= 3
+
+
+def test_unrecorded_uses_of_an_anti_pattern_are_dated_by_the_newest_time_it_has() -> None:
+    pattern = make_pattern(
+        "pat-anti-x-001",
+        PatternType.ANTI,
+        claim=claim(5, 2),
+        source_loops=(source("a", days_ago(9)), source("b", days_ago(3))),
+    )
+    assert {seen.at for seen in observations_of(pattern) if seen.source == "aggregate"} == {days_ago(3)}
+
+
+def test_a_trend_that_goes_back_or_lies_changes_no_total() -> None:
+    trend = (
+        TrendPoint(at=days_ago(9), rate=1.0, sample_size=4),
+        TrendPoint(at=days_ago(8), rate=0.5, sample_size=2),
+        TrendPoint(at=days_ago(7), rate=0.0, sample_size=5),
+        TrendPoint(at=None, rate=0.5, sample_size=100),
+        TrendPoint(at=days_ago(6), rate=None, sample_size=100),
+    )
+    assert counts(observations_of(make_pattern(trend=trend, claim=claim(4, 1))))[:3] == (4, 1, 5)
+    assert counts(observations_of(make_pattern(trend=trend)))[:3] == (4, 1, 5)
+
+
+def test_a_trend_beyond_the_claim_counts() -> None:
+    trend = (TrendPoint(at=days_ago(9), rate=0.5, sample_size=10),)
+    assert counts(observations_of(make_pattern(trend=trend, claim=claim(2, 0))))[:3] == (5, 5, 10)
+
+
+_IDS = st.sampled_from(["a", "b", "c"])
+_TIMES = st.integers(-5, 60).map(days_ago)
+_RESULT = st.sampled_from([True, False, None])
+_ITERATION = st.sampled_from([None, 1, 2])
+_LOOPS = st.dictionaries(
+    _IDS,
+    st.lists(
+        st.builds(use, st.just(ID), _RESULT, applied=st.booleans(), iteration=_ITERATION), max_size=4
+    ),
+    max_size=3,
+)
+_EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["injected", "applied", "outcome", "feedback", "extracted", "other"]),
+        _TIMES,
+        st.sampled_from(["a", "b", ""]),
+        _RESULT,
+        _ITERATION,
+    ),
+    max_size=6,
+)
+_TREND = st.lists(
+    st.builds(TrendPoint, at=_TIMES, rate=st.floats(0, 1), sample_size=st.integers(0, 20)), max_size=4
+)
+_CLAIM = st.builds(
+    Claim,
+    rate=st.none() | st.floats(0, 1),
+    uses=st.none() | st.integers(0, 30),
+    successes=st.none() | st.integers(0, 30),
+    failures=st.none() | st.integers(0, 30),
+)
+_SOURCES = st.lists(st.builds(source, _IDS, st.none() | _TIMES), max_size=3).map(tuple)
+
+
+@settings(deadline=None, max_examples=300)
+@given(_LOOPS, _EVENTS, _TREND, _CLAIM, _SOURCES)
+def test_no_use_is_ever_counted_twice(
+    entries: dict[str, list[InjectedUse]],
+    logged: list[tuple[str, object, str, bool | None, int | None]],
+    trend: list[TrendPoint],
+    made: Claim,
+    sources: tuple[SourceLoop, ...],
+) -> None:
+    pattern = make_pattern(claim=made, trend=tuple(trend), source_loops=sources)
+    loops = [Loop(id=id, ended_at=days_ago(2), injected=tuple(used)) for id, used in entries.items()]
+    events = [
+        event(number, kind, when, loop_id=loop_id, success=success, iteration=iteration)  # type: ignore[arg-type]
+        for number, (kind, when, loop_id, success, iteration) in enumerate(logged)
+    ]
+    uses = uses_by_pattern(loops).get(ID, [])
+    seen = observations_of(pattern, uses, events)
+    recorded = [one for one in seen if one.source not in ("trend", "aggregate")]
+    slots = Counter((one.loop_id, one.iteration, one.kind == "discovered") for one in recorded if one.loop_id)
+    assert max(slots.values(), default=1) == 1
+    # What sums tell of fills the claim (or the trend) up and never goes beyond it.
+    known = sum(one.count for one in recorded if one.kind != "injected")
+    claimed = max(
+        made.uses or 0,
+        (made.successes or 0) + (made.failures or 0),
+        max((point.sample_size or 0 for point in trend), default=0),
+    )
+    total = counts(seen)[2]
+    assert known <= total <= max(claimed, known)
+    assert all(one.count > 0 for one in seen)
+    # The order of what is read does not matter.
+    again = observations_of(pattern, uses[::-1], events[::-1])
+    assert counts(again) == counts(seen)
+
+
+def test_reconcile_says_what_is_unrecorded() -> None:
+    uses = [(Loop(id=id), use(ID, True)) for id in "abc"]
+    pattern = make_pattern(claim=claim(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json")
+    findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b", "c", "d"})
+    assert [finding.message for finding in findings] == [
+        "registry says 12 uses, loops show 4, 8 unrecorded"
+    ]
+    assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
+
+
+def test_reconcile_names_what_is_wrong() -> None:
+    future = NOW + timedelta(days=3)
+    pattern = make_pattern(
+        claim=claim(1, 0),
+        source_loops=(source("a", future), source("gone\x1b[2J"), source("a")),
+        trend=(TrendPoint(at=days_ago(1)),),
+    )
+    uses = [(Loop(id="b"), use(ID, False, at=days_ago(1)))]
+    findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b"})
+    assert [finding.code for finding in findings] == [
+        "claim-below-evidence",
+        "future-time",
+        "bad-trend",
+        "orphan-loop",
+        "duplicate-loop",
+    ]
+    assert not any("\x1b" in finding.message for finding in findings)
+
+
+def test_reconcile_sees_a_failure_that_the_record_denies() -> None:
+    pattern = make_pattern(claim=claim(4, 0))
+    uses = [(Loop(id="b", ended_at=days_ago(1)), use(ID, False))]
+    codes = [finding.code for finding in reconcile(pattern, observations_of(pattern, uses), NOW)]
+    assert codes == ["unrecorded-uses", "claim-disagrees"]
+
+
+def test_agreement_is_silent() -> None:
+    pattern = make_pattern(claim=claim(1, 0), source_loops=(source("a", days_ago(2)),))
+    assert reconcile(pattern, observations_of(pattern), NOW, {"a"}) == ()
+
+
+def test_events_of_other_kinds_are_no_evidence() -> None:
+    assert observations_of(make_pattern(), (), [Event(id="x", at=NOW, kind="unheard-of", success=True)]) == ()

@@ -1,0 +1,38 @@
+"""The interval of a success rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.learning.statistics import jeffreys_interval, jeffreys_intervals
+
+
+def test_a_known_interval() -> None:
+    from scipy.stats import beta
+
+    expected = (beta.ppf(0.05, 17.5, 1.5), beta.ppf(0.95, 17.5, 1.5))
+    assert jeffreys_interval(17, 1, 0.9) == pytest.approx(expected)
+
+
+def test_the_ends_without_a_success_or_a_failure() -> None:
+    assert jeffreys_interval(0, 0, 0.9) == (0.0, 1.0)
+    assert jeffreys_interval(1, 0, 0.9)[1] == 1.0
+    assert jeffreys_interval(0, 5, 0.9)[0] == 0.0
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10**15), st.integers(0, 10**15), st.floats(0.5, 0.99))
+def test_the_interval_contains_the_rate(successes: int, failures: int, level: float) -> None:
+    low, high = jeffreys_interval(successes, failures, level)
+    assert 0.0 <= low <= high <= 1.0
+    if successes + failures:
+        assert low <= successes / (successes + failures) <= high
+
+
+def test_many_at_once_are_the_same_as_one_by_one() -> None:
+    pairs = [(3, 1), (0, 0), (3, 1), (1, 3), (17, 1)]
+    low, high = jeffreys_intervals(np.array([a for a, _ in pairs]), np.array([b for _, b in pairs]), 0.9)
+    assert [*zip(low.tolist(), high.tolist(), strict=True)] == [jeffreys_interval(a, b, 0.9) for a, b in pairs]
