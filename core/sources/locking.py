@@ -116,9 +116,9 @@ def _take_lease(path: Path, now: float) -> tuple[int, int] | None:
     draft = draft_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_drafts(path.parent)
         if _is_dead(path, now):
             path.unlink(missing_ok=True)
-            remove_drafts(path.parent)
         handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             os.write(handle, json.dumps(content).encode())

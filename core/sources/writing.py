@@ -28,11 +28,16 @@ Raises `BadJson` where the present version cannot be understood.
 Merge = Callable[[bytes | None, bytes, bytes | None], bytes]
 """(base, theirs, present) -> present with what `theirs` changed since `base`."""
 
-_ATTEMPTS: Final = 60
-_LOOK_AGAIN_SECONDS: Final = 0.01
-"""How long after a replacement to see whether a slower writer, who had read the old version, undid it."""
+_PATIENCE_SECONDS: Final = 5.0
+"""How long to try against writers that never rest."""
+_LOOK_AGAIN_SECONDS: Final = (0.01,)
+"""Pauses after a replacement to see whether a slower writer, who had read the old version, undid it."""
+_LOOK_LONGER_SECONDS: Final = (0.01, 0.05, 0.1, 0.2, 0.4)
+"""The same after a collision: a writer may have read the version that lacked somebody's work."""
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
+# Looked up beforehand: whatever is done between comparing and swapping gives others time to get in between.
+_renameat2: Final = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 _NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
 
 
@@ -49,17 +54,15 @@ def curation_lock(paths: ProjectPaths) -> Iterator[None]:
 
 
 class _Displaced(NamedTuple):
-    """Somebody else's version that a swap took out.
+    """Somebody else's version that a swap took out for a moment, while others may have read ours.
 
     Attributes:
         base: The version that both they and we started from.
-        ours: The version that took the place of theirs.
-        draft: The file that holds theirs now; a writer may still be busy with it.
+        handle: A descriptor of theirs; its writer may still be busy with it.
     """
 
     base: bytes
-    ours: bytes
-    draft: Path
+    handle: int
 
 
 def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence[float]) -> None:
@@ -88,8 +91,7 @@ def rewrite(path: Path, change: Change, *, merge: Merge, retry_seconds: Sequence
         raise Conflict(f"{path} cannot be understood ({error}); it was left as it is") from None
     finally:
         for item in displaced:
-            # Not merged, so not ours to remove.
-            item.draft.rename(path.with_name(f"{path.name}.displaced-{secrets.token_hex(4)}"))
+            os.close(item.handle)
 
 
 def _rewrite(
@@ -100,10 +102,15 @@ def _rewrite(
     displaced: list[_Displaced],
 ) -> None:
     pauses = iter(retry_seconds)
-    for _ in range(_ATTEMPTS):
+    looks: Iterator[float] = iter(())
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
         present = _read(path)
         try:
-            wanted = change(_merged(present, displaced, merge))
+            whole = present
+            for item in displaced:
+                whole = merge(item.base, _content(item.handle), whole)
+            wanted = change(whole)
         except BadJson:
             pause = next(pauses, None)
             if pause is None:
@@ -112,25 +119,23 @@ def _rewrite(
             continue
         pauses = iter(retry_seconds)
         if wanted is None or wanted == present:
-            while displaced:
-                displaced.pop().draft.unlink()
-            return
+            look = next(looks, None)
+            if look is None:
+                return
+            time.sleep(look)
+            continue
         if present is None:
             _create(path, wanted)
         else:
-            draft = _swap(path, present, wanted)
-            if draft is not None:
-                displaced.append(_Displaced(present, wanted, draft))
-                continue
-        time.sleep(_LOOK_AGAIN_SECONDS)
-    raise Conflict(f"{path} changes faster than it can be written; try again")
-
-
-def _merged(present: bytes | None, displaced: Sequence[_Displaced], merge: Merge) -> bytes | None:
+            handle = _swap(path, present, wanted)
+            if handle is not None:
+                displaced.append(_Displaced(present, handle))
+        looks = iter(_LOOK_LONGER_SECONDS if displaced else _LOOK_AGAIN_SECONDS)
     for item in displaced:
-        theirs = item.draft.read_bytes()
-        present = theirs if present == item.ours else merge(item.base, theirs, present)
-    return present
+        # It could not be merged in, so it is kept beside the file.
+        draft = _write_draft(path, _content(item.handle), None)
+        draft.rename(path.with_name(f"{path.name}.displaced-{secrets.token_hex(4)}"))
+    raise Conflict(f"{path} changes faster than it can be written; try again")
 
 
 def _create(path: Path, data: bytes) -> None:
@@ -145,29 +150,42 @@ def _create(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def _swap(path: Path, present: bytes, wanted: bytes) -> Path | None:
+def _swap(path: Path, present: bytes, wanted: bytes) -> int | None:
     """Replace `present` by `wanted`, or do nothing if the file is another one by now.
 
     Returns:
-        The file with what was taken out, where that was not `present`.
+        Where somebody was faster by a hair: a descriptor of their version. It is in its place again, but for
+        some microseconds ours was there to be read.
     """
     draft = _write_draft(path, wanted, path.stat())
     try:
-        if _read(path) != present:
-            draft.unlink()
+        ours, expected = draft.stat().st_ino, _version(path)
+        if _read(path) != present or _version(path) != expected:
             return None
         if not _exchange(draft, path):
             draft.replace(path)
             sync_folder(path.parent)
             return None
-    except OSError:
+        if _version(draft) == expected:
+            sync_folder(path.parent)
+            return None
+        theirs = open_regular(draft, os.O_RDONLY)
+        _exchange(draft, path)
+        if draft.stat().st_ino != ours:
+            # Not ours came back out but a third version; theirs is remembered, so the third one goes in.
+            _exchange(draft, path)
+        return theirs
+    finally:
         draft.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-    if draft.read_bytes() != present:
-        return draft
-    draft.unlink()
-    return None
+
+
+def _version(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _content(handle: int) -> bytes:
+    return os.pread(handle, os.fstat(handle).st_size, 0)
 
 
 def _write_draft(path: Path, data: bytes, like: os.stat_result | None) -> Path:
@@ -200,10 +218,9 @@ def _read(path: Path) -> bytes | None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Swap two files in one step; False where the system or the file system cannot."""
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if renameat2 is None:
+    if _renameat2 is None:
         return False
-    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+    if _renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
         return True
     code = ctypes.get_errno()
     if code in _NO_EXCHANGE:

@@ -51,9 +51,7 @@ class Workers:
 @contextmanager
 def workers(paths: ProjectPaths, kind: str) -> Iterator[Workers]:
     command = [sys.executable, "-m", "tests.crash.worker", str(paths.project), kind, "1"]
-    with subprocess.Popen(
-        command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         yield Workers(process)
         assert process.stdin
         process.stdin.close()

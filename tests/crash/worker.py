@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import core.sources.writing
+from core.curation.curator import Curator, Decided
 from core.curation.ledger import Ledger
 from core.errors import Refused
 from core.paths import ProjectPaths
@@ -55,20 +56,25 @@ def curate(paths: ProjectPaths, chance: random.Random) -> None:
     now = datetime(2026, 5, 3, tzinfo=UTC)
     while True:
         now += timedelta(seconds=1)
-        pattern = make_pattern(f"pat-error-{chance.randrange(10)}-001")
-        actions: list[Callable[[], Any]] = [
-            lambda: curator.promote(pattern, make_assessment(), now=now),
-            lambda: curator.deprecate(pattern, make_assessment(), now=now, reason="it broke the build"),
-            lambda: curator.reset(pattern, make_assessment(), now=now),
-            lambda: curator.accept_inversion(pattern, failing(), make_proposal(pattern.id), now=now),
-            lambda: curator.undo(now=now),
-            lambda: curator.redo(now=now),
-        ]
         try:
-            decided = chance.choice(actions)()
+            decided = decide(curator, chance, now)
         except Refused:
             continue
         say(f"ack {decided.decision.id}")
+
+
+def decide(curator: Curator, chance: random.Random, now: datetime) -> Decided:
+    """One decision of any kind on any pattern."""
+    pattern = make_pattern(f"pat-error-{chance.randrange(10)}-001")
+    actions: list[Callable[[], Decided]] = [
+        lambda: curator.promote(pattern, make_assessment(), now=now),
+        lambda: curator.deprecate(pattern, make_assessment(), now=now, reason="it broke the build"),
+        lambda: curator.reset(pattern, make_assessment(), now=now),
+        lambda: curator.accept_inversion(pattern, failing(), make_proposal(pattern.id), now=now),
+        lambda: curator.undo(now=now),
+        lambda: curator.redo(now=now),
+    ]
+    return chance.choice(actions)()
 
 
 def die_before(calls: int) -> None:
@@ -88,7 +94,7 @@ def die_before(calls: int) -> None:
 
     for name in CHANGING_CALLS:
         setattr(os, name, dying(getattr(os, name)))
-    core.sources.writing._exchange = dying(core.sources.writing._exchange)
+    setattr(core.sources.writing, "_exchange", dying(core.sources.writing._exchange))  # noqa: B010
 
 
 def main() -> None:
@@ -96,7 +102,7 @@ def main() -> None:
     project, kind, seed = sys.argv[1:]
     paths = ProjectPaths(Path(project))
     # Most of the time between two decisions is this pause; without it kills hit the writing.
-    core.sources.writing._LOOK_AGAIN_SECONDS = 0.0
+    setattr(core.sources.writing, "_LOOK_AGAIN_SECONDS", (0.0,))  # noqa: B010
     for round_number, line in enumerate(sys.stdin):
         pid = os.fork()
         if pid == 0:
