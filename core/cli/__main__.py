@@ -1,0 +1,5 @@
+"""`python -m core.cli` is `ralphdeck`."""
+
+from core.cli import main
+
+main()

@@ -1,0 +1,31 @@
+"""Ids for shell completion, from the files; silent where anything is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from core.paths import SAFE_ID
+
+
+def complete_loop(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Ids of loops that begin so."""
+    return _offered(ctx, "loops", incomplete)
+
+
+def complete_pattern(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Ids of patterns that begin so."""
+    return _offered(ctx, "patterns", incomplete)
+
+
+def _offered(ctx: click.Context, records: str, incomplete: str) -> list[str]:
+    from core.cli.project import read_snapshot
+
+    try:
+        with ctx.scope(cleanup=False):
+            ids: Iterable[str] = getattr(read_snapshot(), records)
+    except Exception:  # a key press in a shell is no place for an error message
+        return []
+    # The shell would run or show what else an id may hold.
+    return [identifier for identifier in ids if identifier.startswith(incomplete) and SAFE_ID.fullmatch(identifier)]

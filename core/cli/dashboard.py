@@ -1,0 +1,49 @@
+"""The dashboard; the only module of the command line that knows the screen, and only when it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from core.cli.options import project_option
+from core.cli.project import decider, named_project, now
+from core.cli.userfiles import keymap_file, start_logging, state_file
+from core.errors import ProjectNotFound, RalphdeckError
+from core.paths import ProjectPaths, find_project, project_at
+from core.settings import Settings
+
+
+@click.command(hidden=True)
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@project_option
+def dashboard(path: Path | None) -> None:
+    """Open the dashboard on the nearest project at or above PATH.
+
+    A folder without .aiwg is fine: the dashboard waits for the first loop.
+    """
+    open_dashboard(_project(path))
+
+
+def _project(path: Path | None) -> ProjectPaths:
+    named = named_project()
+    if path is None and named is not None:
+        return project_at(named)
+    start = project_at(path or Path.cwd())
+    try:
+        return find_project(start.project)
+    except ProjectNotFound:
+        return start
+
+
+def open_dashboard(project: ProjectPaths) -> None:
+    """Run the dashboard and exit with its code."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise RalphdeckError("the dashboard needs a terminal; for scripts see: ralphdeck --help")
+    from core.deck import Deck
+    from tui.app import run
+
+    start_logging()
+    deck = Deck(project, Settings(), by=decider(), clock=now)
+    click.get_current_context().exit(run(deck, state_file=state_file(), keymap_file=keymap_file()))

@@ -1,0 +1,110 @@
+"""The decisions on one pattern, and undo and redo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from core.cli.completing import complete_pattern
+from core.cli.options import deciding_options
+from core.cli.output import line, print_json, warn
+from core.cli.project import open_deck
+from core.cli.shapes import decided_json
+
+if TYPE_CHECKING:
+    from core.curation.curator import Decided
+    from core.deck import Deck
+
+pattern_argument = click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
+
+
+@click.command()
+@pattern_argument
+@click.option("--reason", default="", help="Why; kept in the log.")
+@deciding_options
+def promote(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+    """Pin a pattern as proven, whatever the evidence says, until it is reset.
+
+    The pin holds for the text of today: if that changes, the pattern comes back for review.
+
+    \b
+    Example:
+      ralphdeck promote pat-error-null-check-015 --reason "holds in auth and api"
+    """
+    _decide(by, as_json, lambda deck: deck.promote(pattern_id, reason=reason))
+
+
+@click.command()
+@pattern_argument
+@click.option("--reason", required=True, help="Why; kept in the log.")
+@deciding_options
+def deprecate(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+    """Pin a pattern as deprecated: no loop gets it any more, until it is reset.
+
+    \b
+    Example:
+      ralphdeck deprecate pat-error-retry-004 --reason "hides the cause"
+    """
+    _decide(by, as_json, lambda deck: deck.deprecate(pattern_id, reason=reason))
+
+
+@click.command()
+@pattern_argument
+@click.option("--reason", default="", help="Why; kept in the log.")
+@deciding_options
+def reset(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+    """Take the pin off a pattern: the evidence decides again.
+
+    \b
+    Example:
+      ralphdeck reset pat-error-retry-004
+    """
+    _decide(by, as_json, lambda deck: deck.reset(pattern_id, reason=reason))
+
+
+@click.command()
+@pattern_argument
+@click.argument("text")
+@deciding_options
+def note(pattern_id: str, text: str, by: str | None, as_json: bool) -> None:
+    """Write a remark beside a pattern; its state stays.
+
+    \b
+    Example:
+      ralphdeck note pat-error-retry-004 "see the incident of 3 May"
+    """
+    _decide(by, as_json, lambda deck: deck.note(pattern_id, text=text))
+
+
+@click.command()
+@deciding_options
+def undo(by: str | None, as_json: bool) -> None:
+    """Take the newest standing decision back. Again and again: the whole log, back to its beginning.
+
+    Undo is a decision itself: nothing leaves the log, and redo repeats what was taken back.
+    """
+    _decide(by, as_json, lambda deck: deck.undo())
+
+
+@click.command()
+@deciding_options
+def redo(by: str | None, as_json: bool) -> None:
+    """Repeat the decision that was taken back last."""
+    _decide(by, as_json, lambda deck: deck.redo())
+
+
+def _decide(by: str | None, as_json: bool, decide: Callable[[Deck], Decided]) -> None:
+    decided = decide(open_deck(by))
+    print_warnings(decided)
+    if as_json:
+        print_json(decided_json(decided))
+    else:
+        line(decided.summary)
+
+
+def print_warnings(decided: Decided) -> None:
+    """On stderr, one a line."""
+    for warning in decided.warnings:
+        warn(warning)

@@ -1,0 +1,218 @@
+"""`ralphdeck doctor`: what is wrong with the files, the terminal and the watch."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from core import __version__
+from core.cli.options import reading_options
+from core.cli.output import Column, end, findings_json, line, print_json, print_table
+from core.cli.project import chosen_project, read_snapshot
+from core.cli.userfiles import keymap_file, log_file, state_file
+from core.curation.ledger import Ledger
+from core.errors import ProjectNotFound, RalphdeckError
+from core.paths import ProjectPaths
+from core.records.findings import Severity
+from core.records.loops import Liveness, LoopStatus
+from core.snapshot import Snapshot
+from core.sources.cache import cache_file
+from core.text import plural
+
+OK: Final = "ok"
+NOTE: Final = "note"
+WARNING: Final = "warning"
+ERROR: Final = "error"
+_COLOURS: Final = {OK: "green", WARNING: "yellow", ERROR: "red"}
+_INOTIFY: Final = Path("/proc/sys/fs/inotify")
+_PACKAGES: Final = ("textual", "rich", "click", "watchdog", "tinydb", "msgspec", "numpy", "scipy", "google-re2")
+_MOST_NAMED: Final = 5
+
+
+class Check(NamedTuple):
+    """One thing looked at; `status` is ok, note, warning or error."""
+
+    area: str
+    name: str
+    status: str
+    text: str
+
+
+@click.command()
+@reading_options
+def doctor(as_json: bool, strict: bool) -> None:
+    """Check the files of a project, the terminal, the watch, and say where everything lies.
+
+    \b
+    Examples:
+      ralphdeck doctor
+      ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
+    """
+    missing: ProjectNotFound | None = None
+    snapshot = Snapshot()
+    checks: list[Check] = []
+    try:
+        paths = chosen_project()
+        snapshot = read_snapshot()
+        checks += _project(paths)
+        checks += _records(snapshot)
+        checks += _curation(paths, snapshot)
+        checks += _watch(paths)
+        checks.append(_file("cache", cache_file(paths.project)))
+    except ProjectNotFound as error:
+        missing = error
+    checks += [_file("state", state_file()), _file("log", log_file()), _file("keymap", keymap_file())]
+    checks += _terminal()
+    checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
+    if as_json:
+        print_json({"checks": [check._asdict() for check in checks], "findings": findings_json(snapshot.findings)})
+    else:
+        _print(checks, snapshot)
+    if missing is not None:
+        raise missing
+    end(snapshot.findings, strict=strict)
+
+
+def _print(checks: list[Check], snapshot: Snapshot) -> None:
+    area = ""
+    for check in checks:
+        if check.area != area:
+            area = check.area
+            line((area, "bold"))
+        mark = "" if check.status == NOTE else check.status
+        line("  ", (f"{mark:<8}", _COLOURS.get(check.status, "")), f"{check.name}: {check.text}")
+    if snapshot.findings:
+        line(("findings", "bold"))
+        columns = (
+            Column("SEVERITY", colours={"error": "red", "warning": "yellow"}),
+            Column("CODE"),
+            Column("FILE"),
+            Column("POINTER"),
+            Column("MESSAGE", free=True),
+        )
+        rows = ((f.severity.value, f.code, f.file, f.pointer, f.message) for f in snapshot.findings)
+        print_table(columns, rows)
+
+
+def _project(paths: ProjectPaths) -> Iterator[Check]:
+    yield Check("project", "folder", NOTE, str(paths.project))
+    for folder in (paths.ralph, paths.external):
+        found = folder.is_dir()
+        name = f".aiwg/{folder.name}"
+        yield Check("project", name, OK if found else NOTE, "found" if found else "not there yet")
+
+
+def _records(snapshot: Snapshot) -> Iterator[Check]:
+    loops = snapshot.loops.values()
+    statuses = Counter(loop.status.value for loop in loops)
+    counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
+    yield Check("records", "loops", NOTE, f"{len(loops)}{': ' if counted else ''}{counted}")
+    for name, chosen, meaning in (
+        ("crashed loops", [p.id for p in loops if p.status is LoopStatus.CRASHED], "died at work"),
+        ("stale loops", [p.id for p in loops if p.liveness is Liveness.STALE], "at work, long without a sign"),
+        ("orphan loops", [p.id for p in loops if "orphan" in p.badges], "at work, but not in the registry"),
+    ):
+        if chosen:
+            yield Check("records", name, WARNING, f"{_named(chosen)}: {meaning}")
+    patterns = snapshot.patterns.values()
+    yield Check("records", "patterns", NOTE, f"{len(patterns)}")
+    if mirrored := [pattern.id for pattern in patterns if pattern.mirror_of]:
+        yield Check("records", "mirrors", WARNING, f"{_named(mirrored)}: only in a mirror, not in the registry")
+    differing = [pattern.id for pattern in patterns if any(mirror.differs for mirror in pattern.mirrors)]
+    if differing:
+        yield Check("records", "mirrors", WARNING, f"{_named(differing)}: a copy differs from the registry")
+    yield Check("records", "reflections", NOTE, f"{len(snapshot.reflections)}")
+    for file, since in snapshot.unreadable.items():
+        yield Check("records", "unreadable", ERROR, f"{file}, since {since:%Y-%m-%d %H:%M:%S} UTC")
+    counts = Counter(finding.severity for finding in snapshot.findings)
+    text = ", ".join(f"{counts[severity]} {severity}" for severity in reversed(Severity) if counts[severity])
+    status = ERROR if counts[Severity.ERROR] else WARNING if counts[Severity.WARNING] else OK
+    yield Check("records", "findings", status, text or "none")
+
+
+def _named(ids: list[str]) -> str:
+    more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+    return ", ".join(ids[:_MOST_NAMED]) + more
+
+
+def _curation(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Check]:
+    yield Check("curation", "decisions", NOTE, f"{len(snapshot.decisions)} in {paths.relative(paths.ledger)}")
+    try:
+        pending = Ledger(paths).pending()
+    except (RalphdeckError, OSError) as error:
+        yield Check("curation", "ledger", ERROR, str(error))
+        return
+    if pending:
+        files = sorted({file for _, file in pending})
+        what = plural(len(pending), "change")
+        text = f"{what} not yet in {_named(files)}; the next decision tries again"
+        yield Check("curation", "unsettled", WARNING, text)
+    folder = next(p for p in (paths.curation, *paths.curation.parents) if p.exists())
+    if not os.access(folder, os.W_OK):
+        yield Check("curation", "writable", ERROR, f"no permission to write in {folder}: no decision can be kept")
+
+
+def _watch(paths: ProjectPaths) -> Iterator[Check]:
+    folders = sum(1 for root in (paths.ralph, paths.external) for _ in os.walk(root))
+    try:
+        limit = int((_INOTIFY / "max_user_watches").read_text(encoding="ascii"))
+        instances = int((_INOTIFY / "max_user_instances").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        yield Check("watch", "folders", NOTE, f"{folders}; this system tells no limit")
+        return
+    enough = folders < limit
+    text = f"{folders} of at most {limit} (fs.inotify.max_user_watches), {instances} instances"
+    hint = "" if enough else "; changes will be found by polling: raise the limit with sysctl"
+    yield Check("watch", "folders", OK if enough else WARNING, text + hint)
+
+
+def _terminal() -> Iterator[Check]:
+    term = os.environ.get("TERM", "")
+    yield Check("terminal", "TERM", WARNING if term in {"", "dumb"} else OK, term or "not set")
+    depth = os.environ.get("COLORTERM") or ("256" if "256" in term else "few")
+    colours = "off (NO_COLOR)" if os.environ.get("NO_COLOR") else depth
+    yield Check("terminal", "colours", NOTE, colours)
+    encoding = (sys.stdout.encoding or "unknown").lower()
+    yield Check("terminal", "encoding", OK if "utf" in encoding else WARNING, encoding)
+    size = shutil.get_terminal_size()
+    small = size.columns < 80 or size.lines < 24
+    yield Check("terminal", "size", WARNING if small else OK, f"{size.columns} x {size.lines}")
+    if os.environ.get("TMUX"):
+        yield _tmux()
+
+
+def _tmux() -> Check:
+    """Whether copying (OSC 52) gets through tmux."""
+    command = ["tmux", "show-options", "-sv", "set-clipboard"]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check("terminal", "tmux", NOTE, f"could not be asked: {error}")
+    if shown == "on":
+        return Check("terminal", "tmux", OK, "set-clipboard on: copying works")
+    hint = "to copy from the dashboard: tmux set -s set-clipboard on"
+    return Check("terminal", "tmux", WARNING, f"set-clipboard {shown or 'unknown'}; {hint}")
+
+
+def _file(name: str, path: Path) -> Check:
+    return Check("files", name, NOTE, f"{path}{'' if path.exists() else ' (not made yet)'}")
+
+
+def _versions() -> str:
+    found = [f"Python {platform.python_version()}", platform.system()]
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            found.append(f"{package} missing")
+    return ", ".join(found)

@@ -1,0 +1,179 @@
+"""The command `ralphdeck` itself: which commands there are, and what every one of them does on an error."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final, NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from core import __version__
+from core.cli.options import project_option
+from core.errors import RalphdeckError
+from core.text import visible, visible_line
+
+PROGRAM: Final = "ralphdeck"
+INTERRUPTED: Final = 130
+
+COMMANDS: Final = {
+    "demo": ("core.cli.demo:demo", "Open the dashboard on a sample project in which loops run."),
+    "loops": ("core.cli.loops:loops", "List the loops of every source."),
+    "patterns": ("core.cli.patterns:patterns", "List the learned patterns, or show one."),
+    "reflections": ("core.cli.reflections:reflections", "List what agents wrote down about their attempts."),
+    "inject": ("core.cli.inject:inject", "Print the context that a loop or a task gets."),
+    "promote": ("core.cli.decide:promote", "Pin a pattern as proven."),
+    "deprecate": ("core.cli.decide:deprecate", "Pin a pattern as deprecated, so that it is not injected."),
+    "reset": ("core.cli.decide:reset", "Take the pin off a pattern: the evidence decides again."),
+    "note": ("core.cli.decide:note", "Write a remark beside a pattern."),
+    "invert": ("core.cli.invert:invert", "Review the patterns that fail so often that they became warnings."),
+    "undo": ("core.cli.decide:undo", "Take the newest standing decision back."),
+    "redo": ("core.cli.decide:redo", "Repeat the decision that was taken back last."),
+    "log": ("core.cli.log:log", "List the decisions, newest first."),
+    "why": ("core.cli.why:why", "Explain the state of a pattern, rule by rule."),
+    "doctor": ("core.cli.doctor:doctor", "Check the files of a project, the terminal and the watch."),
+    "completion": ("core.cli.completion:completion", "Print the completion script of a shell."),
+}
+"""Where each command is, and its one line of help; so that `--help` loads none of them."""
+
+_DASHBOARD: Final = ("core.cli.dashboard:dashboard", "Open the dashboard.")
+
+
+class LazyGroup(click.Group):
+    """Loads a command when it is called. A first word that is a path opens the dashboard there."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command with this name, imported now."""
+        if cmd_name == "dashboard":
+            return _load(_DASHBOARD[0])
+        return _load(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names, or the dashboard if it is a path."""
+        word = args[0]
+        if word in COMMANDS or word == "dashboard":
+            return super().resolve_command(ctx, args)
+        if os.path.lexists(word) or os.sep in word or word.startswith(("~", ".")):
+            return "dashboard", _load(_DASHBOARD[0]), args
+        near = difflib.get_close_matches(word, COMMANDS, cutoff=0.5)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise click.UsageError(f"{word!r} is neither a command nor a folder.{hint}", ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands, and of options after a dash."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        names = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return names or [CompletionItem(incomplete, type="dir")]
+
+
+def _load(place: str) -> click.Command:
+    module, _, name = place.partition(":")
+    command = getattr(import_module(module), name)
+    assert isinstance(command, click.Command)
+    return command
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    subcommand_metavar="[PATH] | COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Exit codes:
+  0    done
+  1    failed; one line on stderr says why
+  2    wrong usage
+  3    done, but the files have findings of severity error (only with --strict)
+  130  interrupted
+
+\b
+Environment:
+  RALPHDECK_PROJECT  the project, like --project
+  RALPHDECK_USER     who decides, like --by
+  NO_COLOR           no colours
+
+Every command explains itself: ralphdeck COMMAND --help""",
+)
+@project_option
+@click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Review what agent loops have learned, and decide what they may learn from.
+
+    Without a command: open the dashboard on the nearest project at or above PATH (default: the current folder).
+
+    \b
+    Examples:
+      ralphdeck                                  the dashboard here
+      ralphdeck demo                             the dashboard on a sample project
+      ralphdeck loops --status running,crashed   what is going on
+      ralphdeck patterns list --type error --json
+      ralphdeck inject --task "Fix the login"    what a loop would get to read
+      ralphdeck deprecate pat-error-retry-004 --reason "hides the cause"
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(_load(_DASHBOARD[0]))
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code. Never shows a traceback."""
+    sys.exit(run(args))
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        return cli.main(args, prog_name=PROGRAM, standalone_mode=False) or 0
+    except click.UsageError as error:
+        if error.ctx is not None:
+            click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
+        return _failed(visible(error.format_message()), error.exit_code)
+    except click.ClickException as error:
+        return _failed(visible_line(error.format_message()), error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except RalphdeckError as error:
+        return _failed(visible_line(str(error)), error.exit_code)
+    except OSError as error:
+        _give_up_stdout()
+        return _failed(visible_line(f"{error.filename or 'output'}: {error.strerror or error}"), 1)
+    except Exception as error:
+        from core.cli.userfiles import keep_traceback
+
+        file = keep_traceback()
+        where = f"details in {file}" if file else "no log file could be written"
+        text = visible_line(f"{type(error).__name__}: {error}", 300)
+        return _failed(f"internal error: {text} ({visible_line(str(where))})", 1)
+
+
+def _failed(message: str, code: int) -> int:
+    click.echo(f"Error: {message}", err=True)
+    return code
+
+
+def _give_up_stdout() -> None:
+    """What could not be written (a full disk) is not tried again when Python exits."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):
+        return

@@ -1,0 +1,68 @@
+"""`ralphdeck log`."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.options import Words, joined, reading_options
+from core.cli.output import Column, end, findings_json, print_json, print_table, remark
+from core.cli.project import read_snapshot
+from core.cli.shapes import decision_json
+from core.records.decisions import Decision, Verb
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many.")
+@click.option(
+    "--verb",
+    type=Words([verb.value.replace("_", "-") for verb in Verb]),
+    multiple=True,
+    help="Only decisions of these kinds.",
+)
+@click.option("--by", metavar="NAME", help="Only what this person decided.")
+@reading_options
+def log(limit: int | None, verb: tuple[tuple[str, ...], ...], by: str | None, as_json: bool, strict: bool) -> None:
+    """List the decisions, newest first: who, what, why; and whether they still hold.
+
+    \b
+    Examples:
+      ralphdeck log --limit 10
+      ralphdeck log --verb deprecate,accept-inversion --by ada --json
+    """
+    snapshot = read_snapshot()
+    verbs = {word.replace("-", "_") for word in joined(verb)}
+    undone = snapshot.curation.undone
+    chosen = [
+        decision
+        for decision in reversed(snapshot.decisions)
+        if (not verbs or decision.verb in verbs) and by in {None, decision.by}
+    ][:limit]
+    if as_json:
+        decisions = [{**decision_json(decision), "undone": decision.id in undone} for decision in chosen]
+        print_json({"decisions": decisions, "findings": findings_json(snapshot.findings)})
+    else:
+        columns = (
+            Column("AT (UTC)"),
+            Column("BY"),
+            Column("DECISION", colours={"promote": "green", "deprecate": "red"}),
+            Column("SUBJECT"),
+            Column("CHANGE"),
+            Column("REASON", free=True),
+        )
+        print_table(columns, (_row(decision, decision.id in undone) for decision in chosen))
+        if not chosen:
+            remark("no decisions")
+    end(snapshot.findings, strict=strict)
+
+
+def _row(decision: Decision, undone: bool) -> tuple[str, ...]:
+    before, after = decision.before.get("state"), decision.after.get("state")
+    change = f"{before} → {after}" if isinstance(before, str) and isinstance(after, str) else ""
+    return (
+        f"{decision.at:%Y-%m-%d %H:%M}",
+        decision.by,
+        decision.verb.value.replace("_", " ") + (" (taken back)" if undone else ""),
+        decision.subject,
+        change,
+        decision.reason,
+    )

@@ -1,0 +1,74 @@
+"""`ralphdeck loops`."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.options import Words, joined, reading_options
+from core.cli.output import Column, end, findings_json, print_json, print_table, remark
+from core.cli.project import read_snapshot
+from core.cli.shapes import loop_json
+from core.records.loops import Loop, LoopStatus
+
+COLOURS = {
+    "running": "green",
+    "completing": "green",
+    "recovering": "yellow",
+    "paused": "yellow",
+    "limit": "yellow",
+    "failed": "red",
+    "crashed": "red",
+}
+
+
+@click.command()
+@click.option(
+    "--status",
+    type=Words([status.value for status in LoopStatus]),
+    multiple=True,
+    help="Only loops in one of these.",
+)
+@click.option("--archived/--no-archived", default=None, help="Only archived loops, or none of them.")
+@reading_options
+def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: bool, strict: bool) -> None:
+    """List the loops of every source, newest first: internal, external, archived.
+
+    \b
+    Examples:
+      ralphdeck loops --status running,paused
+      ralphdeck loops --no-archived --json | jq -r '.loops[].id'
+    """
+    snapshot = read_snapshot()
+    statuses = joined(status)
+    chosen = [
+        loop
+        for loop in snapshot.loops.values()
+        if (not statuses or loop.status in statuses) and archived in {None, loop.archived}
+    ]
+    if as_json:
+        print_json({"loops": [loop_json(loop) for loop in chosen], "findings": findings_json(snapshot.findings)})
+    else:
+        columns = (
+            Column("ID"),
+            Column("STATUS", colours=COLOURS),
+            Column("ITERATION", right=True),
+            Column("STARTED (UTC)"),
+            Column("BADGES"),
+            Column("TASK", free=True),
+        )
+        print_table(columns, map(_row, chosen))
+        if not chosen:
+            remark("no loops")
+    end(snapshot.findings, strict=strict)
+
+
+def _row(loop: Loop) -> tuple[str, ...]:
+    badges = [*loop.badges, *(["archived"] if loop.archived else [])]
+    started = f"{loop.started_at:%Y-%m-%d %H:%M}" if loop.started_at else ""
+    return loop.id, loop.status.value, _progress(loop), started, ",".join(badges), loop.task
+
+
+def _progress(loop: Loop) -> str:
+    if loop.iteration is None:
+        return ""
+    return f"{loop.iteration}/{loop.max_iterations}" if loop.max_iterations is not None else str(loop.iteration)

@@ -1,0 +1,149 @@
+"""Everything that is printed goes through here: JSON, tables, lines. Untrusted text comes out harmless."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+from rich.cells import cell_len, set_cell_size
+
+from core.records.findings import Finding, Severity
+from core.text import ELLIPSIS, plural, visible_line
+
+STRICT_EXIT: Final = 3
+MAX_CELL: Final = 200
+"""Characters of a cell that may be shortened, where no terminal says how many fit."""
+MIN_CELL: Final = 20
+
+Part = str | tuple[str, str]
+"""Text, or text and the colour it gets on a terminal."""
+
+# Legal inside a JSON string as they are, but a terminal would obey or hide them. All of them are escaped.
+_UNSEEN: Final = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """One JSON document in UTF-8; indented on a terminal, one line elsewhere.
+
+    Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every
+    string comes back as it is in the files. NaN and infinities do not occur.
+    """
+    indent = 2 if sys.stdout.isatty() else None
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
+    text = _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    print_bytes(f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def print_bytes(data: bytes) -> None:
+    """Exactly these bytes."""
+    click.echo(data, nl=False)
+
+
+def line(*parts: Part) -> None:
+    """One line made of the parts, each made harmless."""
+    click.echo("".join(_styled(part) for part in parts))
+
+
+def warn(text: str) -> None:
+    """One line on stderr."""
+    click.echo(f"Warning: {visible_line(text)}", err=True)
+
+
+def remark(text: str) -> None:
+    """One line on stderr that is no warning, e.g. that a list is empty."""
+    click.echo(visible_line(text), err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: Its heading.
+        right: Align to the right.
+        free: Text that may be shortened to what the terminal has left; ids never are.
+        colours: The colour of a cell by its text.
+    """
+
+    title: str
+    right: bool = False
+    free: bool = False
+    colours: Mapping[str, str] | None = None
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    """An aligned table with a heading; nothing at all for no rows."""
+    cells = [
+        [visible_line(cell, MAX_CELL if column.free else None) for column, cell in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+    if not cells:
+        return
+    widths = [max(cell_len(column.title), *(cell_len(row[n]) for row in cells)) for n, column in enumerate(columns)]
+    if sys.stdout.isatty():
+        _fit(widths, columns, shutil.get_terminal_size().columns)
+    lines = [_row([column.title for column in columns], widths, columns, heading=True)]
+    lines += [_row(row, widths, columns) for row in cells]
+    click.echo("\n".join(lines))
+
+
+def _fit(widths: list[int], columns: Sequence[Column], room: int) -> None:
+    """Shorten the free columns until a row fits, as far as that goes."""
+    for n, column in enumerate(columns):
+        excess = sum(widths) + 2 * (len(widths) - 1) - room
+        if column.free and excess > 0:
+            widths[n] = max(widths[n] - excess, min(MIN_CELL, widths[n]))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], columns: Sequence[Column], heading: bool = False) -> str:
+    shown = []
+    for cell, width, column in zip(cells, widths, columns, strict=True):
+        size = cell_len(cell)
+        if size > width:
+            cell, size = set_cell_size(cell, width - 1).rstrip() + ELLIPSIS, width
+        pad = " " * (width - size)
+        colour = "bold" if heading else (column.colours or {}).get(cell, "")
+        text = _styled((cell, colour))
+        shown.append(pad + text if column.right else text + pad)
+    return "  ".join(shown).rstrip()
+
+
+def _styled(part: Part) -> str:
+    text, colour = part if isinstance(part, tuple) else (part, "")
+    text = visible_line(text)
+    if not colour or not _colours():
+        return text
+    return click.style(text, bold=True) if colour == "bold" else click.style(text, fg=colour)
+
+
+def _colours() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def percent(rate: float | None) -> str:
+    """`71%`, half rounded up; nothing for no rate."""
+    return "" if rate is None else f"{math.floor(rate * 100 + 0.5)}%"
+
+
+def findings_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """The stable shape of findings."""
+    return [finding.to_json() for finding in findings]
+
+
+def end(findings: Sequence[Finding], *, strict: bool) -> None:
+    """End a reading command: say if files could not be used, and exit with 3 if `--strict` asks for it."""
+    errors = sum(finding.severity is Severity.ERROR for finding in findings)
+    if errors:
+        remark(f"{plural(errors, 'finding')} of severity error; see: ralphdeck doctor")
+        if strict:
+            click.get_current_context().exit(STRICT_EXIT)

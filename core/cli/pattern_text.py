@@ -1,0 +1,147 @@
+"""One pattern as text, in the layout of (0) Show Pattern Details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from core.cli.output import line, percent
+from core.deck import View
+from core.learning.assessment import Assessment
+from core.records.events import Observation
+from core.records.patterns import Pattern, PatternType
+from core.text import plural
+
+_NAMES: Final = {
+    PatternType.ERROR: "Error Pattern",
+    PatternType.SUCCESS: "Success Pattern",
+    PatternType.ANTI: "Anti-Pattern",
+    PatternType.TEMPLATE: "Code Template",
+}
+_MARKS: Final = {True: "+", False: "-", None: " "}
+
+
+def print_pattern(view: View, pattern: Pattern) -> None:
+    """Print everything about `pattern`."""
+    assessment = view.assessment(pattern.id)
+    line(f"Pattern: {pattern.id}")
+    line(f"Type: {_NAMES[pattern.type]}")
+    line(f"Title: {pattern.title}")
+    line(f"Created: {_time(pattern.first_discovered)}")
+    line(f"Last Used: {_time(assessment.last_used)}")
+    line("")
+    _print_effectiveness(pattern, assessment)
+    _print_block("Source Loops", [f"- {text}" for text in _sources(view, pattern)])
+    _print_content(pattern)
+    line(f"Tags: {', '.join(pattern.tags)}")
+    line(f"File: {pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}")
+    if pattern.mirror_of:
+        line(f"Mirror: known only from {pattern.mirror_of}")
+    for mirror in pattern.mirrors:
+        line(f"Mirror: {mirror.file} ({'differs' if mirror.differs else 'the same'}, not counted)")
+    for note in view.snapshot.curation.notes.get(pattern.id, ()):
+        line(f"Note: {note.after.get('text', '')} ({note.by}, {_time(note.at)})")
+    line("")
+    print_why(view, pattern)
+
+
+def print_why(view: View, pattern: Pattern) -> None:
+    """Print the state of `pattern` and what it rests on, rule by rule."""
+    assessment = view.assessment(pattern.id)
+    line(f"State: {assessment.state.value}, by {assessment.decided_by}")
+    for rule in view.why(pattern.id):
+        line(f"  {_MARKS[rule.holds]} {rule.rule:<12} {rule.text}")
+    for finding in view.doubts(pattern.id):
+        line(f"  ! {finding.message}")
+
+
+def _print_effectiveness(pattern: Pattern, assessment: Assessment) -> None:
+    anti = pattern.type is PatternType.ANTI
+    results = assessment.successes + assessment.failures
+    counted = f"({assessment.successes}/{results} {'occurrences' if anti else 'applications'})"
+    low, high = assessment.interval
+    rows = [
+        f"{'Failure' if anti else 'Success'} Rate: {percent(assessment.rate) or 'unknown'} {counted}",
+        f"90 % Interval: {percent(low)} to {percent(high)}",
+        f"Usage Count: {assessment.uses}",
+    ]
+    if assessment.exposures:
+        rows.append(f"Injected, Not Applied: {assessment.exposures}")
+    rows.append(f"Score: {assessment.score:.2f}")
+    _print_block("Effectiveness", rows)
+
+
+def _sources(view: View, pattern: Pattern) -> Iterator[str]:
+    seen = {source.loop_id for source in pattern.source_loops}
+    for observation in view.observations(pattern.id):
+        if observation.loop_id:
+            seen.discard(observation.loop_id)
+            yield f"{observation.loop_id} ({_result(observation)})"
+        elif observation.count > 1 or observation.source != "discovery":
+            word = {True: "worked", False: "failed", None: "result unknown"}[observation.success]
+            yield f"unrecorded: {plural(observation.count, 'use')}, {word}"
+    for loop_id in sorted(seen):
+        yield f"{loop_id} (named by the pattern, result unknown)"
+
+
+def _result(observation: Observation) -> str:
+    if observation.kind == "discovered":
+        return "discovered"
+    if observation.kind == "injected":
+        return "injected, not applied"
+    if observation.success is None:
+        return "applied, result unknown"
+    return "applied successfully" if observation.success else "applied, failed"
+
+
+def _print_content(pattern: Pattern) -> None:
+    """The parts of (3) that the type has."""
+    signature = [("Type", pattern.error_type), ("Pattern", _quoted(pattern.error_pattern))]
+    _print_pairs("Error Signature", [*signature, ("Where", ", ".join(pattern.location_hints))])
+    if pattern.type is PatternType.ERROR:
+        _print_pairs("Fix Approach", [("Category", pattern.category), ("Description", pattern.description)])
+    elif pattern.type is PatternType.ANTI:
+        _print_pairs(
+            "Failure",
+            [
+                ("Mode", pattern.category),
+                ("Why", pattern.why_it_fails or pattern.description),
+                ("Instead", " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id)))),
+                ("Inverted From", pattern.inverted_from),
+            ],
+        )
+    else:
+        _print_pairs("Approach", [("Category", pattern.category), ("Description", pattern.description)])
+    _print_block("Template", pattern.template_code.splitlines())
+    _print_block("Diff", pattern.diff_pattern.splitlines())
+    _print_block("Steps", [f"{n}. {step}" for n, step in enumerate(pattern.steps, 1)])
+    for title, items in (
+        ("Symptoms", pattern.symptoms),
+        ("Preconditions", pattern.preconditions),
+        ("Benefits", pattern.benefits),
+        ("Limitations", pattern.limitations),
+        ("Tools", pattern.tools),
+        ("Related", pattern.related),
+    ):
+        _print_block(title, [f"- {item}" for item in items])
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if text else ""
+
+
+def _print_pairs(title: str, pairs: list[tuple[str, str]]) -> None:
+    _print_block(title, [f"{label}: {text}" for label, text in pairs if text])
+
+
+def _print_block(title: str, rows: list[str]) -> None:
+    if rows:
+        line(f"{title}:")
+        for row in rows:
+            line(f"  {row}")
+        line("")
+
+
+def _time(moment: datetime | None) -> str:
+    return "unknown" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,86 @@
+"""From the command line to an open project."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from core.cli.options import Invocation
+from core.paths import ProjectPaths, find_project, project_at
+from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.deck import Deck
+    from core.library import Library
+    from core.snapshot import Snapshot
+
+
+def now() -> datetime:
+    """The present moment."""
+    return datetime.now(UTC)
+
+
+def named_project() -> Path | None:
+    """What `--project` or else the environment names."""
+    named = click.get_current_context().ensure_object(Invocation).project
+    from_environment = os.environ.get("RALPHDECK_PROJECT")
+    return named or (Path(from_environment) if from_environment else None)
+
+
+def chosen_project() -> ProjectPaths:
+    """The named project, else the nearest one at or above the current folder."""
+    named = named_project()
+    return project_at(named) if named is not None else find_project(Path.cwd())
+
+
+def read_snapshot() -> Snapshot:
+    """All records of the chosen project; for commands that need no scores."""
+    from core.library import Library
+
+    library = Library(chosen_project(), Settings(), clock=now)
+    library.load()
+    _read_torn_again(library, library.apply)
+    return library.snapshot
+
+
+def open_deck(by: str | None = None) -> Deck:
+    """The chosen project with scores, loaded.
+
+    Args:
+        by: Who decides; the environment or the system tells otherwise.
+    """
+    from core.deck import Deck
+
+    deck = Deck(chosen_project(), Settings(), by=by or decider(), clock=now)
+    deck.load()
+    _read_torn_again(deck.library, deck.apply)
+    return deck
+
+
+def _read_torn_again(library: Library, apply: Callable[[Iterable[Path]], object]) -> None:
+    """Give files that are being written the time to become whole; what stays torn becomes a finding."""
+    from core.library import UNREADABLE_AFTER
+
+    for delay in (*Settings().watch.retry_seconds, UNREADABLE_AFTER.total_seconds()):
+        torn = library.retry_paths
+        if len(torn) == len(library.snapshot.unreadable):
+            return
+        time.sleep(delay)
+        apply(torn)
+
+
+def decider() -> str:
+    """The name that decisions are signed with: $RALPHDECK_USER, else the user's."""
+    if name := os.environ.get("RALPHDECK_USER", "").strip():
+        return name
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"uid {os.getuid()}"

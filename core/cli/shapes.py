@@ -1,0 +1,290 @@
+"""The JSON that `--json` prints: a stable interface. Keys are only ever added, and never change their meaning.
+
+Rules for all of it: times are ISO-8601 in UTC (`2026-02-02T15:00:00.000Z`), rates, ratios and parts of scores lie
+in 0..1, `null` means unknown or none, ids and texts are the text of the files unchanged. `findings` is what is
+wrong in the files, each `{file, pointer, severity, code, message}` with `file` relative to the project.
+
+| command            | document                                                                            |
+|--------------------|-------------------------------------------------------------------------------------|
+| `loops`            | `{loops: [loop], findings}`                                                         |
+| `patterns list`    | `{patterns: [pattern], findings}`                                                   |
+| `patterns show`    | `{pattern: pattern and its content, evidence: [use], lineage: [event], findings}`   |
+| `reflections`      | `{reflections: [reflection], findings}`                                             |
+| `inject`           | `{context, tokens, bytes, patterns: [chosen], left_out: [{id, reason, score}], …}`  |
+| decisions          | `{decision, summary, warnings, written}`                                            |
+| `invert`           | `{proposals: [proposal], findings}`; with a verdict as decisions, `--auto`: `{decisions: […]}` |
+| `log`              | `{decisions: [decision], findings}`                                                 |
+| `why`              | `{id, state, computed_state, decided_by, …, rules: [rule], findings}`               |
+| `doctor`           | `{checks: [{area, name, status, text}], findings}`                                  |
+| `demo --check`     | `{ok, …}`                                                                           |
+
+`findings` names what concerns the whole project. An error is never JSON: stdout stays empty, stderr has one line.
+For an anti-pattern `success_rate` is how often the avoided approach failed, and a success means that it did.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from core.records.times import iso
+
+if TYPE_CHECKING:
+    from core.curation.curator import Decided
+    from core.learning.assessment import Assessment
+    from core.learning.explanation import RuleLine
+    from core.learning.inversion import Inversion
+    from core.lineage import LineageEvent
+    from core.records.decisions import Decision, Pin
+    from core.records.events import Observation
+    from core.records.loops import Loop
+    from core.records.patterns import Pattern
+    from core.records.reflections import Reflection
+    from core.retrieval.ranking import Injection
+
+Shape = dict[str, Any]
+
+
+def number(value: float | None) -> float | None:
+    """A finite number or null."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def loop_json(loop: Loop) -> Shape:
+    """One loop as `loops` prints it; `status` is the normalised word, `raw_status` the one of the file."""
+    return {
+        "id": loop.id,
+        "task": loop.task,
+        "status": loop.status.value,
+        "raw_status": loop.raw_status,
+        "sources": list(loop.sources),
+        "iteration": loop.iteration,
+        "max_iterations": loop.max_iterations,
+        "started_at": iso(loop.started_at),
+        "ended_at": iso(loop.ended_at),
+        "archived": loop.archived,
+        "liveness": loop.liveness.value,
+        "liveness_reason": loop.liveness_reason,
+        "last_sign": iso(loop.last_sign),
+        "ended_approximate": loop.ended_approximate,
+        "badges": list(loop.badges),
+        "aliases": list(loop.aliases),
+        "quality": [number(value) for value in loop.quality],
+        "injected": [use.pattern_id for use in loop.injected],
+        "extracted": [extracted.pattern_id for extracted in loop.extracted],
+        "files": list(loop.files),
+    }
+
+
+def pattern_json(pattern: Pattern, assessment: Assessment) -> Shape:
+    """One pattern as `patterns list` prints it. Counts and rate are what the evidence shows."""
+    return {
+        "id": pattern.id,
+        "type": pattern.type.value,
+        "title": pattern.title,
+        "state": assessment.state.value,
+        "computed_state": assessment.computed.value,
+        "pinned": assessment.pin is not None,
+        "success_rate": number(assessment.rate),
+        "interval": [number(bound) for bound in assessment.interval],
+        "usage_count": assessment.uses,
+        "successes": assessment.successes,
+        "failures": assessment.failures,
+        "last_used": iso(assessment.last_used),
+        "tags": list(pattern.tags),
+        "mirror_of": pattern.mirror_of or None,
+        "score": number(assessment.score),
+        "exposures": assessment.exposures,
+        "decided_by": assessment.decided_by,
+        "faded": assessment.faded,
+        "contradicted": assessment.contradicted,
+        "inversion_due": assessment.inversion_due,
+        "injectable": assessment.injectable,
+        "file": pattern.file,
+        "pointer": pattern.pointer,
+    }
+
+
+def pattern_details_json(pattern: Pattern, assessment: Assessment) -> Shape:
+    """One pattern with all its content, as `patterns show` prints it."""
+    return {
+        **pattern_json(pattern, assessment),
+        "description": pattern.description,
+        "category": pattern.category,
+        "error_type": pattern.error_type,
+        "error_pattern": pattern.error_pattern,
+        "location_hints": list(pattern.location_hints),
+        "task_pattern": pattern.task_pattern,
+        "template": {
+            "language": pattern.template_language,
+            "code": pattern.template_code,
+            "placeholders": dict(pattern.placeholders),
+        },
+        "diff_pattern": pattern.diff_pattern,
+        "steps": list(pattern.steps),
+        "tools": list(pattern.tools),
+        "preconditions": list(pattern.preconditions),
+        "benefits": list(pattern.benefits),
+        "limitations": list(pattern.limitations),
+        "average_iterations": number(pattern.average_iterations),
+        "symptoms": list(pattern.symptoms),
+        "why_it_fails": pattern.why_it_fails,
+        "better_alternative": pattern.better_alternative,
+        "better_pattern_id": pattern.better_pattern_id,
+        "source_loops": [
+            {"loop_id": source.loop_id, "at": iso(source.at), "contributed_by": source.contributed_by}
+            for source in pattern.source_loops
+        ],
+        "related": list(pattern.related),
+        "first_discovered": iso(pattern.first_discovered),
+        "inverted_from": pattern.inverted_from,
+        "aliases": list(pattern.aliases),
+        "mirrors": [{"file": m.file, "pointer": m.pointer, "differs": m.differs} for m in pattern.mirrors],
+        "content_hash": pattern.content_hash,
+    }
+
+
+def observation_json(seen: Observation) -> Shape:
+    """One piece of evidence; `count` uses at once where only a sum is known."""
+    return {
+        "kind": seen.kind,
+        "source": seen.source,
+        "loop_id": seen.loop_id or None,
+        "at": iso(seen.at),
+        "success": seen.success,
+        "weight": number(seen.weight),
+        "count": seen.count,
+        "iteration": seen.iteration,
+        "derived": seen.derived,
+    }
+
+
+def lineage_json(event: LineageEvent) -> Shape:
+    """One event in the life of a pattern."""
+    return {
+        "at": iso(event.at),
+        "kind": event.kind,
+        "loop_id": event.loop_id or None,
+        "success": event.success,
+        "text": event.text,
+    }
+
+
+def reflection_json(reflection: Reflection) -> Shape:
+    """One reflection."""
+    return {
+        "id": reflection.id,
+        "loop_id": reflection.loop_id or None,
+        "task_id": reflection.task_id or None,
+        "attempt": reflection.attempt,
+        "iteration": reflection.iteration,
+        "at": iso(reflection.at),
+        "at_approximate": reflection.at_approximate,
+        "kind": reflection.kind or None,
+        "outcome": reflection.outcome.value,
+        "trigger": reflection.trigger or None,
+        "effectiveness": reflection.effectiveness or None,
+        "observation": reflection.observation,
+        "analysis": reflection.analysis,
+        "learning": reflection.learning,
+        "actions": list(reflection.actions),
+        "shape": reflection.shape,
+        "file": reflection.file,
+        "pointer": reflection.pointer,
+        "also_in": list(reflection.also_in),
+    }
+
+
+def injection_json(injection: Injection) -> Shape:
+    """What would be injected, what each pattern's score is made of, and what was left out."""
+    return {
+        "context": injection.context,
+        "tokens": injection.tokens,
+        "bytes": injection.bytes,
+        "patterns": [
+            {
+                "id": chosen.pattern_id,
+                "type": str(chosen.type),
+                "score": number(chosen.score),
+                "relevance": number(chosen.relevance),
+                "effectiveness": number(chosen.effectiveness),
+                "multiplier": number(chosen.multiplier),
+                "parts": {name: number(part) for name, part in chosen.parts.items()},
+                "lower_bound": number(chosen.lower_bound),
+            }
+            for chosen in injection.chosen
+        ],
+        "left_out": [
+            {"id": left.pattern_id, "reason": left.reason, "score": number(left.score)} for left in injection.left_out
+        ],
+        "category": injection.profile.category or None,
+        "languages": list(injection.profile.languages),
+        "error_types": list(injection.profile.error_types),
+    }
+
+
+def decision_json(decision: Decision) -> Shape:
+    """One entry of the ledger."""
+    return {
+        "id": decision.id,
+        "at": iso(decision.at),
+        "by": decision.by,
+        "verb": decision.verb.value,
+        "subject": decision.subject,
+        "reason": decision.reason,
+        "before": decision.before,
+        "after": decision.after,
+    }
+
+
+def decided_json(decided: Decided) -> Shape:
+    """A decision just made, and whether it has reached the pattern files."""
+    return {
+        "decision": decision_json(decided.decision),
+        "summary": decided.summary,
+        "warnings": list(decided.warnings),
+        "written": decided.written,
+    }
+
+
+def proposal_json(proposal: Inversion) -> Shape:
+    """A pattern that is due for inversion, and what it would become."""
+    return {
+        "id": proposal.pattern_id,
+        "text": proposal.text,
+        "reason": proposal.reason,
+        "failures": proposal.failures,
+        "total": proposal.total,
+        "failure_mode": proposal.failure_mode,
+        "why_it_fails": proposal.why_it_fails,
+        "better_alternative": proposal.better_alternative,
+        "better_pattern_id": proposal.better_pattern_id or None,
+        "source_loops": list(proposal.source_loops),
+        "lint": list(proposal.lint),
+    }
+
+
+def pin_json(pin: Pin | None) -> Shape | None:
+    """A standing human decision on a state."""
+    if pin is None:
+        return None
+    return {
+        "state": pin.state.value,
+        "at": iso(pin.at),
+        "by": pin.by,
+        "reason": pin.reason,
+        "decision_id": pin.decision_id,
+    }
+
+
+def rule_json(rule: RuleLine) -> Shape:
+    """One line of the explanation of a state."""
+    return {
+        "rule": rule.rule,
+        "text": rule.text,
+        "holds": rule.holds,
+        "state": rule.state.value if rule.state else None,
+        "value": number(rule.value),
+        "threshold": number(rule.threshold),
+        "distance": number(rule.distance),
+    }

@@ -1,0 +1,61 @@
+"""`ralphdeck why`."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.completing import complete_pattern
+from core.cli.options import reading_options
+from core.cli.output import end, findings_json, line, print_json
+from core.cli.pattern_text import print_why
+from core.cli.project import open_deck
+from core.cli.shapes import number, pin_json, rule_json
+from core.deck import View
+from core.records.patterns import Pattern
+from core.records.times import iso
+
+
+@click.command()
+@click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
+@reading_options
+def why(pattern_id: str, as_json: bool, strict: bool) -> None:
+    """Explain the state of a pattern: who or which rule decided, and what would change it.
+
+    \b
+    Example:
+      ralphdeck why pat-error-null-check-015
+    """
+    view = open_deck().view
+    pattern = view.pattern(pattern_id)
+    if as_json:
+        print_json(_document(view, pattern))
+    else:
+        line(pattern.id)
+        print_why(view, pattern)
+    end(view.snapshot.findings, strict=strict)
+
+
+def _document(view: View, pattern: Pattern) -> dict[str, object]:
+    assessment = view.assessment(pattern.id)
+    change = assessment.next_change
+    return {
+        "id": pattern.id,
+        "state": assessment.state.value,
+        "computed_state": assessment.computed.value,
+        "decided_by": assessment.decided_by,
+        "pin": pin_json(assessment.pin),
+        "pin_stale": assessment.pin_stale,
+        "contradicted": assessment.contradicted,
+        "faded": assessment.faded,
+        "injectable": assessment.injectable,
+        "success_rate": number(assessment.rate),
+        "interval": [number(bound) for bound in assessment.interval],
+        "successes": assessment.successes,
+        "failures": assessment.failures,
+        "helpful": number(assessment.helpful),
+        "harmful": number(assessment.harmful),
+        "next_change": None if change is None else {"at": iso(change[0]), "state": change[1].value},
+        "rules": [rule_json(rule) for rule in view.why(pattern.id)],
+        "doubts": findings_json(view.doubts(pattern.id)),
+        "findings": findings_json(view.snapshot.findings),
+    }
