@@ -252,10 +252,11 @@ class Library:
         now = now or self._clock()
         before = self._snapshot
         loops = self._loops.join(now, self._settings.watch, self._processes)
+        patterns = self._patterns.join()
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
         findings = tuple(sorted(self._all_findings(unreadable), key=_place))
         delta = Delta(
-            patterns=self._patterns.join(),
+            patterns=patterns,
             loops=loops,
             reflections=self._reflections.join(self._loops.aliases),
             memory_tasks=self._memory.join(),
@@ -283,8 +284,7 @@ class Library:
     def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
         for findings in self._findings.values():
             yield from findings
-        for findings in self._patterns.findings.values():
-            yield from findings
+        yield from self._patterns.findings()
         yield from self._loops.findings
         for file in unreadable:
             yield self._torn[file][1].finding(file)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -25,12 +25,13 @@ class PatternBook:
 
     Attributes:
         patterns: By id as of the last `join`; a new mapping after each change.
-        findings: What only the joined view shows, by pattern id: ids that occur twice, references to nothing.
     """
 
     def __init__(self) -> None:
         self.patterns: dict[str, Pattern] = {}
-        self.findings: dict[str, tuple[Finding, ...]] = {}
+        self._doubles: dict[str, tuple[Finding, ...]] = {}
+        self._orphans: dict[str, tuple[Finding, ...]] = {}
+        self._referrers: dict[str, set[str]] = defaultdict(set)
         self._files: dict[str, tuple[Pattern, ...]] = {}
         self._copies: dict[str, tuple[Pattern, ...]] = {}
         self._touched: set[str] = set()
@@ -62,42 +63,80 @@ class PatternBook:
     def join(self) -> frozenset[str]:
         """Bring `patterns` up to date; ids of those that changed, came or went."""
         changed = set()
+        moved = set()
         patterns = dict(self.patterns)
         for identifier in self._touched:
             copies = self._copies.get(identifier, ())
-            self._note(identifier, copies)
-            pattern = _joined(copies) if copies else None
-            if pattern == patterns.get(identifier):
+            _put(self._doubles, identifier, _doubles(copies))
+            before, after = patterns.get(identifier), _joined(copies) if copies else None
+            if before == after:
                 continue
             changed.add(identifier)
-            if pattern is None:
-                del patterns[identifier]
+            if before is None or after is None:
+                moved.add(identifier)
+            if after is not None:
+                patterns[identifier] = after
             else:
-                patterns[identifier] = pattern
+                del patterns[identifier]
+            self._refer(identifier, before, after)
         self._touched.clear()
         if changed:
             self.patterns = patterns
+            for identifier in changed.union(*(self._referrers.get(target, ()) for target in moved)):
+                _put(self._orphans, identifier, _orphans(patterns.get(identifier), patterns))
         return frozenset(changed)
 
-    def _note(self, identifier: str, copies: Sequence[Pattern]) -> None:
-        """Findings of one id: two records in the registry itself are one too many."""
-        registered = [copy for copy in copies if not copy.mirror_of]
-        kept = registered[0] if registered else None
-        findings = tuple(
-            Finding(
-                copy.file,
-                copy.pointer,
-                Severity.WARNING,
-                "duplicate-id",
-                f"'{visible_line(identifier, 80)}' stands at {kept.pointer} of {kept.file}; that one counts",
-            )
-            for copy in registered[1:]
-            if kept is not None
+    def findings(self) -> Iterator[Finding]:
+        """What only the joined view shows: ids that occur twice, references to no pattern."""
+        return chain.from_iterable(chain(self._doubles.values(), self._orphans.values()))
+
+    def _refer(self, identifier: str, before: Pattern | None, after: Pattern | None) -> None:
+        for target in _references(before):
+            self._referrers[target].discard(identifier)
+        for target in _references(after):
+            self._referrers[target].add(identifier)
+
+
+def _put(findings: dict[str, tuple[Finding, ...]], identifier: str, found: tuple[Finding, ...]) -> None:
+    if found:
+        findings[identifier] = found
+    else:
+        findings.pop(identifier, None)
+
+
+def _doubles(copies: Sequence[Pattern]) -> tuple[Finding, ...]:
+    """The first record of an id in the registry counts; each other one there is one too many."""
+    registered = [copy for copy in copies if not copy.mirror_of]
+    return tuple(
+        Finding(
+            copy.file,
+            copy.pointer,
+            Severity.WARNING,
+            "duplicate-id",
+            f"'{visible_line(copy.id, 80)}' stands at {registered[0].pointer} of {registered[0].file}; that one counts",
         )
-        if findings:
-            self.findings[identifier] = findings
-        else:
-            self.findings.pop(identifier, None)
+        for copy in registered[1:]
+    )
+
+
+def _references(pattern: Pattern | None) -> set[str]:
+    """Ids of other patterns that a pattern names."""
+    return {*pattern.related, pattern.better_pattern_id} - {""} if pattern is not None else set()
+
+
+def _orphans(pattern: Pattern | None, patterns: Mapping[str, Pattern]) -> tuple[Finding, ...]:
+    if pattern is None:
+        return ()
+    return tuple(
+        Finding(
+            pattern.file,
+            pattern.pointer,
+            Severity.INFO,
+            "orphan-reference",
+            f"names '{visible_line(target, 80)}', which is no pattern of this project",
+        )
+        for target in sorted(_references(pattern) - patterns.keys())
+    )
 
 
 def _by_id(patterns: Iterable[Pattern]) -> dict[str, list[Pattern]]:

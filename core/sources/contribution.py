@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.curation.ledger import read_decisions
 from core.records.decisions import Decision
 from core.records.events import Event
-from core.records.findings import Finding
+from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.events import read_events
@@ -36,6 +37,10 @@ class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     findings: tuple[Finding, ...] = ()
 
 
+MAX_FINDINGS: Final = 200
+"""Findings of one file that are kept; a file that is wrong all over would bury those of all others."""
+
+
 def contribution(file: str, kind: Kind, raw: RawFile, known: Records | None = None) -> Contribution | Problem:
     """What `file` says, or the problem that keeps it from being read at all.
 
@@ -45,6 +50,15 @@ def contribution(file: str, kind: Kind, raw: RawFile, known: Records | None = No
         raw: Its bytes and stamp.
         known: For a pattern file its records as they were before, brought up to date here.
     """
+    said = _said(file, kind, raw, known)
+    if isinstance(said, Problem) or len(said.findings) <= MAX_FINDINGS:
+        return said
+    message = f"{len(said.findings) - MAX_FINDINGS:,} more findings of this file are not listed"
+    rest = Finding(file, "", Severity.INFO, "more-findings", message)
+    return replace(said, findings=(*said.findings[:MAX_FINDINGS], rest))
+
+
+def _said(file: str, kind: Kind, raw: RawFile, known: Records | None) -> Contribution | Problem:
     if kind is Kind.EVENTS:
         events, findings = read_events(file, raw.data)
         return Contribution(events=events, findings=findings)

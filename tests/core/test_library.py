@@ -19,6 +19,7 @@ from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.settings import Settings
 from core.snapshot import Snapshot
+from core.sources.contribution import MAX_FINDINGS
 
 TREES = Path(__file__).parents[1] / "trees"
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -134,6 +135,14 @@ class TestLoading:
         assert (".aiwg/ralph/shared/patterns/error-patterns.json", "wrong-type") in codes(snapshot)
         assert (".aiwg/ralph/loops/ralph-b-00000002/state.json", "wrong-type") in codes(snapshot)
         assert (".aiwg/ralph/heartbeats/x.json", "too-deep") in codes(snapshot)
+
+    def test_a_file_that_is_wrong_all_over_does_not_bury_the_others(self, project: Project) -> None:
+        project.patterns(PATTERN, *range(MAX_FINDINGS + 50))
+        project.write("ralph/heartbeats/x.json", b"[" * 5000)
+        found = [code for _, code in codes(project.library.load())]
+        assert found.count("wrong-type") == MAX_FINDINGS
+        assert found.count("more-findings") == 1
+        assert "too-deep" in found
 
     def test_findings_are_ordered_by_file(self, project: Project) -> None:
         for name in ("c", "a", "b"):

@@ -347,7 +347,7 @@ class TestMirrors:
             shared=list(read([{**ERROR, "usage_count": 1}, {**ERROR, "usage_count": 2}], "shared").patterns)
         )
         assert book.patterns["pat-error-null-check-001"].claim.uses == 1
-        ((finding,),) = book.findings.values()
+        (finding,) = book.findings()
         assert (finding.code, finding.pointer) == ("duplicate-id", "/1")
 
     def test_a_mirror_takes_over_when_the_record_goes(self) -> None:
@@ -361,6 +361,20 @@ class TestMirrors:
         book.replace("memory", [])
         assert book.join() == {"pat-error-null-check-001"}
         assert book.patterns == {}
+
+    def test_a_reference_to_no_pattern_is_told_while_it_lasts(self) -> None:
+        anti = {**ANTI, "better_alternative": {"success_pattern_id": SUCCESS["pattern_id"]}}
+        book = self.book(shared=list(read([anti], "shared").patterns))
+        assert [(finding.code, finding.severity) for finding in book.findings()] == [("orphan-reference", "info")]
+        book.replace("other", read([SUCCESS], "other").patterns)
+        book.join()
+        assert list(book.findings()) == []
+        book.replace("other", [])
+        book.join()
+        assert [finding.pointer for finding in book.findings()] == ["/0"]
+        book.replace("shared", [])
+        book.join()
+        assert list(book.findings()) == []
 
     def test_only_what_changed_is_told(self) -> None:
         book = self.book(shared=list(read(ALL, "shared").patterns))
