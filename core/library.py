@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -22,11 +23,10 @@ from core.settings import Settings
 from core.snapshot import Delta, Snapshot
 from core.sources.books import MemoryBook, PatternBook, ReflectionBook
 from core.sources.cache import Cache, Cached, cache_file
-from core.sources.contribution import Contribution, contribution, folder_contribution
+from core.sources.contribution import Contribution, Earlier, contribution, folder_contribution
 from core.sources.joining import LoopBook
 from core.sources.liveness import Processes, system_processes
-from core.sources.loops import loop_directory
-from core.sources.patterns import Records
+from core.sources.places import loop_directory
 from core.sources.reading import MAX_BYTES, MAX_PATTERN_BYTES, Problem, Stamp, read_file
 from core.sources.scanning import Kind, can_hold, scan, scan_path, wanted
 from core.sources.story import read_story
@@ -38,7 +38,7 @@ _FIRST_PUBLISH: Final = 200
 """Files after which the first partial snapshot comes; each next one after four times as many."""
 _SWEEP_FROM: Final = 1000
 """More changed paths than this at once are found faster by a sweep."""
-_LIMITS: Final = {
+_LIMITS: Final = {  # files that grow without end
     Kind.PATTERNS: MAX_PATTERN_BYTES,
     Kind.MIRROR: MAX_PATTERN_BYTES,
     Kind.EVENTS: MAX_PATTERN_BYTES,
@@ -80,7 +80,7 @@ class Library:
         self._known: dict[str, Cached] = {}
         self._unsaved: set[str] = set()
         self._torn: dict[str, tuple[datetime, Problem]] = {}
-        self._records: dict[str, Records] = {}
+        self._earlier: dict[str, Earlier] = {}
         self._loops = LoopBook()
         self._patterns = PatternBook()
         self._reflections = ReflectionBook()
@@ -157,7 +157,6 @@ class Library:
         """Judge anew what changes without a file: processes die, loops fall silent, files stay torn."""
         with self._lock:
             delta = self._join(now)
-            self._save()
             return self._snapshot, delta
 
     def story(self, loop_id: str) -> LoopStory:
@@ -202,8 +201,8 @@ class Library:
         if raw is None:
             self._forget(file)
             return
-        records = self._records.setdefault(file, {}) if kind in (Kind.PATTERNS, Kind.MIRROR) else None
-        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw, records)
+        earlier = self._earlier.setdefault(file, Earlier()) if kind in _LIMITS else None
+        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw, earlier)
         if not isinstance(said, Problem):
             self._take(file, Cached(stamp if isinstance(raw, Problem) else raw.stamp, said))
             self._unsaved.add(file)
@@ -222,7 +221,7 @@ class Library:
 
     def _forget(self, file: str) -> None:
         self._torn.pop(file, None)
-        self._records.pop(file, None)
+        self._earlier.pop(file, None)
         known = self._known.pop(file, None)
         if known is not None:
             self._unsaved.add(file)
@@ -243,7 +242,7 @@ class Library:
         else:
             self._findings.pop(file, None)
         if before.events != after.events:
-            self._events = tuple(sorted(after.events, key=lambda event: event.at))
+            self._events = tuple(sorted(after.events, key=attrgetter("at")))
         if before.decisions != after.decisions:
             self._decisions = after.decisions
 

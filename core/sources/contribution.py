@@ -14,10 +14,11 @@ from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
-from core.sources.events import read_events
-from core.sources.loops import CRASH_LOG, LoopFact, directory_fact, loop_source, read_crash_log, read_loops
+from core.sources.events import EventLog
+from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
 from core.sources.memory import is_memory_file, read_memory
 from core.sources.patterns import Records, read_patterns
+from core.sources.places import CRASH_LOG, loop_source
 from core.sources.reading import Problem, RawFile, Stamp, decode, decode_jsonl
 from core.sources.reflections import read_reflections, reflection_shape
 from core.sources.scanning import Kind
@@ -37,20 +38,28 @@ class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     findings: tuple[Finding, ...] = ()
 
 
+class Earlier:
+    """What makes reading a file again cheaper after a small change to it; never changes what is read."""
+
+    def __init__(self) -> None:
+        self.records: Records = {}
+        self.log: EventLog | None = None
+
+
 MAX_FINDINGS: Final = 200
 """Findings of one file that are kept; a file that is wrong all over would bury those of all others."""
 
 
-def contribution(file: str, kind: Kind, raw: RawFile, known: Records | None = None) -> Contribution | Problem:
+def contribution(file: str, kind: Kind, raw: RawFile, earlier: Earlier | None = None) -> Contribution | Problem:
     """What `file` says, or the problem that keeps it from being read at all.
 
     Args:
         file: Project-relative name.
         kind: What it is read as; not `DIRECTORY`.
         raw: Its bytes and stamp.
-        known: For a pattern file its records as they were before, brought up to date here.
+        earlier: What is kept of an earlier reading of this file, brought up to date here.
     """
-    said = _said(file, kind, raw, known)
+    said = _said(file, kind, raw, earlier or Earlier())
     if isinstance(said, Problem) or len(said.findings) <= MAX_FINDINGS:
         return said
     message = f"{len(said.findings) - MAX_FINDINGS:,} more findings of this file are not listed"
@@ -58,17 +67,19 @@ def contribution(file: str, kind: Kind, raw: RawFile, known: Records | None = No
     return replace(said, findings=(*said.findings[:MAX_FINDINGS], rest))
 
 
-def _said(file: str, kind: Kind, raw: RawFile, known: Records | None) -> Contribution | Problem:
+def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution | Problem:
     if kind is Kind.EVENTS:
-        events, findings = read_events(file, raw.data)
-        return Contribution(events=events, findings=findings)
+        log = earlier.log or EventLog(file)
+        log.read(raw.data)
+        earlier.log = log
+        return Contribution(events=log.events, findings=log.findings)
     if kind is Kind.LEDGER:
         decisions, findings = read_decisions(raw.data)
         return Contribution(decisions=decisions, findings=findings)
     if kind is Kind.HISTORY:
         return _history(file, raw)
     mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
-    found = read_patterns(file, raw.data, mirror_of, known)
+    found = read_patterns(file, raw.data, mirror_of, earlier.records)
     return found.problem or Contribution(patterns=found.patterns, findings=found.findings)
 
 

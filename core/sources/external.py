@@ -7,15 +7,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from core.sources.loops import (
-    ANALYTICS,
-    BEST_OUTPUT,
-    DETAILS,
-    EXTERNAL_STATE,
-    HEARTBEAT,
-    LAUNCHER,
-    LoopFact,
-)
+from core.sources.loops import LoopFact
+from core.sources.places import ANALYTICS, BEST_OUTPUT, DETAILS, EXTERNAL_STATE, HEARTBEAT, LAUNCHER
 
 SAME_START: Final = timedelta(seconds=5)
 """Two ids of one external loop name starts that differ by less than this (C14)."""

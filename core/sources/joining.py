@@ -14,7 +14,8 @@ from core.records.loops import Liveness, Loop
 from core.settings import WatchSettings
 from core.sources.external import by_loop
 from core.sources.liveness import Processes
-from core.sources.loops import ANALYTICS, BEST_OUTPUT, HEARTBEAT, LoopFact
+from core.sources.loops import LoopFact
+from core.sources.places import ANALYTICS, BEST_OUTPUT, HEARTBEAT
 from core.sources.rows import Context, rows
 
 _ADDING: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT})

@@ -14,30 +14,25 @@ from core.records.loops import ExtractedPattern, InjectedUse, Iteration, LoopSta
 from core.records.times import parse_time
 from core.sources import dialects
 from core.sources.fields import Fields, document
-
-LOOPS: Final = "loops"
-ARCHIVE: Final = "archive"
-REGISTRY: Final = "registry"
-CURRENT: Final = "current-loop"
-EXTERNAL: Final = "external"
-EXTERNAL_ARCHIVE: Final = "external-archive"
-EXTERNAL_REGISTRY: Final = "external-registry"
-EXTERNAL_STATE: Final = "external-state"
-LAUNCHER: Final = "launcher"
-HEARTBEAT: Final = "heartbeat"
-CRASH_LOG: Final = "crash-log"
-ANALYTICS: Final = "analytics"
-BEST_OUTPUT: Final = "best-output"
-DIRECTORY: Final = "directory"
-DETAILS: Final = frozenset({ANALYTICS, BEST_OUTPUT, HEARTBEAT, CRASH_LOG, DIRECTORY})
-"""Kinds of facts that only add to a loop that other files know."""
+from core.sources.places import (
+    ANALYTICS,
+    BEST_OUTPUT,
+    CRASH_LOG,
+    DIRECTORY,
+    EXTERNAL_REGISTRY,
+    HEARTBEAT,
+    LAUNCHER,
+    REGISTRY,
+    loop_directory,
+    loop_source,
+)
 
 
 class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one file (or one entry of a registry, or a bare loop directory) says about one loop.
 
     Attributes:
-        source: Kind of file, one of the constants of this module. The first nine are the `sources` of a
+        source: Kind of file, one of the constants of `places`. The first nine are the `sources` of a
             `Loop`; the others add detail and make no row of their own, unless they lie in a loop's directory.
         file: Project-relative; a bare directory ends in `/`.
         loop_id: The name of the loop's directory, where it lies in one, else the id inside, else the file's
@@ -92,56 +87,8 @@ _NUMBER: Final = ("number", "iteration", "iteration_number")
 _AT: Final = ("timestamp", "completed_at", "completedAt", "started_at", "startedAt")
 _FILES: Final = ("filesModified", "files_modified", "files_changed", "artifactsModified")
 _DURATION: Final = ("duration_ms", "execution_time_ms", "duration")
-_HOMES: Final = {
-    ("ralph", "loops"): LOOPS,
-    ("ralph", "archive"): ARCHIVE,
-    ("ralph-external", "loops"): EXTERNAL,
-    ("ralph-external", "archive"): EXTERNAL_ARCHIVE,
-}
-_TOP_FILES: Final = {
-    ("ralph", "registry.json"): REGISTRY,
-    ("ralph", "current-loop.json"): CURRENT,
-    ("ralph", "loop-state.json"): CURRENT,
-    ("ralph-external", "registry.json"): EXTERNAL_REGISTRY,
-    ("ralph-external", "session-state.json"): EXTERNAL_STATE,
-    ("ralph-external", "launcher-registry.json"): LAUNCHER,
-}
 _REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY, LAUNCHER})
 _CRASH: Final = re.compile(rb"^\[([^\]\n]{8,64})\]", re.MULTILINE)
-
-
-def loop_source(file: str) -> str:
-    """Which kind of loop file a project-relative path is: a constant of this module, or "" for none."""
-    match file.split("/"):
-        case [".aiwg", tree, name]:
-            return _TOP_FILES.get((tree, name), "")
-        case [".aiwg", tree, home, _, name] if source := _HOMES.get((tree, home)):
-            if name == ("state.json" if tree == "ralph" else "session-state.json"):
-                return source
-            return {"crash.log": CRASH_LOG, "best-output-tracking.json": BEST_OUTPUT}.get(name, "")
-        case [".aiwg", tree, home, _, "analytics", name] if (tree, home) in _HOMES:
-            return ANALYTICS if name.endswith(".json") else ""
-        case [".aiwg", "ralph" | "ralph-external", "analytics", name] if name.endswith(".json"):
-            return ANALYTICS
-        case [".aiwg", "ralph", "heartbeats", name] if name.endswith(".json"):
-            return HEARTBEAT
-        case [".aiwg", "ralph", _, "best-output-tracking.json"]:
-            return BEST_OUTPUT
-    return ""
-
-
-def loop_directory(file: str) -> str:
-    """The loop directory (in `loops/` or `archive/` of either tree) that a path lies in, or ""."""
-    parts = file.split("/", 4)
-    if len(parts) < 4 or parts[0] != ".aiwg" or (parts[1], parts[2]) not in _HOMES or not parts[3]:
-        return ""
-    return "/".join(parts[:4])
-
-
-def loop_home(directory: str) -> str:
-    """`LOOPS`, `ARCHIVE`, `EXTERNAL` or `EXTERNAL_ARCHIVE` for what `loop_directory` gives; else ""."""
-    parts = directory.split("/", 3)
-    return _HOMES.get((parts[1], parts[2]), "") if len(parts) == 4 else ""
 
 
 def directory_fact(directory: str, seen_at: datetime | None = None) -> LoopFact | None:

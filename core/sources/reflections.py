@@ -15,7 +15,8 @@ from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources import dialects
 from core.sources.fields import Fields, document, shown
-from core.sources.loops import (
+from core.sources.loops import loop_of, newest
+from core.sources.places import (
     ANALYTICS,
     ARCHIVE,
     BEST_OUTPUT,
@@ -24,9 +25,7 @@ from core.sources.loops import (
     EXTERNAL_ARCHIVE,
     EXTERNAL_STATE,
     LOOPS,
-    loop_of,
     loop_source,
-    newest,
 )
 from core.sources.reading import Line
 

@@ -11,7 +11,8 @@ from msgspec import Struct
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.sources.liveness import Processes, judge
-from core.sources.loops import (
+from core.sources.loops import LoopFact, newest
+from core.sources.places import (
     ANALYTICS,
     ARCHIVE,
     BEST_OUTPUT,
@@ -27,9 +28,7 @@ from core.sources.loops import (
     LAUNCHER,
     LOOPS,
     REGISTRY,
-    LoopFact,
     loop_home,
-    newest,
 )
 from core.text import visible_line
 

@@ -19,15 +19,8 @@ from core.paths import ProjectPaths, safe_component
 from core.records.findings import Finding
 from core.records.loops import Iteration, Loop, LoopStory, Outcome
 from core.sources.fields import Fields
-from core.sources.loops import (
-    ANALYTICS,
-    BEST_OUTPUT,
-    CRASH_LOG,
-    CURRENT,
-    LAUNCHER,
-    loop_source,
-    read_iteration,
-)
+from core.sources.loops import read_iteration
+from core.sources.places import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER, loop_source
 from core.sources.reading import RawFile, decode_json, read_file
 
 MAX_NOTE: Final = 64 * 1024

@@ -10,59 +10,10 @@ from hypothesis import strategies as st
 
 from core.records.findings import Finding
 from core.records.loops import LoopStatus, Outcome
-from core.sources.loops import (
-    ANALYTICS,
-    ARCHIVE,
-    BEST_OUTPUT,
-    CRASH_LOG,
-    CURRENT,
-    EXTERNAL,
-    EXTERNAL_ARCHIVE,
-    EXTERNAL_REGISTRY,
-    EXTERNAL_STATE,
-    HEARTBEAT,
-    LAUNCHER,
-    LOOPS,
-    REGISTRY,
-    LoopFact,
-    directory_fact,
-    loop_source,
-    read_crash_log,
-    read_loops,
-)
+from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
+from tests.core.sources.test_places import FILES, STATE
 
 SEEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
-STATE = ".aiwg/ralph/loops/ralph-a-00000001/state.json"
-FILES = {
-    STATE: LOOPS,
-    ".aiwg/ralph/archive/ralph-a-00000001/state.json": ARCHIVE,
-    ".aiwg/ralph/registry.json": REGISTRY,
-    ".aiwg/ralph/current-loop.json": CURRENT,
-    ".aiwg/ralph/loop-state.json": CURRENT,
-    ".aiwg/ralph-external/loops/x/session-state.json": EXTERNAL,
-    ".aiwg/ralph-external/archive/x/session-state.json": EXTERNAL_ARCHIVE,
-    ".aiwg/ralph-external/registry.json": EXTERNAL_REGISTRY,
-    ".aiwg/ralph-external/session-state.json": EXTERNAL_STATE,
-    ".aiwg/ralph-external/launcher-registry.json": LAUNCHER,
-    ".aiwg/ralph/heartbeats/x.json": HEARTBEAT,
-    ".aiwg/ralph/loops/x/crash.log": CRASH_LOG,
-    ".aiwg/ralph/analytics/x.json": ANALYTICS,
-    ".aiwg/ralph/loops/x/analytics/analytics.json": ANALYTICS,
-    ".aiwg/ralph/archive/x/analytics/x.json": ANALYTICS,
-    ".aiwg/ralph-external/analytics/x.json": ANALYTICS,
-    ".aiwg/ralph/loops/x/best-output-tracking.json": BEST_OUTPUT,
-    ".aiwg/ralph/x/best-output-tracking.json": BEST_OUTPUT,
-}
-OTHER_FILES = (
-    ".aiwg/ralph-external/session-state.json.bak",
-    ".aiwg/ralph/loops/x/session-state.json",
-    ".aiwg/ralph/loops/x/iterations/iteration-1.json",
-    ".aiwg/ralph/loops/state.json",
-    ".aiwg/ralph/shared/patterns/error-patterns.json",
-    ".aiwg/ralph/loops/x/analytics/x-report.md",
-    "ralph/registry.json",
-    "",
-)
 
 
 def only(file: str, value: Any) -> tuple[LoopFact, tuple[Finding, ...]]:
@@ -72,16 +23,6 @@ def only(file: str, value: Any) -> tuple[LoopFact, tuple[Finding, ...]]:
 
 def at(hour: int, minute: int = 0) -> datetime:
     return datetime(2026, 4, 30, hour, minute, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(("file", "source"), FILES.items())
-def test_loop_files_are_known_by_their_place(file: str, source: str) -> None:
-    assert loop_source(file) == source
-
-
-@pytest.mark.parametrize("file", OTHER_FILES)
-def test_other_files_tell_nothing_of_loops(file: str) -> None:
-    assert loop_source(file) == ""
 
 
 @pytest.mark.parametrize(

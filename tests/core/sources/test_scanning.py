@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.paths import ProjectPaths
-from core.sources.loops import loop_source
 from core.sources.memory import is_memory_file
+from core.sources.places import loop_source
 from core.sources.reflections import reflection_shape
 from core.sources.scanning import Kind, can_hold, scan, scan_path, wanted
 
