@@ -38,7 +38,7 @@ _FIRST_PUBLISH: Final = 200
 """Files after which the first partial snapshot comes; each next one after four times as many."""
 _SWEEP_FROM: Final = 1000
 """More changed paths than this at once are found faster by a sweep."""
-_LIMITS: Final = {  # files that grow without end
+_LIMITS: Final = {  # of files that hold many records; others have `MAX_BYTES`
     Kind.PATTERNS: MAX_PATTERN_BYTES,
     Kind.MIRROR: MAX_PATTERN_BYTES,
     Kind.EVENTS: MAX_PATTERN_BYTES,

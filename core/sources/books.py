@@ -34,7 +34,7 @@ class PatternBook:
         self._referrers: dict[str, set[str]] = defaultdict(set)
         self._files: dict[str, tuple[Pattern, ...]] = {}
         self._copies: dict[str, tuple[Pattern, ...]] = {}
-        self._touched: set[str] = set()
+        self._touched: dict[str, None] = {}
 
     def replace(self, file: str, patterns: Sequence[Pattern]) -> None:
         """From now on `file` holds `patterns` and nothing else."""
@@ -43,13 +43,13 @@ class PatternBook:
             self._files[file] = tuple(patterns)
         if not before and not any(pattern.id in self._copies for pattern in patterns):
             # A file read for the first time, the common case of a load: nothing to take out.
-            changed = {pattern.id for pattern in patterns}
+            changed = dict.fromkeys(pattern.id for pattern in patterns)
             if len(changed) == len(patterns):
                 self._copies.update((pattern.id, (pattern,)) for pattern in patterns)
                 self._touched |= changed
                 return
         old, new = _by_id(before), _by_id(patterns)
-        for identifier in old.keys() | new.keys():
+        for identifier in {**old, **new}:
             if old.get(identifier) == new.get(identifier):
                 continue
             others = (copy for copy in self._copies.get(identifier, ()) if copy.file != file)
@@ -58,7 +58,7 @@ class PatternBook:
                 self._copies[identifier] = copies
             else:
                 del self._copies[identifier]
-            self._touched.add(identifier)
+            self._touched[identifier] = None
 
     def join(self) -> frozenset[str]:
         """Bring `patterns` up to date; ids of those that changed, came or went."""

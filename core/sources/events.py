@@ -13,29 +13,59 @@ from core.sources.fields import Fields, document
 from core.sources.reading import decode_json
 
 KINDS: Final = frozenset({"injected", "applied", "extracted", "outcome", "feedback"})
+_TAIL: Final = 512
+"""Bytes before the place where reading stopped that must be the same for reading on from there."""
 _decoder: Final = msgspec.json.Decoder(Event)
 
 
-def read_events(file: str, data: bytes) -> tuple[tuple[Event, ...], tuple[Finding, ...]]:
-    """The events of all complete lines, in the order of the file, and what is wrong with the others.
+class EventLog:
+    """The event log as read so far; reads on where it stopped while the file only grows.
 
-    An id that occurs again is the same event written twice; the first one counts.
+    Attributes:
+        events: In the order of the file. An id that occurs again is the same event written twice; the first
+            one counts.
+        findings: What is wrong with its lines.
     """
-    events: dict[str, Event] = {}
-    findings: list[Finding] = []
-    for number, line in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        place = f"line {number}"
-        event = _read_line(line) or _read_loosely(file, place, line, findings)
+
+    def __init__(self, file: str) -> None:
+        self.events: tuple[Event, ...] = ()
+        self.findings: tuple[Finding, ...] = ()
+        self._file = file
+        self._forget()
+
+    def _forget(self) -> None:
+        self.events, self.findings = (), ()
+        self._ids: set[str] = set()
+        self._lines = 0
+        self._end = 0
+        self._tail = b""
+
+    def read(self, data: bytes) -> None:
+        """Take in the complete lines of the file, which holds `data` now."""
+        if data[self._end - len(self._tail) : self._end] != self._tail:
+            self._forget()  # not only appended to: everything is new
+        end = data.rfind(b"\n") + 1
+        events: list[Event] = []
+        findings: list[Finding] = []
+        for line in data[self._end : end].split(b"\n")[:-1]:
+            self._lines += 1
+            if line.strip():
+                self._take(line, events, findings)
+        self._end, self._tail = end, data[max(end - _TAIL, 0) : end]
+        self.events += tuple(events)
+        self.findings += tuple(findings)
+
+    def _take(self, line: bytes, events: list[Event], findings: list[Finding]) -> None:
+        place = f"line {self._lines}"
+        event = _read_line(line) or _read_loosely(self._file, place, line, findings)
         if event is None:
-            continue
-        if event.id in events:
+            return
+        if event.id in self._ids:
             message = "an event with this id was read before; not counted again"
-            findings.append(Finding(file, place, Severity.WARNING, "duplicate-id", message))
+            findings.append(Finding(self._file, place, Severity.WARNING, "duplicate-id", message))
         else:
-            events[event.id] = event
-    return tuple(events.values()), tuple(findings)
+            self._ids.add(event.id)
+            events.append(event)
 
 
 def _read_line(line: bytes) -> Event | None:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.records.events import Event
-from core.sources.events import KINDS, read_events
+from core.records.findings import Finding
+from core.sources.events import KINDS, EventLog
 
 FILE = ".aiwg/ralph/shared/curation/events.jsonl"
 EVENT = {"id": "e1", "at": "2026-05-03T10:00:00Z", "kind": "applied", "pattern_id": "p", "success": True}
@@ -29,6 +30,12 @@ events = st.builds(
 )
 
 
+def read_events(data: bytes) -> tuple[tuple[Event, ...], tuple[Finding, ...]]:
+    log = EventLog(FILE)
+    log.read(data)
+    return log.events, log.findings
+
+
 def line(**fields: Any) -> bytes:
     return json.dumps({**EVENT, **fields}).encode() + b"\n"
 
@@ -37,17 +44,17 @@ def line(**fields: Any) -> bytes:
 @settings(deadline=None, max_examples=100)
 def test_gives_back_what_was_written(written: list[Event]) -> None:
     data = b"".join(msgspec.json.encode(event) + b"\n" for event in written)
-    assert read_events(FILE, data) == (tuple(written), ())
+    assert read_events(data) == (tuple(written), ())
 
 
 def test_an_unfinished_last_line_is_no_news() -> None:
-    found, findings = read_events(FILE, line() + line(id="e2")[:-1])
+    found, findings = read_events(line() + line(id="e2")[:-1])
     assert [event.id for event in found] == ["e1"]
     assert findings == ()
 
 
 def test_an_event_written_twice_counts_once() -> None:
-    found, findings = read_events(FILE, line() + line(success=False))
+    found, findings = read_events(line() + line(success=False))
     assert [event.success for event in found] == [True]
     assert [(finding.code, finding.pointer) for finding in findings] == [("duplicate-id", "line 2")]
 
@@ -56,7 +63,7 @@ def test_an_event_written_twice_counts_once() -> None:
     "at", ["2026-05-03T12:00:00+02:00", "2026-05-03T10:00:00", 1777802400, 1777802400000, "2026-05-03 10:00"]
 )
 def test_every_time_is_utc(at: Any) -> None:
-    ((event,), findings) = read_events(FILE, line(at=at))
+    ((event,), findings) = read_events(line(at=at))
     assert event.at == datetime(2026, 5, 3, 10, tzinfo=UTC)
     assert event.at.utcoffset() is not None
     assert findings == ()
@@ -64,7 +71,7 @@ def test_every_time_is_utc(at: Any) -> None:
 
 @pytest.mark.parametrize("weight", [-1, 2, "much", float("nan")])
 def test_a_weight_that_is_none_counts_as_one(weight: Any) -> None:
-    ((event,), findings) = read_events(FILE, line(weight=weight))
+    ((event,), findings) = read_events(line(weight=weight))
     assert event.weight == 1
     assert len(findings) == 1
 
@@ -74,7 +81,7 @@ def test_a_weight_that_is_none_counts_as_one(weight: Any) -> None:
     [b"nonsense\n", b"[]\n", b"{}\n", line(kind="guessed"), line(id=""), line(at="soon"), b"[" * 999 + b"\n"],
 )
 def test_wrong_lines_cost_only_themselves(bad: bytes) -> None:
-    found, findings = read_events(FILE, line(id="e1") + bad + line(id="e3"))
+    found, findings = read_events(line(id="e1") + bad + line(id="e3"))
     assert [event.id for event in found] == ["e1", "e3"]
     assert {finding.pointer for finding in findings} == {"line 2"}
 
@@ -82,4 +89,25 @@ def test_wrong_lines_cost_only_themselves(bad: bytes) -> None:
 @given(st.binary(max_size=300))
 @settings(deadline=None, max_examples=200)
 def test_garbage_never_raises(data: bytes) -> None:
-    read_events(FILE, data + b"\n")
+    read_events(data + b"\n")
+
+
+@given(
+    st.lists(st.sampled_from([line(id="a"), line(id="b"), line(id="c"), b"nonsense\n", b"\n"]), max_size=8),
+    st.lists(st.integers(0, 900), max_size=5),
+)
+@settings(deadline=None, max_examples=100)
+def test_reading_on_ends_where_reading_anew_does(lines: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(lines)
+    log = EventLog(FILE)
+    for cut in (*sorted(cuts), len(data)):
+        log.read(data[:cut])
+    assert (log.events, log.findings) == read_events(data)
+
+
+@pytest.mark.parametrize("after", [b"", line(id="b"), line(id="b") + line(id="c") * 3, line(id="other")[:-1]])
+def test_a_log_that_was_not_only_appended_to_is_read_anew(after: bytes) -> None:
+    log = EventLog(FILE)
+    log.read(line(id="a") + line(id="x"))
+    log.read(after)
+    assert (log.events, log.findings) == read_events(after)
