@@ -1,0 +1,54 @@
+"""What a use does to a pattern's counts: (0) On Pattern Application."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from core.paths import PATTERN_FILES, ProjectPaths
+from core.records.times import iso
+from core.sources.json_text import JsonText
+from core.sources.pattern_text import find, merge_records
+from core.sources.writing import curation_lock, rewrite
+
+_RETRY_SECONDS: Final = (0.02, 0.1)
+
+
+def count_use(project: ProjectPaths, pattern_id: str, worked: bool, now: datetime) -> None:
+    """Count one more use in the pattern's record; nothing happens if no pattern file has it.
+
+    For an anti-pattern `worked` means that the avoided approach was right to avoid.
+    """
+    with curation_lock(project):
+        for name in PATTERN_FILES.values():
+            path = project.patterns / name
+            record = find(JsonText(path.read_bytes()), pattern_id) if path.exists() else None
+            if record is not None:
+                change = partial(_with, pattern_id, _counted(record.value, worked, now))
+                rewrite(path, change, merge=merge_records, retry_seconds=_RETRY_SECONDS)
+                return
+
+
+def _counted(record: dict[str, Any], worked: bool, now: datetime) -> dict[str, Any]:
+    rate_key, count_key = (
+        ("failure_rate", "occurrence_count") if "failure_rate" in record else ("success_rate", "usage_count")
+    )
+    uses = record[count_key]
+    good = int(record[rate_key] * uses + 0.5) + worked
+    wanted = {rate_key: round(good / (uses + 1), 2), count_key: uses + 1, "last_used": iso(now)}
+    if "successful_applications" in record:
+        wanted |= {"successful_applications": good, "failed_applications": uses + 1 - good}
+    return wanted
+
+
+def _with(pattern_id: str, wanted: dict[str, Any], data: bytes | None) -> bytes | None:
+    if data is None:
+        return None
+    document = JsonText(data)
+    record = find(document, pattern_id)
+    if record is None:
+        return data
+    for key, value in wanted.items():
+        document.set(record.path, key, value)
+    return document.encode()

@@ -1,0 +1,184 @@
+"""The demo plays what a newcomer should see, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from core import demo
+from core.demo import check
+from core.demo.counting import count_use
+from core.demo.loops import PlayedLoop
+from core.demo.scenes import OPENING, REPERTOIRE
+from core.errors import BadInput, RalphdeckError
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.loops import Liveness
+from core.settings import Settings
+from core.snapshot import Snapshot
+
+NOW = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where scratch copies are made."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def played_until(done: Callable[[Snapshot], bool], seconds: float = 30) -> Snapshot:
+    """What a library knows once the play got so far."""
+    with demo.scratch_project(datetime.now(UTC)) as project:
+        library = Library(project, Settings(), clock=lambda: datetime.now(UTC), cache=False)
+        library.load()
+        with demo.DemoPlayer(project, interval=0.001):
+            deadline = time.monotonic() + seconds
+            while not done(library.snapshot):
+                assert time.monotonic() < deadline
+                library.apply(None)
+        return library.apply(None)[0]
+
+
+def test_loops_finish_crash_and_are_followed_by_new_ones() -> None:
+    opening = {scene.task for scene in OPENING}
+    repertoire = {scene.task for scene in REPERTOIRE}
+    expected = {"completed", "crashed", "new", "archived"}
+    seen: set[str] = set()
+
+    def done(snapshot: Snapshot) -> bool:
+        for loop in snapshot.loops.values():
+            if loop.task in opening:
+                seen.add(loop.status.value)
+                seen.update(["archived"] * loop.archived)
+            elif loop.task in repertoire and loop.iterations:
+                seen.add("new")
+        return seen >= expected
+
+    snapshot = played_until(done)
+    assert snapshot.findings == ()
+    assert not snapshot.unreadable
+
+
+def test_patterns_are_applied_and_counted() -> None:
+    def uses(snapshot: Snapshot, pattern: str) -> int:
+        return snapshot.patterns[pattern].claim.uses or 0 if snapshot.patterns else 0
+
+    snapshot = played_until(lambda snapshot: uses(snapshot, "pat-error-jwt-expired-006") > 10)
+    loop = next(loop for loop in snapshot.loops.values() if "rate limiting" in loop.task)
+    use = next(use for use in loop.injected if use.pattern_id == "pat-error-jwt-expired-006")
+    assert (use.applied, use.successful, use.iteration) == (True, True, 3)
+
+
+def test_the_same_seed_plays_the_same_piece() -> None:
+    def tasks() -> list[str]:
+        snapshot = played_until(lambda snapshot: len(snapshot.loops) >= 20)
+        return [loop.id for loop in snapshot.loops.values() if loop.task == REPERTOIRE[0].task]
+
+    assert tasks() == tasks()
+
+
+def test_no_thread_and_no_process_is_left() -> None:
+    before = set(threading.enumerate())
+    pids: set[int] = set()
+
+    def alive(snapshot: Snapshot) -> bool:
+        pids.update(loop.pid for loop in snapshot.loops.values() if loop.pid and loop.liveness is Liveness.ALIVE)
+        return bool(pids)
+
+    played_until(alive)
+    assert set(threading.enumerate()) == before
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_only_a_scratch_copy_is_played_in(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no scratch copy"):
+        demo.DemoPlayer(ProjectPaths(tmp_path))
+
+
+def test_a_player_survives_the_loss_of_its_stage(caplog: pytest.LogCaptureFixture) -> None:
+    with demo.scratch_project(NOW) as project, demo.DemoPlayer(project, interval=0.001) as player:
+        (project.ralph / "registry.json").unlink()
+        (project.ralph / "registry.json").mkdir()
+        player._thread.join(20)
+        assert not player._thread.is_alive()
+    assert "ends early" in caplog.text
+
+
+def test_the_scratch_copy_is_removed_even_after_an_error(temporary_folder: Path) -> None:
+    with pytest.raises(ZeroDivisionError), demo.scratch_project(NOW) as project:
+        assert project.project.name == "acme-api"
+        assert project.ralph.is_dir()
+        raise ZeroDivisionError
+    assert list(temporary_folder.iterdir()) == []
+
+
+def test_every_opening_scene_goes_on_from_the_sample() -> None:
+    with demo.scratch_project(NOW) as project:
+        loops = [PlayedLoop.adopted(project, scene) for scene in OPENING]
+        for loop in loops:
+            assert loop is not None
+            loop.stop()
+
+
+def test_every_pattern_that_is_played_is_in_the_sample() -> None:
+    played = {act.pattern for scene in (*OPENING, *REPERTOIRE) for act in scene.acts} - {""}
+    played.update(pattern for scene in REPERTOIRE for pattern in scene.injected)
+    with demo.scratch_project(NOW) as project:
+        snapshot = Library(project, Settings(), clock=lambda: NOW, cache=False).load()
+    assert played <= snapshot.patterns.keys()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "before", "worked", "after"),
+    [
+        ("pat-error-null-check-015", (0.75, 4), True, (0.8, 5)),
+        ("pat-error-null-check-015", (0.75, 4), False, (0.6, 5)),
+        ("pat-anti-catch-all-006", (0.6, 5), True, (0.67, 6)),
+    ],
+)
+def test_a_use_is_counted(pattern: str, before: tuple[float, int], worked: bool, after: tuple[float, int]) -> None:
+    with demo.scratch_project(NOW) as project:
+        library = Library(project, Settings(), clock=lambda: NOW, cache=False)
+        claim = library.load().patterns[pattern].claim
+        assert (claim.rate, claim.uses) == before
+        count_use(project, pattern, worked, NOW)
+        found = library.apply(None)[0].patterns[pattern]
+        assert (found.claim.rate, found.claim.uses, found.last_used) == (*after, NOW)
+
+
+def test_a_use_of_an_unknown_pattern_changes_nothing() -> None:
+    with demo.scratch_project(NOW) as project:
+        before = {path: path.read_bytes() for path in project.patterns.glob("*.json")}
+        count_use(project, "pat-error-nobody-999", True, NOW)
+        assert {path: path.read_bytes() for path in project.patterns.glob("*.json")} == before
+
+
+def test_the_check_reports_what_it_saw(temporary_folder: Path) -> None:
+    report = demo.demo_check(1.5)
+    assert report.loops >= 17
+    assert report.patterns == 40
+    assert report.reflections > 50
+    assert report.changes > 3
+    assert report.changed_loops > 1
+    assert report.findings == 0
+    assert msgspec.json.encode(report)
+    assert list(temporary_folder.iterdir()) == []
+
+
+def test_the_check_fails_if_nothing_changes(monkeypatch: pytest.MonkeyPatch, temporary_folder: Path) -> None:
+    monkeypatch.setattr(check, "_INTERVAL", 3600)
+    with pytest.raises(RalphdeckError, match="no change was noticed"):
+        demo.demo_check(0.3)
+    assert list(temporary_folder.iterdir()) == []
