@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from msgspec import Struct
@@ -47,6 +47,7 @@ _REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY})
 _OF_EXTERNAL: Final = frozenset({EXTERNAL_STATE, EXTERNAL, LAUNCHER})
 _ARCHIVES: Final = frozenset({ARCHIVE, EXTERNAL_ARCHIVE})
 _SEEN: Final = _TRUST.keys() - {ANALYTICS, BEST_OUTPUT, CRASH_LOG, DIRECTORY}
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _FUTURE: Final = timedelta(seconds=60)
 """Clocks of different machines differ; a time later than this is no sign of life but a mistake."""
 
@@ -101,7 +102,7 @@ def row(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: lis
     directory = next((fact.directory for fact in facts if fact.directory), "")
     home = loop_home(directory)
     state = _judged(facts, told, home, context)
-    ended_at, approximate = _end(told, state) if state.over else (None, False)
+    ended_at, approximate = _end(told, state, context.now) if state.over else (None, False)
     if directory and not told:
         findings.append(_no_state(directory))
     _check_times(told, context.now, findings)
@@ -232,20 +233,22 @@ def _last_sign(facts: Sequence[LoopFact], now: datetime) -> datetime | None:
     return own or newest(*[fact.told_at for fact in signs])
 
 
-def _end(told: Sequence[LoopFact], state: _State) -> tuple[datetime | None, bool]:
-    """When a loop ended, and whether that was inferred: that of a crashed one from its last sign."""
-    started_at, last_sign = state.started_at, state.last_sign or state.seen_at
+def _end(told: Sequence[LoopFact], state: _State, now: datetime) -> tuple[datetime | None, bool]:
+    """When a loop ended, and whether that was inferred: of one whose process is gone from its last sign."""
+    earliest, latest = state.started_at or _LONG_AGO, now + _FUTURE
+    last_sign = state.last_sign or state.seen_at
     inferred = [last_sign]
-    if state.liveness is not Liveness.DEAD and state.status is not LoopStatus.CRASHED:
+    if state.liveness is not Liveness.DEAD:
         for fact in told:
-            if fact.ended_at and (started_at is None or fact.ended_at >= started_at):
+            if fact.ended_at and earliest <= fact.ended_at <= latest:
                 return fact.ended_at, False
-        iterations = [item.at for fact in told for item in fact.iterations]
-        inferred = [newest(*iterations), newest(*[fact.updated_at for fact in told]), last_sign]
+        if state.status is not LoopStatus.CRASHED:
+            iterations = [item.at for fact in told for item in fact.iterations]
+            inferred = [newest(*iterations), newest(*[fact.updated_at for fact in told]), last_sign]
     for moment in inferred:
-        if moment and (started_at is None or moment >= started_at):
+        if moment and earliest <= moment <= latest:
             return moment, True
-    return started_at, True
+    return state.started_at, True
 
 
 def _badges(facts: Sequence[LoopFact], home: str, state: _State, registered: bool) -> set[str]:

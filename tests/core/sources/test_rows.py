@@ -113,10 +113,13 @@ def test_a_crash_log_entry_after_the_last_sign_is_a_hint_only() -> None:
         ({"lastUpdate": ago(minutes=3)}, 3, True),
         ({}, 10, True),
         ({"endTime": ago(hours=5), "lastUpdate": ago(minutes=3)}, 3, True),
+        ({"endTime": "2030-01-01T00:00:00Z", "iterations": [{"timestamp": ago(minutes=4)}]}, 4, True),
+        ({"status": "crashed", "endTime": ago(minutes=5), "lastUpdate": ago(minutes=3)}, 5, False),
+        ({"status": "crashed", "iterations": [{"timestamp": ago(minutes=5)}], "lastUpdate": ago(minutes=3)}, 3, True),
     ],
 )
 def test_the_end_is_told_or_inferred(state: dict[str, Any], ended: int, approximate: bool) -> None:
-    loop = joined(internal("a", status="completed", **state))["a"]
+    loop = joined(internal("a", **{"status": "completed", **state}))["a"]
     assert (loop.ended_at, loop.ended_approximate) == (NOW - timedelta(minutes=ended), approximate)
 
 
