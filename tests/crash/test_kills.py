@@ -33,7 +33,7 @@ class Workers:
         """Let one child live until the given moment; the decisions that it said were made."""
         assert self._process.stdin and self._process.stdout
         print(kill_before_call or "", file=self._process.stdin, flush=True)
-        acknowledged = []
+        acknowledged: list[str] = []
         killed = kill_after is None
         for line in self._process.stdout:
             word, _, rest = line.strip().partition(" ")

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.errors import BadInput, Unwritable
+from core.paths import ProjectPaths
+from core.records.events import Event
+from core.sources.event_log import append_event
+from core.sources.events import EventLog
+
+EVENT = Event(
+    id="e1",
+    at=datetime(2026, 5, 3, 12, 0, 0, 500, tzinfo=UTC),
+    kind="applied",
+    pattern_id="pat-error-a-001",
+    loop_id="ralph-a-00000001",
+    success=True,
+    by="alice",
+)
+
+
+def test_what_is_appended_is_what_is_read(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path)
+    append_event(paths, EVENT)
+    log = EventLog("events.jsonl")
+    log.read(paths.events.read_bytes())
+    assert log.events == (EVENT,)
+    assert log.findings == ()
+
+
+def test_half_a_character_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path)
+    with pytest.raises(BadInput):
+        append_event(paths, Event(id="\ud800", at=EVENT.at, kind="applied"))
+    assert not paths.events.exists()
+
+
+def test_a_log_that_leads_out_of_the_project_is_not_written(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    paths = ProjectPaths(tmp_path / "project")
+    paths.curation.parent.mkdir(parents=True)
+    paths.curation.symlink_to(outside)
+    with pytest.raises(Unwritable, match="leads out"):
+        append_event(paths, EVENT)
+    assert list(outside.iterdir()) == []
