@@ -14,10 +14,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision
 from core.records.loops import Loop
-from core.records.patterns import Maturity, Pattern
+from core.records.patterns import Pattern
 from core.records.reflections import Reflection
 from core.text import visible_line
 
@@ -31,8 +32,10 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "=": operator.eq,
+    # Numbers are shown with two digits (rates as whole percent); what reads the same is the same.
+    "=": lambda one, other: abs(one - other) < 0.005,
 }
+_NUMBERS: Final = frozenset({"uses", "rate", "score"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,10 @@ class Query:
 
 
 def parse_query(text: str, fields: Iterable[str]) -> Query:
-    """Parse what a person typed. An unknown field is a problem and is looked for as text."""
+    """Parse what a person typed. An unknown field is a problem and is looked for as text.
+
+    A field whose value is still to be typed narrows nothing, nor does a number that is none.
+    """
     known = set(fields)
     terms: list[Term] = []
     problems: list[str] = []
@@ -67,6 +73,11 @@ def parse_query(text: str, fields: Iterable[str]) -> Query:
         if name and name not in known:
             problems.append(f"no field {visible_line(name, 30)!r}; fields: {', '.join(sorted(known))}")
             name, value = "", f"{name}:{value}"
+        elif not name and value.endswith(":") and value[:-1] in known:
+            continue
+        elif name in _NUMBERS and _number(value) is None:
+            problems.append(f"{name}: wants a number, for example {name}:>{'50%' if name == 'rate' else '3'}")
+            continue
         if value:
             terms.append(Term(name, value, bool(sign)))
     return Query(tuple(terms), tuple(problems))
@@ -89,64 +100,74 @@ PATTERN_FIELDS: Final = ("type", "state", "uses", "rate", "score", "tag", "loop"
 class PatternCatalog:
     """All patterns, ready to be filtered and sorted; immutable.
 
-    100,000 patterns are filtered in a few ms: numbers as vectors, text as one lower-case line a pattern.
+    100,000 patterns are filtered within a keystroke: numbers are vectors, text is one lower-case line a pattern,
+    and each order is worked out once.
+
+    Args:
+        patterns: By id.
+        board: Their scores.
+        known: Lines made for an older snapshot, by id, for the patterns that are still the same.
     """
 
     def __init__(
-        self, patterns: Mapping[str, Pattern], board: Scoreboard, lines: Mapping[str, str] | None = None
+        self, patterns: Mapping[str, Pattern], board: Scoreboard, known: Mapping[str, str] | None = None
     ) -> None:
-        self._patterns = patterns
         self._board = board
-        self._lines = {key: lines[key] if lines and key in lines else _line(p) for key, p in patterns.items()}
+        self._records = [patterns[key] for key in board.ids]
+        kept = known or {}
+        self._lines = {p.id: kept[p.id] if p.id in kept else _line(p) for p in self._records}
+        self._ids = np.array(board.ids, dtype=object)
+        self._orders: dict[tuple[str, bool], npt.NDArray[np.intp]] = {}
 
-    def updated(
-        self, patterns: Mapping[str, Pattern], board: Scoreboard, changed: Iterable[str]
-    ) -> PatternCatalog:
+    def updated(self, patterns: Mapping[str, Pattern], board: Scoreboard, changed: Iterable[str]) -> PatternCatalog:
         """The catalog for a newer snapshot; only the lines of changed patterns are made again."""
-        if not changed and patterns is self._patterns:
-            fresh = object.__new__(PatternCatalog)
-            fresh._patterns, fresh._board, fresh._lines = patterns, board, self._lines
-            return fresh
-        kept = dict(self._lines)
-        for key in changed:
-            kept.pop(key, None)
-        return PatternCatalog(patterns, board, kept)
+        known = self._lines
+        if changed := set(changed):
+            known = {key: line for key, line in known.items() if key not in changed}
+        return PatternCatalog(patterns, board, known)
 
     def select(self, query: Query, sort: str = "score", descending: bool = True) -> list[str]:
-        """Ids of the patterns that match, sorted by `id`, `title`, `type`, `state`, `rate`, `uses`, `last_used` or `score`."""
-        ids = self._board.ids
-        mask = np.ones(len(ids), dtype=np.bool_)
+        """Ids of the patterns that match, in order.
+
+        Args:
+            query: See `PATTERN_FIELDS`.
+            sort: `id`, `title`, `type`, `state`, `rate`, `uses`, `last_used` or `score`.
+            descending: Whether the order is turned around.
+        """
+        mask = np.ones(len(self._ids), dtype=np.bool_)
         for term in query.terms:
             mask &= ~self._mask(term) if term.negated else self._mask(term)
-        chosen = np.flatnonzero(mask)
-        return [ids[n] for n in self._sorted(chosen, sort, descending)]
+        order = self._order(sort, descending)
+        chosen: list[str] = self._ids[order[mask[order]]].tolist()
+        return chosen
 
     def _mask(self, term: Term) -> Mask:
-        board, patterns = self._board, self._patterns
-        if term.field in {"uses", "rate", "score"}:
-            column = {"uses": board.uses, "rate": board.rate, "score": board.score}[term.field]
-            compared = _number(term.value)
-            if compared is None:
-                return np.zeros(len(board.ids), dtype=np.bool_)
-            compare, value = compared
-            with np.errstate(invalid="ignore"):
-                return np.asarray(compare(column, value), dtype=np.bool_)
-        if term.field == "is":
-            return self._is(term.value)
-        if term.field == "state":
-            codes = [n for n, state in enumerate(Maturity) if state.value.startswith(term.value)]
-            return np.isin(board.state_codes, codes)
-        tests: dict[str, Callable[[str], bool]] = {
-            "": lambda key: term.value in self._lines[key],
-            "type": lambda key: patterns[key].type.value.startswith(term.value),
-            "tag": lambda key: any(term.value in tag.lower() for tag in patterns[key].tags),
-            "loop": lambda key: any(
-                term.value in loop.loop_id.lower() for loop in patterns[key].source_loops
-            ),
-            "id": lambda key: term.value in key.lower(),
-        }
-        test = tests[term.field]
-        return np.fromiter((test(key) for key in board.ids), dtype=np.bool_, count=len(board.ids))
+        board, value = self._board, term.value
+        match term.field:
+            case "uses" | "rate" | "score":
+                column = {"uses": board.uses, "rate": board.rate, "score": board.score}[term.field]
+                compared = _number(value)
+                if compared is None:
+                    return np.ones(len(self._ids), dtype=np.bool_)
+                compare, number = compared
+                if term.field == "rate" and number > 1:
+                    number /= 100  # `rate:>75` can only mean percent
+                return np.asarray(compare(column, number), dtype=np.bool_)
+            case "state":
+                codes = [n for n, state in enumerate(STATES) if state.value.startswith(value)]
+                return np.isin(board.state_codes, codes)
+            case "is":
+                return self._is(value)
+            case "type":
+                return _flags(p.type.value.startswith(value) for p in self._records)
+            case "tag":
+                return _flags(any(value in tag.lower() for tag in p.tags) for p in self._records)
+            case "loop":
+                return _flags(any(value in loop.loop_id.lower() for loop in p.source_loops) for p in self._records)
+            case "id":
+                return _flags(value in p.id.lower() for p in self._records)
+            case _:
+                return _flags(value in line for line in self._lines.values())
 
     def _is(self, word: str) -> Mask:
         board = self._board
@@ -156,28 +177,44 @@ class PatternCatalog:
             "due": board.inversion_due,
             "contradicted": board.contradicted,
             "injectable": board.injectable,
-            "mirror": np.fromiter((bool(self._patterns[key].mirror_of) for key in board.ids), np.bool_),
+            "mirror": _flags(bool(p.mirror_of) for p in self._records),
         }
-        mask = np.zeros(len(board.ids), dtype=np.bool_)
+        mask = np.zeros(len(self._ids), dtype=np.bool_)
         for name, flag in flags.items():
             if name.startswith(word):
                 mask |= flag
         return mask
 
-    def _sorted(self, chosen: npt.NDArray[np.intp], sort: str, descending: bool) -> Sequence[int]:
+    def _order(self, sort: str, descending: bool) -> npt.NDArray[np.intp]:
+        order = self._orders.get((sort, descending))
+        if order is None:
+            order = self._orders[sort, descending] = self._sorted(sort, descending)
+        return order
+
+    def _sorted(self, sort: str, descending: bool) -> npt.NDArray[np.intp]:
         board = self._board
-        columns = {"rate": board.rate, "uses": board.uses, "score": board.score, "last_used": board.last_used,
-                   "state": board.state_codes}  # fmt: skip
-        if sort in columns:
-            values = np.nan_to_num(np.asarray(columns[sort], dtype=np.float64)[chosen], nan=-1.0)
-            order = np.argsort(-values if descending else values, kind="stable")
-            return [int(n) for n in chosen[order]]
-        ids = board.ids
-        texts: dict[str, Callable[[int], str]] = {
-            "title": lambda n: self._patterns[ids[n]].title.lower(),
-            "type": lambda n: self._patterns[ids[n]].type.value,
+        columns = {
+            "rate": board.rate,
+            "uses": board.uses,
+            "score": board.score,
+            "last_used": board.last_used,
+            "state": board.state_codes,
         }
-        return sorted((int(n) for n in chosen), key=texts.get(sort, lambda n: ids[n]), reverse=descending)
+        if sort in columns:
+            values = np.asarray(columns[sort], dtype=np.float64)
+            values = np.where(np.isfinite(values), values, np.nan)  # argsort puts what is unknown last either way
+            return np.argsort(-values if descending else values, kind="stable")
+        texts: dict[str, Callable[[Pattern], str]] = {
+            "title": lambda p: p.title.lower(),
+            "type": lambda p: p.type.value,
+        }
+        text = texts.get(sort, lambda p: p.id)
+        keyed = sorted(range(len(self._records)), key=lambda n: text(self._records[n]), reverse=descending)
+        return np.array(keyed, dtype=np.intp)
+
+
+def _flags(values: Iterable[bool]) -> Mask:
+    return np.array(list(values), dtype=np.bool_)
 
 
 def _line(pattern: Pattern) -> str:

@@ -43,7 +43,7 @@ def test_the_nearest_project_above_is_found(tmp_path: Path) -> None:
 
 
 def test_no_project_above_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ProjectNotFound, match="--project.*demo"):
+    with pytest.raises(ProjectNotFound, match=r"--project.*demo"):
         find_project(tmp_path)
 
 
