@@ -30,6 +30,8 @@ MAX_DOCUMENT: Final = 1 << 20
 MAX_ENTRIES: Final = 1000
 """Most entries of one folder that are looked at."""
 _MAX_REPORTS: Final = 5
+_MAX_NOTES: Final = 50
+"""Most notes on single iterations that are read, the last ones."""
 _TASK_KEY: Final = 80
 _NUMBERED: Final = re.compile(r"(?:iteration-|iter-)?0*(\d{1,9})(?:[.-].*)?")
 _RALPH: Final = ".aiwg/ralph"
@@ -85,16 +87,16 @@ class _Reader:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return ""
-        with os.fdopen(descriptor, "rb") as opened:
-            try:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode):
-                    return ""
-                start = max(status.st_size - MAX_NOTE, 0) if tail else 0
-                opened.seek(start)
-                text = opened.read(MAX_NOTE).decode("utf-8", "replace")
-            except OSError:
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 return ""
+            start = max(status.st_size - MAX_NOTE, 0) if tail else 0
+            text = os.pread(descriptor, MAX_NOTE, start).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        finally:
+            os.close(descriptor)
         if start:
             return f"… {text.partition(chr(10))[2]}"
         return f"{text}\n…" if status.st_size > MAX_NOTE else text
@@ -140,14 +142,14 @@ class _Reader:
             if "checkpoint" in name or name.endswith(".gz"):
                 checkpoints.append(name)
             elif name.endswith(".md"):
-                notes.append((f"iteration {number}", self.note(file)))
+                notes.append((f"iteration {number}", file))
             elif (fields := self.document(file)) is not None:
                 iteration = read_iteration(fields)
                 known = iteration.number is not None
                 found.append(iteration if known else replace(iteration, number=number))
             elif self.is_folder(file):
                 found.append(Iteration(number=number, files=tuple(self.names(file))))
-        return found, notes, checkpoints
+        return found, [(title, self.note(file)) for title, file in notes[-_MAX_NOTES:]], checkpoints
 
     def _inside(self, file: str) -> Path | None:
         try:

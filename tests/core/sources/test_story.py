@@ -125,7 +125,7 @@ def test_an_id_that_would_leave_the_tree_reads_nothing(paths: ProjectPaths, name
     assert read_story(paths, known).notes == ()
 
 
-def test_links_out_of_the_tree_and_pipes_read_nothing(paths: ProjectPaths, tmp_path: Path) -> None:
+def test_links_out_of_the_tree_pipes_and_folders_read_nothing(paths: ProjectPaths, tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "iteration-1.json").write_text('{"action": "secret"}')
     (tmp_path / "secret" / "note.md").write_text("secret")
@@ -133,7 +133,9 @@ def test_links_out_of_the_tree_and_pipes_read_nothing(paths: ProjectPaths, tmp_p
     (home / "iterations").symlink_to(tmp_path / "secret")
     (home / "daemon-output.log").symlink_to(tmp_path / "secret" / "note.md")
     os.mkfifo(home / "crash.log")
-    story = read_story(paths, loop(files=(STATE, f"{HOME}/crash.log")))
+    (home / "selection-report.md").mkdir()
+    tracking = write(paths, f"{HOME}/best-output-tracking.json", {})
+    story = read_story(paths, loop(files=(STATE, tracking, f"{HOME}/crash.log")))
     assert (story.iterations, story.notes) == ((), ())
 
 
