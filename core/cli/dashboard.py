@@ -37,13 +37,22 @@ def _project(path: Path | None) -> ProjectPaths:
         return start
 
 
-def open_dashboard(project: ProjectPaths) -> None:
-    """Run the dashboard and exit with its code."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise RalphdeckError("the dashboard needs a terminal; for scripts see: ralphdeck --help")
+def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
+    """Run the dashboard and exit with its code.
+
+    Args:
+        cache: Whether to keep parsed files between runs.
+    """
+    need_terminal()
     from core.deck import Deck
     from tui.app import run
 
     start_logging()
-    deck = Deck(project, Settings(), by=decider(), clock=now)
+    deck = Deck(project, Settings(), by=decider(), clock=now, cache=cache)
     click.get_current_context().exit(run(deck, state_file=state_file(), keymap_file=keymap_file()))
+
+
+def need_terminal() -> None:
+    """Refuse to draw where nobody could see it or press a key."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise RalphdeckError("the dashboard needs a terminal; for scripts see: ralphdeck --help")

@@ -143,6 +143,9 @@ def run(args: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     try:
         return cli.main(args, prog_name=PROGRAM, standalone_mode=False) or 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
     except click.UsageError as error:
         if error.ctx is not None:
             click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)

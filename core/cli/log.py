@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from core.cli.options import Words, joined, reading_options
@@ -49,20 +51,23 @@ def log(limit: int | None, verb: tuple[tuple[str, ...], ...], by: str | None, as
             Column("CHANGE"),
             Column("REASON", free=True),
         )
-        print_table(columns, (_row(decision, decision.id in undone) for decision in chosen))
+        by_id = {decision.id: decision for decision in snapshot.decisions}
+        print_table(columns, (_row(decision, by_id, decision.id in undone) for decision in chosen))
         if not chosen:
             remark("no decisions")
     end(snapshot.findings, strict=strict)
 
 
-def _row(decision: Decision, undone: bool) -> tuple[str, ...]:
+def _row(decision: Decision, by_id: Mapping[str, Decision], undone: bool) -> tuple[str, ...]:
     before, after = decision.before.get("state"), decision.after.get("state")
     change = f"{before} → {after}" if isinstance(before, str) and isinstance(after, str) else ""
+    taken = by_id.get(decision.subject) if decision.verb in {Verb.UNDO, Verb.REDO} else None
+    note = decision.after.get("text") if decision.verb is Verb.NOTE else None
     return (
         f"{decision.at:%Y-%m-%d %H:%M}",
         decision.by,
         decision.verb.value.replace("_", " ") + (" (taken back)" if undone else ""),
-        decision.subject,
+        f"{taken.verb.value.replace('_', ' ')} {taken.subject}" if taken else decision.subject,
         change,
-        decision.reason,
+        note if isinstance(note, str) else decision.reason,
     )

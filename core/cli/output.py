@@ -144,6 +144,7 @@ def end(findings: Sequence[Finding], *, strict: bool) -> None:
     """End a reading command: say if files could not be used, and exit with 3 if `--strict` asks for it."""
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if errors:
-        remark(f"{plural(errors, 'finding')} of severity error; see: ralphdeck doctor")
+        what = plural(errors, "finding of severity error", "findings of severity error")
+        remark(f"{what}; see: ralphdeck doctor")
         if strict:
             click.get_current_context().exit(STRICT_EXIT)

@@ -1,0 +1,58 @@
+"""`ralphdeck demo`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from core.cli.dashboard import need_terminal, open_dashboard
+from core.cli.options import json_option
+from core.cli.output import line, print_json
+from core.cli.project import now
+
+CHECK_SECONDS = 2.0
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Play and watch without a screen, report, and exit.")
+@click.option("--seconds", type=click.FloatRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
+@json_option
+def demo(check: bool, seconds: float | None, as_json: bool) -> None:
+    """Open the dashboard on a sample project in which loops run while you watch.
+
+    It is a scratch copy, removed at the end: decide and try whatever you like.
+
+    \b
+    Examples:
+      ralphdeck demo
+      ralphdeck demo --check --json
+    """
+    if not check and (seconds is not None or as_json):
+        raise click.UsageError("--seconds and --json go with --check")
+    if check:
+        _check(CHECK_SECONDS if seconds is None else seconds, as_json)
+    else:
+        _play()
+
+
+def _check(seconds: float, as_json: bool) -> None:
+    from core.demo import demo_check
+
+    report = demo_check(seconds)
+    if as_json:
+        print_json({"ok": True, **asdict(report)})
+        return
+    line(
+        f"ok: read {report.loops} loops, {report.patterns} patterns and {report.reflections} reflections; "
+        f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "
+        f"(watching by {report.watch})"
+    )
+
+
+def _play() -> None:
+    need_terminal()
+    from core.demo import DemoPlayer, scratch_project
+
+    with scratch_project(now()) as project, DemoPlayer(project):
+        open_dashboard(project, cache=False)

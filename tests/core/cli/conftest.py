@@ -1,0 +1,100 @@
+"""A command line to call: in this process for speed, or as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.cli.entry import run
+from core.sample import copy_sample
+
+ROOT = Path(__file__).parents[3]
+TREES = ROOT / "tests" / "trees"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one call printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """stdout as one JSON document."""
+        return json.loads(self.out)
+
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user who has run nothing yet."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("STATE", "CONFIG", "CACHE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / name.lower()))
+    for name in ("RALPHDECK_PROJECT", "TMUX", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RALPHDECK_USER", "ada")
+    return folder
+
+
+@pytest.fixture
+def call(capfdbinary: pytest.CaptureFixture[bytes]) -> Call:
+    """Call ralphdeck in this process."""
+
+    def call_here(*args: str | Path) -> Result:
+        capfdbinary.readouterr()
+        code = run([str(arg) for arg in args])
+        out, err = capfdbinary.readouterr()
+        return Result(code, out.decode(), err.decode())
+
+    return call_here
+
+
+def call_process(args: Sequence[str | Path], cwd: Path = ROOT, **options: Any) -> Result:
+    """Call ralphdeck as a process of its own, as a shell would."""
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", *map(str, args)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+        **options,
+    )
+    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """A copy of the tree that the real aiwg wrote."""
+    return Path(shutil.copytree(TREES / "upstream", tmp_path / "upstream", symlinks=True))
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """A copy of the tree made of the documents' examples."""
+    return Path(shutil.copytree(TREES / "spec-examples", tmp_path / "examples", symlinks=True))
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """The sample project as of now: patterns in all states, two of them due for inversion."""
+    folder = tmp_path / "acme-api"
+    copy_sample(folder, datetime.now(UTC))
+    return folder

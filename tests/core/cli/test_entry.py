@@ -1,0 +1,198 @@
+"""The command itself: help, lazy loading, paths as words, and every way to fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from core import __version__
+from core.cli import entry
+from core.cli.entry import COMMANDS, cli
+from tests.core.cli.conftest import ROOT, Call, call_process
+
+
+def test_version_is_one_line(call: Call) -> None:
+    assert call("--version").out == f"ralphdeck {__version__}\n"
+
+
+def test_help_names_every_command_and_every_exit_code(call: Call) -> None:
+    text = call("--help").out
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+    assert all(f"\n    {code} " in text for code in (0, 1, 2, 3, 130))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_explains_itself(name: str, call: Call) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None and command.help
+    result = call(name, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: ralphdeck {name} ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--version"],
+        ["--help"],
+        ["loops"],
+        ["patterns", "list", "--json"],
+        ["reflections"],
+        ["inject", "--task", "Fix type errors"],
+        ["log"],
+        ["doctor"],
+    ],
+)
+def test_headless_commands_import_no_screen(words: list[str], examples: Path) -> None:
+    program = (
+        "import sys; from core.cli.entry import run; code = run(sys.argv[1:]);"
+        "print('LOADED', code, *sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--project", str(examples), *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    code, *loaded = done.stdout.rpartition("LOADED ")[2].split()
+    assert code == "0"
+    assert not {"textual", "tui"} & set(loaded)
+    if words[0].startswith("--"):
+        assert not {"numpy", "scipy", "msgspec", "yaml", "rich"} & set(loaded)
+
+
+def test_an_unknown_word_names_near_commands(call: Call) -> None:
+    result = call("lops")
+    assert (result.code, result.out) == (2, "")
+    assert "'lops' is neither a command nor a folder. Did you mean loops" in result.err
+
+
+def test_a_word_that_looks_like_a_path_must_be_a_folder(call: Call) -> None:
+    result = call("./no-such-folder")
+    assert result.code == 1
+    assert result.err.startswith("Error: ") and "is not a folder" in result.err
+
+
+def test_a_folder_opens_the_dashboard_there_which_needs_a_terminal(tmp_path: Path) -> None:
+    for words in ([tmp_path], [], ["demo"]):
+        result = call_process(words, cwd=ROOT)
+        assert (result.code, result.out) == (1, "")
+        assert result.err == "Error: the dashboard needs a terminal; for scripts see: ralphdeck --help\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["loops", "--no-such-option"],
+        ["loops", "--status", "sleeping"],
+        ["patterns"],
+        ["patterns", "list", "--min-success-rate", "nan"],
+        ["patterns", "list", "--type", "error,nonsense"],
+        ["deprecate", "pat-error-null-check-015"],
+        ["inject"],
+        ["inject", "a-loop", "--task", "and a task"],
+        ["demo", "--json"],
+        ["completion", "tcsh"],
+    ],
+)
+def test_wrong_usage_exits_with_2_and_prints_nothing(words: list[str], examples: Path, call: Call) -> None:
+    result = call("--project", examples, *words)
+    assert (result.code, result.out) == (2, "")
+    assert "Traceback" not in result.err
+
+
+def test_the_project_may_stand_before_and_after_the_command_and_in_the_environment(
+    examples: Path, upstream: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = call("--project", examples, "loops").out
+    assert "ralph-fix-api-d4e5f6a7" in before
+    for place in (examples / ".aiwg", examples / ".aiwg" / "ralph"):
+        assert call("loops", "--project", place).out == before
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(examples))
+    assert call("loops").out == before
+    assert call("--project", upstream, "loops").out != before
+    monkeypatch.delenv("RALPHDECK_PROJECT")
+    monkeypatch.chdir(examples / ".aiwg" / "ralph" / "loops")
+    assert call("loops").out == before
+
+
+def test_without_any_project_the_message_says_what_to_do(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("loops", "--json")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.count("\n") == 1 and "ralphdeck demo" in result.err
+
+
+def test_a_folder_without_aiwg_is_an_empty_project(tmp_path: Path, call: Call) -> None:
+    for words, records in ((["loops"], "loops"), (["patterns", "list"], "patterns"), (["log"], "decisions")):
+        result = call(*words, "--json", "--project", tmp_path)
+        assert result.code == 0
+        assert result.document == {records: [], "findings": []}
+        plain = call(*words, "--project", tmp_path)
+        assert (plain.code, plain.out) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_nobody_expected_is_one_line_and_a_traceback_in_the_log_file(
+    home: Path, examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("some \x1b[31mbug")
+
+    monkeypatch.setattr("core.cli.loops.loop_json", fail)
+    result = call("loops", "--json", "--project", examples)
+    log = home / "state" / "ralphdeck" / "ralphdeck.log"
+    assert (result.code, result.out) == (1, "")
+    assert result.err == f"Error: internal error: RuntimeError: some ␛[31mbug (details in {log})\n"
+    assert "Traceback" in log.read_text() and "\x1b" not in log.read_text()
+
+
+def test_a_log_file_that_cannot_be_written_changes_nothing_else(
+    home: Path, examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "state").write_text("in the way")
+    monkeypatch.setattr("core.cli.loops.loop_json", lambda _: 1 / 0)
+    result = call("loops", "--json", "--project", examples)
+    assert result.code == 1
+    assert result.err == ("Error: internal error: ZeroDivisionError: division by zero (no log file could be written)\n")
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, click.Abort])
+def test_an_interrupt_exits_with_130(
+    interruption: type[BaseException], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise interruption
+
+    monkeypatch.setattr(entry.cli, "main", interrupt)
+    result = call("loops")
+    assert (result.code, result.out) == (130, "")
+    assert "Traceback" not in result.err
+
+
+def test_a_reader_that_goes_away_is_no_error(upstream: Path) -> None:
+    command = f'"{sys.executable}" -m core.cli loops --json --project "{upstream}" | true'
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line(upstream: Path) -> None:
+    command = f'"{sys.executable}" -m core.cli loops --json --project "{upstream}" > /dev/full'
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "Error: output: No space left on device\n")
+
+
+def test_an_output_that_is_not_unicode_is_no_error(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    result = call_process(["loops", "--project", upstream])
+    assert (result.code, result.err) == (0, "")
+    assert "ralph-moji-5cfda65c" in result.out

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.records.patterns import Maturity, PatternType
+from tests.core.cli.conftest import Call
+
+KEYS = {
+    "id", "type", "title", "state", "computed_state", "pinned", "success_rate", "interval", "usage_count",
+    "successes", "failures", "last_used", "tags", "mirror_of",
+}  # fmt: skip
+
+
+def listed(call: Call, project: Path, *args: str) -> list[dict[str, Any]]:
+    result = call("patterns", "list", "--json", "--project", project, *args)
+    assert result.code == 0, result.err
+    patterns: list[dict[str, Any]] = result.document["patterns"]
+    return patterns
+
+
+def test_json_has_the_stable_shape(sample: Path, call: Call) -> None:
+    document = call("patterns", "list", "--json", "--project", sample).document
+    assert set(document) == {"patterns", "findings"}
+    for pattern in document["patterns"]:
+        assert set(pattern) >= KEYS
+        assert pattern["type"] in list(PatternType)
+        assert pattern["state"] in list(Maturity) and pattern["computed_state"] in list(Maturity)
+        low, high = pattern["interval"]
+        assert 0 <= low <= high <= 1
+        assert pattern["success_rate"] is None or 0 <= pattern["success_rate"] <= 1
+        assert pattern["usage_count"] >= pattern["successes"] + pattern["failures"]
+        assert isinstance(pattern["pinned"], bool) and isinstance(pattern["tags"], list)
+        assert pattern["mirror_of"] is None
+
+
+def test_the_documents_example_counts_as_the_document_says(examples: Path, call: Call) -> None:
+    (pattern,) = [p for p in listed(call, examples) if p["id"] == "pat-error-null-check-015"]
+    assert (pattern["successes"], pattern["failures"], pattern["usage_count"]) == (3, 1, 4)
+    assert pattern["success_rate"] == 0.75
+    assert pattern["last_used"].startswith("2026-02-02T")
+
+
+@pytest.mark.parametrize(
+    ("options", "holds"),
+    [
+        (["--type", "error,anti"], lambda p: p["type"] in {"error", "anti"}),
+        (["--type", "error", "--type", "template"], lambda p: p["type"] in {"error", "template"}),
+        (["--state", "proven"], lambda p: p["state"] == "proven"),
+        (["--tag", "TypeScript"], lambda p: "typescript" in p["tags"]),
+        (["--min-success-rate", "0.8"], lambda p: p["success_rate"] >= 0.8),
+        (["--max-success-rate", "60%"], lambda p: p["success_rate"] <= 0.6),
+        (["--min-success-rate", "0", "--max-success-rate", "1"], lambda p: p["success_rate"] is not None),
+    ],
+)
+def test_options_narrow_the_list(options: list[str], holds: Any, sample: Path, call: Call) -> None:
+    everything = listed(call, sample)
+    wanted = {p["id"] for p in everything if p["success_rate"] is not None and holds(p)}
+    assert len(wanted) > 0
+    assert {p["id"] for p in listed(call, sample, *options)} == wanted
+
+
+def test_several_tags_must_all_be_there(sample: Path, call: Call) -> None:
+    tags = next(p["tags"] for p in listed(call, sample) if len(p["tags"]) > 1)
+    found = listed(call, sample, "--tag", tags[0], "--tag", tags[1])
+    assert found and all({tags[0], tags[1]} <= set(p["tags"]) for p in found)
+
+
+def test_from_loop_takes_what_the_loop_found_or_used(examples: Path, call: Call) -> None:
+    def ids(loop: str) -> set[str]:
+        return {p["id"] for p in listed(call, examples, "--from-loop", loop)}
+
+    assert "pat-error-null-check-015" in ids("ralph-fix-auth-a1b2c3d4")
+    assert "pat-error-null-check-015" in ids("ralph-fix-api-d4e5f6a7")
+    assert ids("no-such-loop") == set()
+
+
+@pytest.mark.parametrize(
+    ("sort", "key", "descending"),
+    [
+        ("score", "score", True),
+        ("uses", "usage_count", True),
+        ("rate", "success_rate", True),
+        ("last-used", "last_used", True),
+        ("id", "id", False),
+    ],
+)
+def test_sort(sort: str, key: str, descending: bool, sample: Path, call: Call) -> None:
+    values = [p[key] for p in listed(call, sample, "--sort", sort) if p[key] is not None]
+    assert values == sorted(values, reverse=descending)
+
+
+def test_show_prints_the_block_of_the_document(examples: Path, call: Call) -> None:
+    out = call("patterns", "show", "pat-error-null-check-015", "--project", examples).out
+    assert out.startswith("Pattern: pat-error-null-check-015\nType: Error Pattern\n")
+    for block in (
+        "Created: 2026-02-02T15:00:00Z\n",
+        "  Success Rate: 75% (3/4 applications)\n",
+        "  Usage Count: 4\n",
+        "  - ralph-fix-auth-a1b2c3d4 (discovered)\n  - ralph-fix-validation-b2c3d4e5 (applied successfully)\n",
+        "  - ralph-fix-api-d4e5f6a7 (applied, failed)\n",
+        "Error Signature:\n  Type: TypeError\n  Pattern: \"Cannot read property '.*' of null\"\n",
+        "Fix Approach:\n  Category: add_null_check\n",
+        "Template:\n  if ({{variable}} == null) {\n",
+        "Tags: typescript, null-safety, validation\n",
+        "State: candidate, by rule\n",
+    ):
+        assert block in out
+
+
+def test_show_json_has_content_evidence_and_lineage(examples: Path, call: Call) -> None:
+    result = call("patterns", "show", "pat-error-null-check-015", "--json", "--project", examples)
+    document = result.document
+    assert document["pattern"]["error_pattern"] == "Cannot read property '.*' of null"
+    assert {seen["source"] for seen in document["evidence"]} >= {"loop", "discovery"}
+    assert document["lineage"][0]["kind"] == "discovered"
+
+
+def test_an_unknown_id_is_one_line(examples: Path, call: Call) -> None:
+    result = call("patterns", "show", "no\x1b[2Jsuch", "--project", examples)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.count("\n") == 1 and "\x1b" not in result.err
