@@ -1,0 +1,1 @@
+"""The budget, measured on generated trees: `python -m tests.bench`. Nothing here asserts."""

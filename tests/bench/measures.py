@@ -1,0 +1,183 @@
+"""What is measured, one function a row; every one returns what stands in the table beside the budget."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from core.deck import Deck, View
+from core.learning.scoreboard import Scoreboard
+from core.paths import ProjectPaths
+from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
+from core.records.decisions import CurationState
+from core.settings import Settings
+from core.sources.watching import Changes, Watcher
+from tests.bench.trees import NOW, events, loop_name
+
+TASK: Final = "Fix the deadlock in the payment webhook migration, TypeError: Cannot cache order of null"
+_ROOT: Final = Path(__file__).parents[2]
+
+
+def opened(project: Path, *, cache: bool = True) -> Deck:
+    """The project, not yet read; the clock stands still at the tree's own date."""
+    return Deck(ProjectPaths(project), Settings(), by="bench", clock=lambda: NOW, cache=cache)
+
+
+def milliseconds(action: Callable[[], object], times: int = 1) -> list[float]:
+    """How long each of some calls took, sorted."""
+    taken = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        action()
+        taken.append((time.perf_counter() - begin) * 1000)
+    return sorted(taken)
+
+
+def child(*arguments: str) -> dict[str, Any]:
+    """What a fresh process says (`python -m tests.bench.child`)."""
+    command = [sys.executable, "-m", "tests.bench.child", *arguments]
+    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def start_up(option: str) -> str:
+    """A whole run of the command line, process start included."""
+    command = [sys.executable, "-m", "core.cli", option]
+
+    def run() -> None:
+        subprocess.run(command, cwd=_ROOT, stdout=subprocess.DEVNULL, check=True)
+
+    return f"{median(milliseconds(run, 7)):.0f} ms"
+
+
+def first_load(project: Path) -> str:
+    """Everything read in a fresh process, nothing cached; fills the cache."""
+    return f"{child('load', str(project))['load_ms']:.0f} ms"
+
+
+def warm_load(project: Path) -> str:
+    """Everything read and scored in a fresh process from a full cache, nothing changed."""
+    answers = [child("load", str(project)) for _ in range(3)]
+    return f"{median(answer['load_ms'] for answer in answers):.0f} ms"
+
+
+def warm_library(project: Path) -> str:
+    """The same without scores: scan, cache and joining."""
+    answers = [child("library", str(project)) for _ in range(3)]
+    return f"{median(answer['load_ms'] for answer in answers):.0f} ms"
+
+
+def memory(project: Path) -> str:
+    """Resident size of a fresh process that has read and scored everything."""
+    answer = child("load", str(project))
+    return f"{answer['rss_mb']:.0f} MB (peak {answer['peak_mb']:.0f})"
+
+
+@contextmanager
+def followed(deck: Deck, told: Callable[[], None]) -> Iterator[Watcher]:
+    """The deck kept up to date by a watcher; `told` after each change."""
+
+    def take(changes: Changes) -> None:
+        deck.apply(None if changes.sweep else changes.paths)
+        begun.set()
+        told()
+
+    begun = threading.Event()
+    with Watcher(deck.project, deck.settings.watch, take) as watcher:
+        begun.wait(60)
+        yield watcher
+
+
+def write_to_view(deck: Deck, writes: int = 150) -> str:
+    """From the write of a running loop's state to the view that shows it."""
+    path = deck.project.ralph / "loops" / loop_name(6) / "state.json"
+    state = json.loads(path.read_text())
+    seen = threading.Event()
+    taken = []
+    with followed(deck, seen.set):
+        for number in range(writes):
+            state["currentIteration"] = number + 10
+            text = json.dumps(state)
+            seen.clear()
+            begin = time.perf_counter()
+            path.write_text(text)
+            while deck.view.loop(loop_name(6)).iteration != number + 10:
+                seen.wait(5)
+                seen.clear()
+            taken.append((time.perf_counter() - begin) * 1000)
+    return _spread(sorted(taken), 0.99)
+
+
+def filter_keystrokes(view: View) -> str:
+    """Each beginning of a query, as typed."""
+    catalog = PatternCatalog(view.snapshot.patterns, view.board)
+    text = "type:error state:cand uses:>3 tag:auth null retry"
+    catalog.select(parse_query("", PATTERN_FIELDS))
+    taken = []
+    for length in range(1, len(text) + 1):
+        query = parse_query(text[:length], PATTERN_FIELDS)
+        taken += milliseconds(lambda query=query: catalog.select(query))  # type: ignore[misc]
+    return _spread(sorted(taken), 0.95)
+
+
+def preview(view: View) -> str:
+    """The context of one task."""
+    view.injection("warm up")
+    return _spread(milliseconds(lambda: view.injection(TASK), 20), 0.95)
+
+
+def history(deck: Deck) -> str:
+    """One loop's story."""
+    return _spread(milliseconds(lambda: deck.story(loop_name(40)), 50), 0.95)
+
+
+def rescore(board: Scoreboard) -> str:
+    """All states, rates and scores at another moment."""
+    moments = iter(range(1, 1000))
+
+    def once() -> None:
+        later = board.rescored(NOW + timedelta(days=next(moments)))
+        _ = later.score, later.state_codes, later.rate
+
+    return _spread(milliseconds(once, 30), 0.95)
+
+
+def board_with_events(view: View, count: int) -> Scoreboard:
+    """The patterns of a view with evidence from `count` events."""
+    known = view.snapshot.patterns
+    log = tuple(events(len(known), count))
+    return Scoreboard.build(known, {}, log, CurationState(), NOW, view.settings)
+
+
+def idle(deck: Deck, seconds: float = 5) -> str:
+    """Processor share of watcher and deck while nothing happens, the regular sweep spread over its interval."""
+    swept = time.process_time()
+    deck.apply(None)
+    sweep = time.process_time() - swept
+    with followed(deck, lambda: None):
+        cpu = time.process_time()
+        time.sleep(seconds)
+        waiting = (time.process_time() - cpu) / seconds
+    share = waiting + sweep / deck.settings.watch.sweep_seconds
+    return f"{share:.2%} (sweep {1000 * sweep:.0f} ms)"
+
+
+def resident_mb() -> float:
+    """Resident size of this process now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _spread(taken: list[float], share: float) -> str:
+    return f"{taken[min(int(len(taken) * share), len(taken) - 1)]:.1f} ms (median {median(taken):.1f})"
