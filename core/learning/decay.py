@@ -62,11 +62,7 @@ def decayed_sums(
 
 def check_half_life(half_life_days: Any) -> None:
     """`BadInput` unless `half_life_days` is a finite number above 0."""
-    if (
-        not isinstance(half_life_days, int | float)
-        or not math.isfinite(half_life_days)
-        or half_life_days <= 0
-    ):
+    if not isinstance(half_life_days, int | float) or not math.isfinite(half_life_days) or half_life_days <= 0:
         raise BadInput(f"half_life_days must be a number of days above 0, not {half_life_days!r}")
 
 

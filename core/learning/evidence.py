@@ -149,9 +149,7 @@ class _UseTable:
         uses = self._by_loop.setdefault(event.loop_id, [])
         if any(use.kind == "discovered" for use in uses):
             return
-        uses.append(
-            _Use(event.loop_id, event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event))
-        )
+        uses.append(_Use(event.loop_id, event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
 
     def _add_event(self, event: Event) -> None:
         if event.kind in ("outcome", "feedback") and event.success is None:
@@ -186,10 +184,7 @@ class _UseTable:
     def add_loops(self, uses: Iterable[tuple[Loop, InjectedUse]]) -> None:
         """Source 2. Fills in what the event log leaves open; of two entries for one use a failure wins."""
         dates = {source.loop_id: source.at for source in reversed(self._pattern.source_loops) if source.at}
-        ordered = sorted(
-            uses, key=lambda pair: (pair[0].id, pair[1].iteration is None, pair[1].iteration or 0)
-        )
-        for loop, entry in ordered:
+        for loop, entry in sorted(uses, key=_use_order):
             for alias in loop.aliases:
                 if alias in self._by_loop and alias != loop.id:
                     self._by_loop.setdefault(loop.id, []).extend(self._by_loop.pop(alias))
@@ -224,6 +219,12 @@ class _UseTable:
             for loop_id, uses in (*self._by_loop.items(), ("", self._alone))
             for use in uses
         ]
+
+
+def _use_order(pair: tuple[Loop, InjectedUse]) -> tuple[str, bool, int, bool, str]:
+    """Entries that name their iteration first; otherwise any order that does not depend on the file's."""
+    loop, use = pair
+    return loop.id, use.iteration is None, use.iteration or 0, not use.applied, str(use.successful)
 
 
 def _weight(event: Event) -> float:
@@ -356,9 +357,7 @@ def rounded(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _unrecorded(
-    pattern: Pattern, recorded: Sequence[Observation], claim: _Counts | None
-) -> list[Observation]:
+def _unrecorded(pattern: Pattern, recorded: Sequence[Observation], claim: _Counts | None) -> list[Observation]:
     """Sources 4 and 5: the uses that no record tells of."""
     added: list[Observation] = []
     if pattern.trend:
@@ -527,9 +526,7 @@ def reconcile(
     return tuple(noted)
 
 
-def _count_notes(
-    pattern: Pattern, observations: Sequence[Observation]
-) -> Iterable[tuple[str, Severity, str]]:
+def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Iterable[tuple[str, Severity, str]]:
     claim = _Counts.claimed(pattern.claim)
     uses = [seen for seen in observations if seen.kind != "injected"]
     recorded = [seen for seen in uses if seen.source not in (TREND, AGGREGATE)]

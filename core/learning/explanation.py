@@ -118,9 +118,7 @@ def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLin
         yield _test(state, state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds)
 
 
-def _test(
-    rule: str, state: Maturity | None, words: str, value: float, threshold: float, holds: bool
-) -> RuleLine:
+def _test(rule: str, state: Maturity | None, words: str, value: float, threshold: float, holds: bool) -> RuleLine:
     distance = value - threshold
     text = f"{words}: {'holds' if holds else f'does not hold, {abs(distance):.2f} away'}"
     return RuleLine(

@@ -67,9 +67,7 @@ class Inversion(Struct, frozen=True, kw_only=True):
 def inversion_triggered(successes: Any, failures: Any, settings: AntiPatternSettings) -> Any:
     """Whether raw counts, two numbers or two arrays, call for inversion (2) Inversion Threshold."""
     total = successes + failures
-    return (total >= max(settings.min_observations, 1)) & (
-        failures >= settings.failure_ratio_threshold * total
-    )
+    return (total >= max(settings.min_observations, 1)) & (failures >= settings.failure_ratio_threshold * total)
 
 
 def counts_text(failures: int, total: int) -> str:
@@ -176,9 +174,7 @@ def failure_mode_of(failing: Sequence[Loop]) -> tuple[str, str]:
     limited = sum(loop.status is LoopStatus.LIMIT for loop in failing)
     if 2 * limited >= len(failing):
         return "infinite_loop", f"{plural(limited, 'loop')} of {len(failing)} ran into the iteration limit."
-    worse = sum(
-        len(loop.quality) > 1 and loop.quality[0] - loop.quality[-1] >= _QUALITY_DROP for loop in failing
-    )
+    worse = sum(len(loop.quality) > 1 and loop.quality[0] - loop.quality[-1] >= _QUALITY_DROP for loop in failing)
     if 2 * worse >= len(failing):
         return "quality_degradation", f"Quality fell in {plural(worse, 'loop')} of {len(failing)}."
     return "incorrect_fix", f"It did not solve the problem in {plural(len(failing), 'loop')}."

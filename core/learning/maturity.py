@@ -73,9 +73,7 @@ def multipliers(settings: MaturitySettings) -> NDArray[np.float64]:
     )
 
 
-def decayed_counts(
-    events: Iterable[Observation], now: datetime, settings: MaturitySettings
-) -> tuple[float, float]:
+def decayed_counts(events: Iterable[Observation], now: datetime, settings: MaturitySettings) -> tuple[float, float]:
     """(helpful, harmful): what all results together are worth at `now`; an undated one does not decay."""
     helpful = harmful = 0.0
     for event in events:
@@ -136,8 +134,8 @@ def change_within(
     crossings = {
         _factor(sum(moving), sum(fixed), settings.min_feedback, settings),
         _factor(moving[0], fixed[0], settings.min_helpful, settings),
-        _ratio_factor(moving, fixed, settings.deprecation_threshold),
-        _ratio_factor(moving, fixed, settings.max_harmful),
+        _ratio_factor(moving, fixed, settings.deprecation_threshold + settings.ratio_tolerance),
+        _ratio_factor(moving, fixed, settings.max_harmful - settings.ratio_tolerance),
     }
     for factor in sorted((factor for factor in crossings if 0.0 < factor <= 1.0), reverse=True):
         # A hair beyond the crossing itself, so that the change is seen on the far side of rounding.

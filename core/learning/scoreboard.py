@@ -118,6 +118,14 @@ class _Columns:
             snoozed_until=np.full(size, -np.inf),
         )
 
+    def clear_decisions(self, rows: Ints) -> None:
+        """As if nobody had decided anything about these rows."""
+        self.pin[rows] = _NO_PIN
+        self.pin_stale[rows] = False
+        self.later_good[rows] = self.later_bad[rows] = 0
+        self.inversion_waits[rows] = False
+        self.snoozed_until[rows] = -np.inf
+
     def mapped(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> _Columns:
         """Every column through `change`."""
         return _Columns(*(change(getattr(self, field.name)) for field in fields(self)))
@@ -126,10 +134,7 @@ class _Columns:
         """The rows to keep, then `added` empty ones."""
         tail = _Columns.empty(added)
         return _Columns(
-            *(
-                np.concatenate([getattr(self, field.name)[keep], getattr(tail, field.name)])
-                for field in fields(self)
-            )
+            *(np.concatenate([getattr(self, field.name)[keep], getattr(tail, field.name)]) for field in fields(self))
         )
 
 
@@ -190,9 +195,7 @@ class _Tally:
         fixed = np.isnan(at)
         columns.fixed_helpful[rows] = summed(np.where(fixed, helpful, 0.0))
         columns.fixed_harmful[rows] = summed(np.where(fixed, harmful, 0.0))
-        worth = np.where(
-            fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life)
-        )
+        worth = np.where(fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life))
         columns.helpful[rows] = summed(helpful * worth)
         columns.harmful[rows] = summed(harmful * worth)
 
@@ -222,8 +225,8 @@ class _Inputs:
     uses: Mapping[str, list[tuple[Loop, InjectedUse]]]
     found_by: Mapping[str, Loop]
     by_event: Mapping[str, list[Event]]
-    inverted: Mapping[str, str]
-    """Patterns that some anti-pattern says it was made from, with its id."""
+    inverted: Mapping[str, frozenset[str]]
+    """Patterns that anti-patterns say they were made from, with the ids of these."""
 
     @classmethod
     def of(
@@ -241,7 +244,7 @@ class _Inputs:
             uses_by_pattern(loops.values()),
             discoverers(loops.values()),
             events_by_pattern(events),
-            {pattern.inverted_from: id for id, pattern in patterns.items() if pattern.inverted_from},
+            _moved({}, (), patterns.values()),
         )
 
     def changed(
@@ -254,7 +257,7 @@ class _Inputs:
     ) -> tuple[_Inputs, set[str]]:
         """What they are after a change, and which patterns it touches."""
         touched = set(delta.patterns)
-        uses, found_by, by_event, inverted = self.uses, self.found_by, self.by_event, dict(self.inverted)
+        uses, found_by, by_event = self.uses, self.found_by, self.by_event
         if delta.loops:
             uses, found_by, affected = self._changed_loops(loops, delta.loops)
             touched |= affected
@@ -266,14 +269,10 @@ class _Inputs:
             (self.curation.inversions, curation.inversions),
         ):
             touched |= {id for id in old.keys() | new.keys() if old.get(id) != new.get(id)}
-        for id in delta.patterns:
-            before, after = self.patterns.get(id), patterns.get(id)
-            if before is not None and before.inverted_from:
-                inverted.pop(before.inverted_from, None)
-                touched.add(before.inverted_from)
-            if after is not None and after.inverted_from:
-                inverted[after.inverted_from] = id
-                touched.add(after.inverted_from)
+        before = [self.patterns[id] for id in delta.patterns if id in self.patterns]
+        after = [patterns[id] for id in delta.patterns if id in patterns]
+        touched |= {pattern.inverted_from for pattern in (*before, *after)}
+        inverted = _moved(self.inverted, before, after)
         return (
             _Inputs(patterns, loops, events, curation, uses, found_by, by_event, inverted),
             touched,
@@ -295,9 +294,7 @@ class _Inputs:
 
     def _changed_events(self, events: Sequence[Event]) -> tuple[Mapping[str, list[Event]], set[str]]:
         known = len(self.events)
-        if known and (
-            len(events) < known or events[0] != self.events[0] or events[known - 1] != self.events[-1]
-        ):
+        if known and (len(events) < known or events[0] != self.events[0] or events[known - 1] != self.events[-1]):
             fresh = events_by_pattern(events)
             return fresh, fresh.keys() | self.by_event.keys()
         new = events_by_pattern(events[known:])
@@ -313,6 +310,20 @@ class _Inputs:
             self.by_event.get(pattern.id, ()),
             self.found_by.get(pattern.id),
         )
+
+
+def _moved(
+    inverted: Mapping[str, frozenset[str]], before: Iterable[Pattern], after: Iterable[Pattern]
+) -> dict[str, frozenset[str]]:
+    """Which anti-patterns are made from which patterns, with `after` in the place of `before`."""
+    moved = dict(inverted)
+    for pattern in before:
+        if pattern.inverted_from and pattern.type is PatternType.ANTI:
+            moved[pattern.inverted_from] -= {pattern.id}
+    for pattern in after:
+        if pattern.inverted_from and pattern.type is PatternType.ANTI:
+            moved[pattern.inverted_from] = moved.get(pattern.inverted_from, frozenset()) | {pattern.id}
+    return moved
 
 
 @dataclass(frozen=True)
@@ -390,9 +401,7 @@ class Scoreboard:
         """The same evidence at another time; the arrays follow when they are asked for."""
         if not self._reaches(now):
             inputs = self._inputs
-            return Scoreboard.build(
-                inputs.patterns, inputs.loops, inputs.events, inputs.curation, now, self.settings
-            )
+            return Scoreboard.build(inputs.patterns, inputs.loops, inputs.events, inputs.curation, now, self.settings)
         board = replace(self, now=now)
         if "interval" in self.__dict__:
             board.__dict__["interval"] = self.interval
@@ -431,9 +440,7 @@ class Scoreboard:
         columns = self._columns
         rows = np.array([self._rows[id] for id in ids], np.int64)
         tally.store(columns, rows, self._epoch, self.now.timestamp(), self._half_life)
-        columns.pin[rows] = _NO_PIN
-        columns.inversion_waits[rows] = False
-        columns.snoozed_until[rows] = -np.inf
+        columns.clear_decisions(rows)
         pins = self._inputs.curation.pins
         for id in pins.keys() & set(ids):
             self._set_pin(id, pins[id])
@@ -461,7 +468,7 @@ class Scoreboard:
         """Whether a pattern that fails often enough waits for a verdict (semantics 4: a pin comes first)."""
         id, columns = self.ids[row], self._columns
         pinned = columns.pin[row] != _NO_PIN and not columns.pin_stale[row]
-        if pinned or self._inputs.patterns[id].type is PatternType.ANTI or id in self._inputs.inverted:
+        if pinned or self._inputs.patterns[id].type is PatternType.ANTI or self._inputs.inverted.get(id):
             return
         verdict = self._inputs.curation.inversions.get(id)
         if verdict is not None:
@@ -562,9 +569,7 @@ class Scoreboard:
         full = later >= settings.min_feedback
         bad = columns.later_bad > (settings.deprecation_threshold + settings.ratio_tolerance) * later
         computed = self.computed_codes
-        against_promotion = (full & bad) | (
-            (columns.later_bad > 0) & (computed == CODES[Maturity.DEPRECATED])
-        )
+        against_promotion = (full & bad) | ((columns.later_bad > 0) & (computed == CODES[Maturity.DEPRECATED]))
         against_deprecation = full & ~bad & (computed == CODES[Maturity.PROVEN])
         against: Flags = np.where(
             columns.pin == CODES[Maturity.DEPRECATED],

@@ -63,9 +63,7 @@ def example_loops() -> dict[str, Loop]:
     }
 
 
-def make_pattern(
-    id: str = "pat-error-sample-001", type: PatternType = PatternType.ERROR, **fields: Any
-) -> Pattern:
+def make_pattern(id: str = "pat-error-sample-001", type: PatternType = PatternType.ERROR, **fields: Any) -> Pattern:
     return Pattern(**{"id": id, "type": type, "title": "Sample", "content_hash": "seen", **fields})
 
 

@@ -44,10 +44,7 @@ def counts(observations: tuple[Observation, ...]) -> tuple[int, int, int, int]:
 
 def test_the_documents_examples_come_out_exactly() -> None:
     uses = uses_by_pattern(example_loops().values())
-    found = {
-        id: counts(observations_of(pattern, uses.get(id, ())))[:3]
-        for id, pattern in example_patterns().items()
-    }
+    found = {id: counts(observations_of(pattern, uses.get(id, ())))[:3] for id, pattern in example_patterns().items()}
     assert found[NULL_CHECK_015] == (3, 1, 4)
     assert found[TYPE_MISMATCH] == (17, 1, 18)
     assert found[NULL_CHECK_001] == (11, 1, 12)
@@ -65,9 +62,7 @@ def test_the_null_check_by_source_and_date() -> None:
         ("applied", "loop", False, False),
     ]
     # A use is dated by the source loop's entry, an unrecorded one by `last_used`.
-    assert [one.at for one in seen] == [
-        at(f"2026-02-02T{time}") for time in ("15:00", "16:30", "19:15", "19:15")
-    ]
+    assert [one.at for one in seen] == [at(f"2026-02-02T{time}") for time in ("15:00", "16:30", "19:15", "19:15")]
 
 
 def test_trend_snapshots_date_what_nobody_recorded() -> None:
@@ -242,9 +237,7 @@ _RESULT = st.sampled_from([True, False, None])
 _ITERATION = st.sampled_from([None, 1, 2])
 _LOOPS = st.dictionaries(
     _IDS,
-    st.lists(
-        st.builds(use, st.just(ID), _RESULT, applied=st.booleans(), iteration=_ITERATION), max_size=4
-    ),
+    st.lists(st.builds(use, st.just(ID), _RESULT, applied=st.booleans(), iteration=_ITERATION), max_size=4),
     max_size=3,
 )
 _EVENTS = st.lists(
@@ -257,9 +250,7 @@ _EVENTS = st.lists(
     ),
     max_size=6,
 )
-_TREND = st.lists(
-    st.builds(TrendPoint, at=_TIMES, rate=st.floats(0, 1), sample_size=st.integers(0, 20)), max_size=4
-)
+_TREND = st.lists(st.builds(TrendPoint, at=_TIMES, rate=st.floats(0, 1), sample_size=st.integers(0, 20)), max_size=4)
 _CLAIM = st.builds(
     Claim,
     rate=st.none() | st.floats(0, 1),
@@ -309,9 +300,7 @@ def test_reconcile_says_what_is_unrecorded() -> None:
     uses = [(Loop(id=id), use(ID, True)) for id in "abc"]
     pattern = make_pattern(claim=claim(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json")
     findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b", "c", "d"})
-    assert [finding.message for finding in findings] == [
-        "registry says 12 uses, loops show 4, 8 unrecorded"
-    ]
+    assert [finding.message for finding in findings] == ["registry says 12 uses, loops show 4, 8 unrecorded"]
     assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
 
 

@@ -1,0 +1,356 @@
+"""The scoreboard: what holds for a pattern, and that shortcuts in time and change give what a new board gives."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import BadInput, UnknownRecord
+from core.learning.scoreboard import Assessment, Scoreboard
+from core.records.decisions import CurationState, InversionVerdict, Pin
+from core.records.events import Event
+from core.records.loops import ExtractedPattern, Loop
+from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.settings import MaturitySettings, Settings
+from core.snapshot import Delta
+from tests.core.learning.making import (
+    NOW,
+    NULL_CHECK_001,
+    NULL_CHECK_015,
+    OPTIMIZING,
+    SETTINGS,
+    TYPE_MISMATCH,
+    board_of,
+    claim,
+    days_ago,
+    event,
+    example_loops,
+    example_patterns,
+    make_pattern,
+    pin,
+    source,
+    use,
+)
+
+ID = "pat-error-sample-001"
+
+
+def assessed(successes: int, failures: int, curation: CurationState | None = None, **fields: Any) -> Assessment:
+    fields.setdefault("last_used", NOW)
+    pattern = make_pattern(claim=claim(successes, failures), **fields)
+    return board_of(pattern, curation=curation).assessment(ID)
+
+
+def pinned(state: Maturity, **fields: object) -> CurationState:
+    return CurationState(pins={ID: pin(state, days_ago(5), **fields)})
+
+
+def test_the_rates_shown_are_the_documents() -> None:
+    patterns, loops = example_patterns(), example_loops()
+    board = Scoreboard.build(patterns, loops, (), CurationState(), NOW, SETTINGS)
+    shown = {id: board.assessment(id).rate for id in patterns}
+    assert shown[NULL_CHECK_001] == 0.92
+    assert shown[NULL_CHECK_015] == 0.75
+    assert shown[TYPE_MISMATCH] == 0.94
+    assert shown[OPTIMIZING] == 0.85
+
+
+def test_a_claimed_rate_is_shown_only_while_its_counts_are_the_evidence() -> None:
+    pattern = make_pattern(claim=Claim(rate=0.92, uses=12))
+    loop = Loop(id="a", ended_at=NOW, injected=tuple(use(ID, False, iteration=n) for n in range(3)))
+    assert board_of(pattern).assessment(ID).rate == 0.92
+    assert board_of(pattern, loops={"a": loop}).assessment(ID).rate == 0.75
+
+
+def test_states_by_rule() -> None:
+    assert assessed(0, 0).state is Maturity.CANDIDATE
+    assert assessed(0, 0).rate is None and assessed(0, 0).interval == (0.0, 1.0)
+    assert assessed(3, 0).state is Maturity.ESTABLISHED
+    assert assessed(9, 0).state is Maturity.PROVEN
+    bad = assessed(5, 4)
+    assert (bad.state, bad.multiplier, bad.score, bad.injectable) == (Maturity.DEPRECATED, 0.0, 0.0, False)
+    assert bad.decided_by == "rule"
+
+
+def test_a_pattern_that_falls_back_by_age_is_faded() -> None:
+    old = assessed(4, 0, last_used=days_ago(90))
+    assert (old.computed, old.faded, old.successes) == (Maturity.CANDIDATE, True, 4)
+    assert not assessed(2, 0, last_used=days_ago(900)).faded
+
+
+def test_the_calendar_names_day_and_state() -> None:
+    change = assessed(6, 0, last_used=NOW).next_change
+    assert change is not None
+    days = (change[0] - NOW) / timedelta(days=1)
+    assert change[1] is Maturity.CANDIDATE or change[1] is Maturity.ESTABLISHED
+    assert days == pytest.approx(90 * np.log2(6 / 4.99), abs=0.01)
+
+
+def test_a_pin_outlives_arithmetic() -> None:
+    promoted = assessed(1, 2, pinned(Maturity.PROVEN, successes=1, failures=2))
+    assert (promoted.state, promoted.computed) == (Maturity.PROVEN, Maturity.DEPRECATED)
+    assert (promoted.decided_by, promoted.multiplier, promoted.injectable) == ("human decision", 1.5, True)
+    assert not promoted.contradicted
+    banned = assessed(9, 0, pinned(Maturity.DEPRECATED, successes=9))
+    assert (banned.state, banned.injectable, banned.contradicted) == (Maturity.DEPRECATED, False, False)
+
+
+def test_later_evidence_contradicts_a_promotion() -> None:
+    before = pinned(Maturity.PROVEN, successes=9, failures=0)
+    assert not assessed(9, 2, before).contradicted
+    assert assessed(11, 4, before).contradicted
+    assert not assessed(13, 1, before).contradicted
+    # Not a full sample since then, but all evidence together deprecates.
+    assert assessed(3, 2, pinned(Maturity.PROVEN, successes=3, failures=0)).contradicted
+
+
+def test_later_evidence_contradicts_a_deprecation() -> None:
+    before = pinned(Maturity.DEPRECATED, successes=2, failures=0)
+    assert not assessed(4, 0, before).contradicted
+    assert assessed(9, 0, before).contradicted
+    # Proven when it was deprecated: nothing new speaks against the decision.
+    assert not assessed(9, 0, pinned(Maturity.DEPRECATED, successes=9)).contradicted
+
+
+def test_recorded_failures_contradict_even_if_the_record_keeps_its_old_count() -> None:
+    pattern = make_pattern(claim=claim(10, 4), last_used=days_ago(9))
+    steps = tuple(use(ID, False, iteration=n) for n in range(4))
+    loop = Loop(id="a", ended_at=days_ago(1), injected=steps)
+    curation = pinned(Maturity.PROVEN, successes=10, failures=4)
+    board = board_of(pattern, loops={"a": loop}, curation=curation)
+    assert board.later_results(ID) == (0, 4)
+    assert board.assessment(ID).contradicted
+
+
+def test_a_pin_on_another_text_is_stale() -> None:
+    stale = assessed(9, 0, pinned(Maturity.DEPRECATED, content_hash="another"))
+    assert (stale.state, stale.pin_stale, stale.decided_by) == (Maturity.CANDIDATE, True, "rule")
+    assert stale.pin is not None and stale.injectable
+
+
+def test_a_waiting_inversion_holds_the_pattern_back() -> None:
+    due = assessed(2, 5)
+    assert (due.inversion_due, due.injectable, due.decided_by) == (True, False, "inversion")
+    old = assessed(1, 3, last_used=days_ago(200))
+    assert (old.computed, old.injectable, old.inversion_due) == (Maturity.CANDIDATE, False, True)
+
+
+def test_an_anti_pattern_is_never_inverted() -> None:
+    pattern = make_pattern("pat-anti-x-001", PatternType.ANTI, claim=claim(0, 5))
+    assert not board_of(pattern).assessment(pattern.id).inversion_due
+
+
+def test_a_human_decision_comes_before_inversion() -> None:
+    kept = assessed(2, 5, pinned(Maturity.PROVEN, successes=2, failures=5))
+    assert (kept.inversion_due, kept.injectable, kept.decided_by) == (False, True, "human decision")
+
+
+def verdict(word: str, **fields: object) -> CurationState:
+    made = InversionVerdict(verdict=word, at=days_ago(1), **fields)  # type: ignore[arg-type]
+    return CurationState(inversions={ID: made})
+
+
+def test_a_verdict_on_an_inversion_stands() -> None:
+    assert not assessed(2, 5, verdict("accepted")).inversion_due
+    rejected = assessed(2, 5, verdict("rejected", failures=5))
+    assert (rejected.inversion_due, rejected.decided_by) == (False, "rule")
+    assert not assessed(2, 7, verdict("rejected", failures=5)).inversion_due
+    assert assessed(2, 8, verdict("rejected", failures=5)).inversion_due
+    snoozed = assessed(2, 5, verdict("snoozed", until=NOW + timedelta(days=1)))
+    assert (snoozed.inversion_due, snoozed.injectable) == (False, False)
+    assert assessed(2, 5, verdict("snoozed", until=NOW)).inversion_due
+
+
+def test_a_pattern_is_inverted_once_even_if_the_ledger_is_lost() -> None:
+    anti = make_pattern("pat-anti-sample-001", PatternType.ANTI, inverted_from=ID)
+    assert not board_of(make_pattern(claim=claim(2, 5)), anti).assessment(ID).inversion_due
+
+
+def test_without_a_result_only_a_promotion_makes_it_effective() -> None:
+    pattern = make_pattern()
+    assert board_of(pattern).effectiveness.tolist() == [0.0]
+    assert board_of(pattern, curation=pinned(Maturity.PROVEN)).effectiveness.tolist() == [1.0]
+
+
+def test_hostile_counts_stay_numbers() -> None:
+    pattern = make_pattern(claim=Claim(rate=0.3, uses=10**400), last_used=days_ago(10**4))
+    found = board_of(pattern).assessment(ID)
+    assert found.uses == 10**15 and found.interval[0] <= 0.3 <= found.interval[1]
+    assert np.isfinite([found.helpful, found.harmful, found.score]).all()
+
+
+def test_an_unknown_id_says_so_without_control_characters() -> None:
+    with pytest.raises(UnknownRecord) as caught:
+        board_of().assessment("x\x1b[2J")
+    assert "\x1b" not in str(caught.value)
+
+
+def test_a_half_life_of_zero_is_refused() -> None:
+    with pytest.raises(BadInput, match="half_life_days"):
+        board_of(settings=Settings(maturity=MaturitySettings(half_life_days=0)))
+
+
+# Shortcuts give what a new board gives.
+
+
+_PATTERN_IDS = ("pat-error-a-001", "pat-success-b-001", "pat-anti-c-001", "tmpl-d-001")
+_TYPES = {
+    "pat-error-a-001": PatternType.ERROR,
+    "pat-success-b-001": PatternType.SUCCESS,
+    "pat-anti-c-001": PatternType.ANTI,
+    "tmpl-d-001": PatternType.TEMPLATE,
+}
+_AGES = st.integers(-20, 300).map(days_ago)
+_RESULTS = st.sampled_from([True, False, None])
+
+
+@st.composite
+def _patterns(draw: st.DrawFn) -> dict[str, Pattern]:
+    ids = draw(st.lists(st.sampled_from(_PATTERN_IDS), unique=True, max_size=4))
+    return {
+        id: make_pattern(
+            id,
+            _TYPES[id],
+            claim=draw(st.builds(claim, st.integers(0, 8), st.integers(0, 8))),
+            last_used=draw(st.none() | _AGES),
+            source_loops=draw(st.lists(st.builds(source, st.sampled_from("xy"), _AGES), max_size=2).map(tuple)),
+            content_hash=draw(st.sampled_from(["seen", "changed"])),
+            inverted_from=draw(st.sampled_from(["", "", *_PATTERN_IDS])),
+        )
+        for id in ids
+    }
+
+
+@st.composite
+def _loops(draw: st.DrawFn) -> dict[str, Loop]:
+    uses = st.builds(use, st.sampled_from(_PATTERN_IDS), _RESULTS, iteration=st.integers(1, 2))
+    extracted = st.builds(ExtractedPattern, pattern_id=st.sampled_from(_PATTERN_IDS))
+    return {
+        id: Loop(
+            id=id,
+            ended_at=draw(_AGES),
+            injected=tuple(draw(st.lists(uses, max_size=3))),
+            extracted=tuple(draw(st.lists(extracted, max_size=1))),
+        )
+        for id in draw(st.lists(st.sampled_from("xyz"), unique=True))
+    }
+
+
+@st.composite
+def _events(draw: st.DrawFn) -> tuple[Event, ...]:
+    kinds = st.sampled_from(["applied", "feedback", "injected"])
+    return tuple(
+        event(
+            number,
+            draw(kinds),
+            draw(_AGES),
+            pattern_id=draw(st.sampled_from(_PATTERN_IDS)),
+            loop_id=draw(st.sampled_from(["x", ""])),
+            success=draw(_RESULTS),
+        )
+        for number in range(draw(st.integers(0, 4)))
+    )
+
+
+@st.composite
+def _curation(draw: st.DrawFn) -> CurationState:
+    pins: dict[str, Pin] = {}
+    inversions: dict[str, InversionVerdict] = {}
+    for id in draw(st.lists(st.sampled_from(_PATTERN_IDS), unique=True)):
+        if draw(st.booleans()):
+            state = draw(st.sampled_from([Maturity.PROVEN, Maturity.DEPRECATED]))
+            pins[id] = pin(state, draw(_AGES), successes=draw(st.integers(0, 5)))
+        else:
+            word = draw(st.sampled_from(["accepted", "rejected", "snoozed"]))
+            inversions[id] = InversionVerdict(verdict=word, at=NOW, until=draw(_AGES))
+    return CurationState(pins=pins, inversions=inversions)
+
+
+def same(one: Scoreboard, other: Scoreboard) -> None:
+    assert sorted(one.ids) == sorted(other.ids)
+    for id in one.ids:
+        left, right = (msgspec.structs.asdict(board.assessment(id)) for board in (one, other))
+        for key in ("helpful", "harmful", "score"):
+            assert left.pop(key) == pytest.approx(right.pop(key), rel=1e-9, abs=1e-12)
+        assert left.pop("interval") == pytest.approx(right.pop("interval"))
+        changes = left.pop("next_change"), right.pop("next_change")
+        assert (changes[0] is None) == (changes[1] is None)
+        if changes[0] is not None and changes[1] is not None:
+            assert changes[0][1] == changes[1][1]
+            assert abs(changes[0][0] - changes[1][0]) <= timedelta(seconds=2)
+        assert left == right
+
+
+@settings(deadline=None, max_examples=100)
+@given(_patterns(), _loops(), _events(), _curation(), st.integers(-40, 40), st.integers(0, 500))
+def test_rescored_is_a_new_board_at_that_time(
+    patterns: dict[str, Pattern],
+    loops: dict[str, Loop],
+    events: tuple[Event, ...],
+    curation: CurationState,
+    first: int,
+    second: int,
+) -> None:
+    board = Scoreboard.build(patterns, loops, events, curation, NOW, SETTINGS)
+    for days in (first, second):
+        now = NOW + timedelta(days=days)
+        board = board.rescored(now)
+        same(board, Scoreboard.build(patterns, loops, events, curation, now, SETTINGS))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.tuples(_patterns(), _loops(), _curation()),
+    st.tuples(_patterns(), _loops(), _curation()),
+    _events(),
+    st.integers(0, 4),
+    st.integers(-10, 40),
+)
+def test_updated_is_a_new_board_of_what_changed(
+    before: tuple[dict[str, Pattern], dict[str, Loop], CurationState],
+    after: tuple[dict[str, Pattern], dict[str, Loop], CurationState],
+    events: tuple[Event, ...],
+    known: int,
+    days: int,
+) -> None:
+    def changed(old: dict[str, Pattern] | dict[str, Loop], new: dict[str, Pattern] | dict[str, Loop]) -> frozenset[str]:
+        return frozenset(id for id in old.keys() | new.keys() if old.get(id) != new.get(id))
+
+    delta = Delta(
+        patterns=changed(before[0], after[0]),
+        loops=changed(before[1], after[1]),
+        events=len(events) > known,
+        decisions=before[2] != after[2],
+    )
+    now = NOW + timedelta(days=days)
+    board = Scoreboard.build(before[0], before[1], events[:known], before[2], NOW, SETTINGS)
+    board = board.updated(after[0], after[1], events, after[2], delta, now)
+    same(board, Scoreboard.build(after[0], after[1], events, after[2], now, SETTINGS))
+    later = now + timedelta(days=3)
+    same(board.rescored(later), Scoreboard.build(after[0], after[1], events, after[2], later, SETTINGS))
+
+
+def test_a_rewritten_event_log_is_read_anew() -> None:
+    pattern = make_pattern()
+    old = (event(1, "feedback", days_ago(1), success=True), event(2, "feedback", days_ago(1), success=True))
+    new = (event(3, "feedback", days_ago(1), success=False),)
+    board = board_of(pattern, events=old)
+    found = board.updated({ID: pattern}, {}, new, CurationState(), Delta(events=True), NOW).assessment(ID)
+    assert (found.successes, found.failures) == (0, 1)
+
+
+def test_sums_survive_a_half_life_far_shorter_than_the_time_that_passes() -> None:
+    fast = Settings(maturity=MaturitySettings(half_life_days=0.001))
+    pattern = make_pattern(claim=claim(9, 0), last_used=NOW)
+    board = board_of(pattern, settings=fast)
+    later: datetime = NOW + timedelta(days=100)
+    fresh = {ID: make_pattern(claim=claim(9, 1), last_used=later)}
+    updated = board.updated(fresh, {}, (), CurationState(), Delta(patterns=frozenset({ID})), later)
+    assert updated.assessment(ID).helpful == pytest.approx(9)
+    assert board.rescored(later).assessment(ID).helpful == 0.0
