@@ -262,9 +262,13 @@ class Deck:
     def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[View, Delta]:
         if delta:
             self._view = self._scored(snapshot, delta)
-        else:
-            now = self._clock()
-            self._view = replace(self._view, snapshot=snapshot, board=self._view.board.rescored(now), now=now)
+            return self._view, delta
+        now = self._clock()
+        board = self._view.board.rescored(now)
+        queue = review_queue(snapshot.patterns, board, snapshot.curation, now, self.settings)
+        # With time alone a snooze ends, or a pattern fades out of the queue: other questions stand.
+        delta = Delta(decisions=queue != self._view.queue)
+        self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
 
     def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> View:

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from core.deck import Deck, View
+from core.errors import Refused, UnknownRecord
+from core.paths import ProjectPaths
+from core.records.decisions import Verb
+from core.records.patterns import Maturity, PatternType
+from core.sample import copy_sample
+from core.settings import InjectionSettings, Settings
+
+START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+CONTRADICTED = "pat-error-deadlock-retry-005"
+PLAIN = "pat-error-type-mismatch-003"
+TASK = "Fix TypeScript type errors in user validation"
+
+
+class Clock:
+    """A clock that goes on when told to; each reading is a little later, so that decisions have an order."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(milliseconds=10)
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> ProjectPaths:
+    copy_sample(tmp_path, START)
+    return ProjectPaths(tmp_path)
+
+
+@pytest.fixture
+def deck(paths: ProjectPaths, clock: Clock) -> Deck:
+    return open_deck(paths, clock)
+
+
+def open_deck(paths: ProjectPaths, clock: Clock, by: str = "ana") -> Deck:
+    deck = Deck(paths, Settings(), by=by, clock=clock, cache=False)
+    deck.load()
+    return deck
+
+
+def due(view: View) -> str:
+    return next(item.pattern_id for item in view.queue if item.inversion is not None)
+
+
+def state(deck: Deck, pattern_id: str) -> Maturity:
+    return deck.view.assessment(pattern_id).state
+
+
+def test_a_deck_is_empty_until_it_is_loaded(paths: ProjectPaths, clock: Clock) -> None:
+    deck = Deck(paths, Settings(), by="ana", clock=clock, cache=False)
+    assert not deck.view.snapshot.complete
+    assert deck.view.queue == ()
+    seen: list[tuple[int, int]] = []
+    view = deck.load(progress=lambda done, total: seen.append((done, total)))
+    assert view is deck.view
+    assert view.snapshot.complete
+    assert seen[-1][0] == seen[-1][1] > 0
+
+
+def test_the_load_shows_what_it_has_now_and_then(paths: ProjectPaths, clock: Clock) -> None:
+    for n in range(250):
+        folder = paths.ralph / f"loops/ralph-copy-{n:08d}"
+        folder.mkdir()
+        (folder / "state.json").write_text(json.dumps({"loop_id": folder.name, "status": "completed"}))
+    views: list[View] = []
+    deck = Deck(paths, Settings(), by="ana", clock=clock, cache=False)
+    last = deck.load(publish=views.append)
+    assert views
+    assert not views[0].snapshot.complete
+    assert len(views[0].snapshot.loops) < len(last.snapshot.loops)
+
+
+def test_records_are_found_by_id_alias_and_beginning(deck: Deck) -> None:
+    view = deck.view
+    loop = next(iter(view.snapshot.loops.values()))
+    assert view.loop(loop.id) is loop
+    assert view.loop(loop.id[:-3]) is loop
+    with pytest.raises(UnknownRecord, match=r"begins \d+ loop ids"):
+        view.loop("ralph-")
+    for name in ("", "no-such-\x1b[31m"):
+        with pytest.raises(UnknownRecord) as raised:
+            view.loop(name)
+        assert "\x1b" not in str(raised.value)
+    assert view.pattern(PLAIN).id == PLAIN
+    with pytest.raises(UnknownRecord, match="no pattern"):
+        view.pattern("pat-none")
+
+
+def test_a_promoted_pattern_is_promoted_everywhere_at_once(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+    target = next(
+        key for key, p in deck.view.snapshot.patterns.items()
+        if deck.view.assessment(key).state is Maturity.ESTABLISHED and p.type is PatternType.ERROR
+    )  # fmt: skip
+    decided = deck.promote(target, reason="holds")
+    assert decided.written
+    assert state(deck, target) is Maturity.PROVEN
+    assert deck.view.snapshot.decisions[-1] == decided.decision
+    assert state(open_deck(paths, clock), target) is Maturity.PROVEN
+    pattern = deck.view.pattern(target)
+    assert '"override"' in (paths.project / pattern.file).read_text()
+
+
+def test_a_second_deck_sees_a_decision_when_it_reads_the_change(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+    other = open_deck(paths, clock, by="ben")
+    deck.deprecate(PLAIN, reason="no longer true")
+    view, delta = other.apply(None)
+    assert delta.decisions
+    assert view.assessment(PLAIN).state is Maturity.DEPRECATED
+    assert view.snapshot.decisions[-1].by == "ana"
+
+
+def test_a_decision_reads_the_newest_files_first(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+    open_deck(paths, clock, by="ben").deprecate(PLAIN, reason="broken")
+    with pytest.raises(Refused, match="deprecated"):
+        deck.promote(PLAIN)
+    assert state(deck, PLAIN) is Maturity.DEPRECATED
+
+
+def test_reset_lets_the_evidence_decide_again(deck: Deck) -> None:
+    computed = deck.view.assessment(CONTRADICTED).computed
+    assert state(deck, CONTRADICTED) is not computed
+    deck.reset(CONTRADICTED)
+    assert state(deck, CONTRADICTED) is computed
+    assert CONTRADICTED not in {item.pattern_id for item in deck.view.queue}
+
+
+def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Deck) -> None:
+    subject = due(deck.view)
+    decided = deck.accept_inversion(subject, text="AVOID: this, in my words")
+    anti = deck.view.pattern(decided.decision.after["anti_id"])
+    assert anti.type is PatternType.ANTI
+    assert "in my words" in f"{anti.title}{anti.description}"
+    assert state(deck, subject) is Maturity.DEPRECATED
+    assert subject not in {item.pattern_id for item in deck.view.queue}
+    deck.undo()
+    assert anti.id not in deck.view.snapshot.patterns
+    assert subject in {item.pattern_id for item in deck.view.queue}
+    deck.redo()
+    assert anti.id in deck.view.snapshot.patterns
+
+
+def test_a_rejected_inversion_leaves_the_queue(deck: Deck) -> None:
+    subject = due(deck.view)
+    deck.reject_inversion(subject)
+    assert subject not in {item.pattern_id for item in deck.view.queue}
+
+
+def test_a_snoozed_question_comes_back_when_its_time_has_come(deck: Deck, clock: Clock) -> None:
+    subject = due(deck.view)
+    deck.snooze(subject, until=clock.now + timedelta(days=7))
+    assert subject not in {item.pattern_id for item in deck.view.queue}
+    clock.now += timedelta(days=6)
+    deck.refresh()
+    assert subject not in {item.pattern_id for item in deck.view.queue}
+    clock.now += timedelta(days=2)
+    view, delta = deck.refresh()
+    assert subject in {item.pattern_id for item in view.queue}
+    assert delta.decisions
+
+
+def test_undo_and_redo_go_through_the_whole_log(deck: Deck) -> None:
+    before = state(deck, PLAIN)
+    deck.deprecate(PLAIN, reason="one")
+    deck.note(PLAIN, text="two")
+    assert deck.undo().decision.verb is Verb.UNDO
+    assert deck.view.snapshot.curation.notes.get(PLAIN, ()) == ()
+    assert state(deck, PLAIN) is Maturity.DEPRECATED
+    deck.undo()
+    assert state(deck, PLAIN) is before
+    deck.redo()
+    assert state(deck, PLAIN) is Maturity.DEPRECATED
+
+
+def test_time_alone_changes_the_scores(deck: Deck, clock: Clock) -> None:
+    helpful = deck.view.assessment(PLAIN).helpful
+    clock.now += timedelta(days=90)
+    view, _delta = deck.refresh()
+    assert view.assessment(PLAIN).helpful == pytest.approx(helpful / 2, rel=0.01)
+    assert view.now > START + timedelta(days=89)
+
+
+def test_the_preview_is_what_a_loop_gets(deck: Deck) -> None:
+    injection = deck.view.injection(TASK)
+    assert injection.context.startswith("## Cross-Loop Learning Context")
+    assert PLAIN in {chosen.pattern_id for chosen in injection.chosen}
+    fewer = deck.view.injection(TASK, InjectionSettings(top_k_patterns=1))
+    assert len(fewer.chosen) < len(injection.chosen)
+    deck.deprecate(PLAIN, reason="no")
+    after = deck.view.injection(TASK)
+    assert PLAIN not in {chosen.pattern_id for chosen in after.chosen}
+    assert PLAIN in {left.pattern_id for left in after.left_out}
+
+
+def test_everything_known_of_a_pattern_can_be_asked(deck: Deck) -> None:
+    for key, pattern in deck.view.snapshot.patterns.items():
+        assert deck.view.why(key)
+        assert deck.view.observations(key) is not None
+        deck.view.doubts(key)
+        times = [event.at for event in deck.view.lineage(key) if event.at is not None]
+        assert times == sorted(times), pattern.id
+    for key in deck.view.snapshot.loops:
+        assert deck.story(key).loop_id == key

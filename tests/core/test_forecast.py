@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.curation.review import ReviewItem
+from core.deck import Deck, View
+from core.forecast import forecast
+from core.paths import ProjectPaths
+from core.records.patterns import Maturity
+from core.sample import copy_sample
+from core.settings import Settings
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def deck(tmp_path: Path) -> Deck:
+    copy_sample(tmp_path, NOW)
+    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    return deck
+
+
+def question(view: View, *, inversion: bool) -> ReviewItem:
+    return next(item for item in view.queue if (item.inversion is not None) is inversion)
+
+
+def contexts(view: View) -> dict[str, str]:
+    return {
+        key: view.injection(loop.task).context
+        for key, loop in view.snapshot.loops.items()
+        if loop.status.active and loop.task
+    }
+
+
+def test_an_accepted_inversion_changes_what_it_was_said_to_change(deck: Deck) -> None:
+    item = question(deck.view, inversion=True)
+    before = contexts(deck.view)
+    told = forecast(deck.view, item)
+    deck.accept_inversion(item.pattern_id)
+    after = contexts(deck.view)
+    assert told.answer == "accept"
+    assert told.running == len(before)
+    assert set(told.changed) == {key for key in before if before[key] != after[key]}
+
+
+def test_a_reset_changes_what_it_was_said_to_change(deck: Deck) -> None:
+    item = question(deck.view, inversion=False)
+    before = contexts(deck.view)
+    told = forecast(deck.view, item)
+    deck.reset(item.pattern_id)
+    after = contexts(deck.view)
+    assert told.answer == "reset"
+    assert set(told.changed) == {key for key in before if before[key] != after[key]}
+    if told.changed:
+        assert (told.before, told.after) == (before[told.changed[0]], after[told.changed[0]])
+
+
+def test_nothing_is_changed_by_looking_ahead(deck: Deck) -> None:
+    view = deck.view
+    files = {path: path.read_bytes() for path in deck.project.aiwg.rglob("*") if path.is_file()}
+    states = {key: view.assessment(key) for key in view.snapshot.patterns}
+    for item in view.queue:
+        forecast(view, item)
+    assert {key: view.assessment(key) for key in view.snapshot.patterns} == states
+    assert {path: path.read_bytes() for path in deck.project.aiwg.rglob("*") if path.is_file()} == files
+
+
+def test_without_a_running_loop_the_patterns_own_topic_is_compared(deck: Deck) -> None:
+    for folder in (deck.project.ralph / "loops").iterdir():
+        for file in folder.glob("state.json"):
+            file.write_text(file.read_text().replace('"running"', '"completed"'))
+    deck.apply(None)
+    assert not contexts(deck.view)
+    item = question(deck.view, inversion=False)
+    told = forecast(deck.view, item)
+    assert told.running == 0
+    assert told.changed == ()
+    if deck.view.assessment(item.pattern_id).computed is Maturity.DEPRECATED:
+        assert item.pattern_id not in told.after
