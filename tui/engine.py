@@ -89,13 +89,16 @@ class Engine:
         """Carry a decision out, in turn; its result comes as `Engine.Decision`."""
 
         def job() -> None:
+            before = self.deck.view.snapshot.patterns
             try:
                 decided = decide(self.deck)
             except RalphdeckError as error:
                 self._target.post_message(self.Decision(None, str(error)))
             else:
                 self._target.post_message(self.Decision(decided, ""))
-            self._publish(Delta(patterns=frozenset(self.deck.view.snapshot.patterns), decisions=True))
+            after = self.deck.view.snapshot.patterns
+            changed = {key for key, pattern in after.items() if before.get(key) is not pattern}
+            self._publish(Delta(patterns=frozenset(changed | before.keys() - after.keys()), decisions=True))
 
         self.submit(job)
 
@@ -172,6 +175,7 @@ class Engine:
         elif not jobs:
             _view, delta = self.deck.refresh()
             self._publish(delta)
+            self._target.post_message(self.Changed())  # nothing new, but times and scores as of now
         if watcher.state != self._watch_state:
             self._watch_state = watcher.state
             self._target.post_message(self.Watching(watcher.state))
