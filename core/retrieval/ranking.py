@@ -186,9 +186,7 @@ class _Ranking:
         # Patterns that tie with the last one are ordered by id, so all of them have to be looked at.
         while end < len(places) and self._ties(order, places[end], places[end - 1]):
             end += 1
-        head = sorted(
-            places[:end].tolist(), key=lambda place: (-order[place], -self._uses[place], self._ids[place])
-        )
+        head = sorted(places[:end].tolist(), key=lambda place: (-order[place], -self._uses[place], self._ids[place]))
         return map(self._chosen, head[:_MAX_RANKED])
 
     def _ties(self, order: NDArray[np.float64], one: int, other: int) -> bool:
@@ -225,9 +223,7 @@ class _Ranking:
         if len(self._patterns) <= LIST_ALL_UP_TO:
             named |= {one.pattern_id for one in found}
             found += (
-                LeftOut(
-                    pattern_id=id, reason=self._reason(id) or "nothing in common with the task", score=0.0
-                )
+                LeftOut(pattern_id=id, reason=self._reason(id) or "nothing in common with the task", score=0.0)
                 for id in sorted(self._patterns.keys() - named)
             )
         return found

@@ -72,9 +72,7 @@ def _error(number: int, pattern: Pattern, assessment: Assessment, settings: Inje
     return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
 
 
-def _success_pattern(
-    number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings
-) -> list[str]:
+def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
     average = pattern.average_iterations
     if average is not None and math.isfinite(average) and 0 < average < 10_000:
@@ -84,9 +82,7 @@ def _success_pattern(
     lines = [_head(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
     if pattern.steps:
         lines.append("   - Steps:")
-        lines += (
-            f"     {place}. {field(step, limit)}" for place, step in enumerate(pattern.steps[:MAX_STEPS], 1)
-        )
+        lines += (f"     {place}. {field(step, limit)}" for place, step in enumerate(pattern.steps[:MAX_STEPS], 1))
     return lines + _source(pattern, assessment.successes, "successful loop", limit)
 
 
@@ -120,7 +116,9 @@ _BLOCKS: Final[dict[PatternType, Callable[[int, Pattern, Assessment, InjectionSe
 
 
 def _head(number: int, name: str, detail: str, limit: int) -> str:
-    return f"{number}. **{field(name, limit)}** ({detail})"
+    # Inside the bold a single asterisk or backslash at either end would already break it.
+    escaped = name.replace("\\", "\\\\").replace("*", "\\*")
+    return f"{number}. **{field(escaped, limit)}** ({detail})"
 
 
 def _success(assessment: Assessment, detail: str) -> str:

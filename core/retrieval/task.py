@@ -91,9 +91,7 @@ _OPENING_BONUS: Final = 2.0
 _IMPLEMENTATION_WEIGHT: Final = 0.6
 
 _LANGUAGE_SIGNS: Final = {
-    "go": re.compile(
-        r"\bgolang\b|\.go\b|\bgo\.mod\b|\bgo (?:test|build|vet|mod|module|code|service)\b|\bin Go\b"
-    ),
+    "go": re.compile(r"\bgolang\b|\.go\b|\bgo\.mod\b|\bgo (?:test|build|vet|mod|module|code|service)\b|\bin Go\b"),
     "java": re.compile(r"\bjava\b|\.java\b|\b(?:maven|gradle|junit|spring boot)\b", re.IGNORECASE),
     "javascript": re.compile(r"\bjavascript\b|\bnode(?:\.js|js)\b|\.[cm]?jsx?\b|\beslint\b", re.IGNORECASE),
     "python": re.compile(
@@ -131,9 +129,7 @@ def analyse_task(text: str) -> TaskProfile:
     """
     seen = text[:MAX_CHARS]
     named = tuple(dict.fromkeys(_NAMED_ERROR.findall(seen)))
-    likely = tuple(
-        name for name, wording in _ERROR_WORDINGS.items() if name not in named and wording.search(seen)
-    )
+    likely = tuple(name for name, wording in _ERROR_WORDINGS.items() if name not in named and wording.search(seen))
     return TaskProfile(
         text=text,
         category=_category(seen) or ("debugging" if named or likely else ""),

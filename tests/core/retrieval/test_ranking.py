@@ -1,0 +1,219 @@
+"""Ranking: which patterns are injected, in which order, and why the others are not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.learning.scoreboard import Scoreboard
+from core.records.decisions import CurationState, InversionVerdict
+from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.retrieval.index import PatternIndex
+from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT, Injection, prepare_injection
+from core.retrieval.rendering import count_tokens
+from core.retrieval.task import analyse_task
+from core.settings import InjectionSettings
+from tests.core.learning.making import (
+    NOW,
+    NULL_CHECK_001,
+    NULL_CHECK_015,
+    SETTINGS,
+    board_of,
+    claim,
+    days_ago,
+    example_loops,
+    example_patterns,
+    make_pattern,
+    pin,
+)
+from tests.core.retrieval.test_rendering import DOCUMENT, document_patterns
+
+TASK = "Fix the null user in the session cache"
+
+
+def inject(
+    task: str,
+    *patterns: Pattern,
+    curation: CurationState | None = None,
+    board: Scoreboard | None = None,
+    **limits: object,
+) -> Injection:
+    found = {pattern.id: pattern for pattern in patterns}
+    return prepare_injection(
+        analyse_task(task),
+        PatternIndex.build(found),
+        found,
+        board or board_of(*patterns, curation=curation),
+        InjectionSettings(**limits),  # type: ignore[arg-type]
+    )
+
+
+def null(number: int, successes: int = 9, failures: int = 0, **fields: object) -> Pattern:
+    made = {
+        "title": f"Null check {number}",
+        "description": f"way {number}",
+        "claim": claim(successes, failures),
+        "last_used": NOW,
+        **fields,
+    }
+    return make_pattern(f"pat-error-null-{number:03}", **made)  # type: ignore[arg-type]
+
+
+def ids(injection: Injection) -> list[str]:
+    return [chosen.pattern_id[-3:] for chosen in injection.chosen]
+
+
+def reasons(injection: Injection) -> dict[str, str]:
+    return {left.pattern_id: left.reason for left in injection.left_out}
+
+
+def test_the_documents_task_gets_the_documents_context() -> None:
+    patterns = document_patterns()
+    # (0) knows no states: its first pattern, with one use a candidate by (2), comes first once it is promoted.
+    curation = CurationState(pins={NULL_CHECK_015: pin(Maturity.PROVEN, NOW)})
+    injection = inject("Fix TypeScript type errors in user validation", *patterns, curation=curation)
+    assert injection.context == DOCUMENT
+    assert injection.bytes == len(DOCUMENT.encode()) and injection.tokens == count_tokens(DOCUMENT)
+    assert injection.left_out == ()
+
+
+def test_the_example_tree_from_task_to_context() -> None:
+    patterns = example_patterns()
+    board = Scoreboard.build(patterns, example_loops(), (), CurationState(), NOW, SETTINGS)
+    injection = inject("Cannot read property 'email' of null", *patterns.values(), board=board)
+    assert injection.chosen[0].pattern_id == NULL_CHECK_001
+    assert reasons(injection)[NULL_CHECK_015] == f"duplicate of {NULL_CHECK_001}"
+    assert inject("Translate the poem about winter", *patterns.values(), board=board).context == ""
+
+
+def test_the_score_is_relevance_times_effectiveness_times_multiplier() -> None:
+    (chosen,) = inject(TASK, null(1, 9, 1)).chosen
+    assert chosen.score == pytest.approx(chosen.relevance * 0.9 * 1.5)
+    assert sum(chosen.parts.values()) == pytest.approx(chosen.relevance)
+    assert 0 < chosen.lower_bound < chosen.score
+
+
+def test_one_use_at_100_percent_is_first_by_score_and_last_by_lower_bound() -> None:
+    lucky, tried = null(1, 3, 0), null(2, 16, 3)
+    assert ids(inject(TASK, lucky, tried)) == ["001", "002"]
+    assert ids(inject(TASK, lucky, tried, order="lower-bound")) == ["002", "001"]
+
+
+def test_ties_go_to_more_uses_then_to_the_id() -> None:
+    assert ids(inject(TASK, null(2), null(1), null(3, 20))) == ["003", "001", "002"]
+
+
+def test_reasons_for_leaving_out() -> None:
+    patterns = (
+        null(1),
+        null(2, 6, 4),
+        null(3, 2, 5),
+        null(4, 1, 1),
+        null(5, description="way 1"),
+        make_pattern("pat-success-poem-001", PatternType.SUCCESS, title="Rhyme", claim=claim(9, 0)),
+        make_pattern("tmpl-null-001", PatternType.TEMPLATE, title="null", claim=claim(9, 0)),
+        null(6),
+        null(7, claim=Claim()),
+    )
+    curation = CurationState(pins={patterns[7].id: pin(Maturity.DEPRECATED, days_ago(3), reason="leaks")})
+    found = reasons(inject(TASK, *patterns, curation=curation, include_code_templates=False))
+    assert found == {
+        "pat-error-null-002": "deprecated by rule: harmful ratio 0.40",
+        "pat-error-null-003": "deprecated by rule: harmful ratio 0.71",
+        "pat-error-null-004": "below min success rate 0.60 (0.50)",
+        "pat-error-null-005": "duplicate of pat-error-null-001",
+        "pat-error-null-006": "deprecated: ada pinned it on 2026-01-31: leaks",
+        "pat-error-null-007": "below min success rate 0.60 (no result yet)",
+        "pat-success-poem-001": "nothing in common with the task",
+        "tmpl-null-001": "code templates are switched off",
+    }
+
+
+def test_a_pattern_that_waits_for_its_inversion_is_held_back() -> None:
+    old = null(1, 1, 3, last_used=days_ago(200))
+    assert reasons(inject(TASK, old, min_success_rate=0.0)) == {old.id: "waits for your verdict on its inversion"}
+    verdict = InversionVerdict(verdict="rejected", at=NOW, failures=3)
+    curation = CurationState(inversions={old.id: verdict})
+    assert ids(inject(TASK, old, curation=curation, min_success_rate=0.0)) == ["001"]
+
+
+def test_a_promoted_pattern_counts_at_once() -> None:
+    patterns = null(1, 3, 0), null(2, 1, 0)
+    assert ids(inject(TASK, *patterns)) == ["001", "002"]
+    curation = CurationState(pins={patterns[1].id: pin(Maturity.PROVEN, NOW)})
+    assert ids(inject(TASK, *patterns, curation=curation)) == ["002", "001"]
+
+
+def test_top_k_and_the_most_that_may_be_injected() -> None:
+    patterns = [null(number) for number in range(15)]
+    five = inject(TASK, *patterns)
+    assert len(five.chosen) == 5
+    assert five.left_out[0].reason == f"below the top 5 ({five.left_out[0].score:.2f})"
+    assert len(inject(TASK, *patterns, top_k_patterns=50).chosen) == 10
+    assert inject(TASK, *patterns, top_k_patterns=0).context == ""
+
+
+def test_what_is_over_the_budget_makes_room_for_what_is_not() -> None:
+    big, small = null(1, 20, description="x y " * 90), null(2)
+    injection = inject(TASK, big, small, max_tokens=120)
+    assert ids(injection) == ["002"] and injection.tokens <= 120
+    assert reasons(injection)[big.id] == "over the token budget"
+
+
+def test_switched_off_means_nothing() -> None:
+    injection = inject(TASK, null(1), enabled=False)
+    assert injection.context == "" and reasons(injection)["pat-error-null-001"] == "injection is switched off"
+
+
+def test_every_pattern_of_a_small_registry_is_accounted_for_and_the_best_of_a_large_one() -> None:
+    small = [null(number) for number in range(30)]
+    injection = inject(TASK, *small)
+    assert len(injection.chosen) + len(injection.left_out) == 30
+    large = [null(number) for number in range(LIST_ALL_UP_TO + 1)]
+    assert len(inject(TASK, *large).left_out) == MAX_LEFT_OUT
+
+
+def test_hostile_ids_leave_no_control_character_in_reasons() -> None:
+    twins = [make_pattern(f"x\x1b{n}", title="null user", claim=claim(9, 0)) for n in range(2)]
+    assert not any("\x1b" in reason for reason in reasons(inject(TASK, *twins)).values())
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12),
+    st.integers(0, 12),
+    st.integers(0, 400),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_is_total_and_the_limits_hold(
+    counts: list[tuple[int, int]], top: int, tokens: int, random: object
+) -> None:
+    patterns = [null(number, *pair) for number, pair in enumerate(counts)]
+    injection = inject(TASK, *patterns, top_k_patterns=top, max_tokens=tokens)
+    shuffled = list(patterns)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    again = inject(TASK, *shuffled, top_k_patterns=top, max_tokens=tokens)
+    assert again == injection
+    assert len(injection.chosen) <= min(top, 10)
+    assert injection.tokens <= tokens or not injection.chosen
+    places = [(-one.score, one.pattern_id) for one in injection.chosen]
+    assert [score for score, _ in places] == sorted(score for score, _ in places)
+    assert len(injection.chosen) + len(injection.left_out) == len(patterns)
+    assert all(one.effectiveness >= 0.6 and one.multiplier > 0 for one in injection.chosen)
+
+
+def test_time_changes_the_context() -> None:
+    pattern = null(1, 5, 0)
+    board = board_of(pattern)
+    index = PatternIndex.build({pattern.id: pattern})
+    profile = analyse_task(TASK)
+
+    def multiplier(days: int) -> float:
+        later = board.rescored(NOW + timedelta(days=days))
+        made = prepare_injection(profile, index, {pattern.id: pattern}, later, InjectionSettings())
+        return made.chosen[0].multiplier
+
+    assert [multiplier(days) for days in (0, 30, 200)] == [1.5, 1.0, 0.5]

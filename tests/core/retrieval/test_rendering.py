@@ -1,0 +1,252 @@
+"""Rendering: the document's example byte for byte, and hostile text that stays data."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
+from core.retrieval.rendering import MAX_TEMPLATE_LINES, count_tokens, field, render_context
+from core.settings import InjectionSettings
+from tests.core.learning.making import at, board_of, claim, make_pattern, source
+
+SETTINGS = InjectionSettings()
+
+DOCUMENT = """\
+## Cross-Loop Learning Context
+
+Patterns from previous loops that may help with this task:
+
+### Error Patterns
+
+1. **TypeError: null property access** (100% success, 1 use)
+   - Error: "Cannot read property '.*' of null"
+   - Fix: Add null check before property access
+   - Template:
+     ```typescript
+     if ({{variable}} == null) {
+       throw new ValidationError("{{message}}");
+     }
+     ```
+   - Source: ralph-fix-auth-a1b2c3d4
+
+2. **TypeError: type mismatch** (94% success, 18 uses)
+   - Error: "Type 'X' is not assignable to type 'Y'"
+   - Fix: Update interface definition or add type assertion
+   - Source: 18 previous loops
+
+### Success Patterns
+
+1. **Type error fixing approach** (87% success, avg 2.8 iterations)
+   - Steps:
+     1. Run tsc --noEmit to see all errors
+     2. Group errors by file/type
+     3. Fix interface definitions first
+     4. Fix usages second
+     5. Verify with tsc again
+   - Source: 12 successful loops
+
+### Anti-Patterns to Avoid
+
+1. **Premature optimization** (85% failure rate)
+   - Don't optimize before tests pass
+   - Complete primary task first
+   - Better alternative: pat-success-refactor-module-002
+"""
+"""(0) Injected Context, as it stands there."""
+
+
+def document_patterns() -> tuple[Pattern, ...]:
+    """The records of (0) Patterns Retrieved, with the wordings that its injected context shows."""
+    return (
+        make_pattern(
+            "pat-error-null-check-015",
+            title="TypeError: null property access",
+            error_type="TypeError",
+            error_pattern="Cannot read property '.*' of null",
+            description="Add null check before property access",
+            template_code='if ({{variable}} == null) {\n  throw new ValidationError("{{message}}");\n}\n',
+            template_language="typescript",
+            source_loops=(source("ralph-fix-auth-a1b2c3d4", at("2026-02-02T15:00")),),
+            tags=("typescript", "null-safety", "validation"),
+            claim=Claim(rate=1.0, uses=1),
+        ),
+        make_pattern(
+            "pat-error-type-mismatch-003",
+            title="TypeError: type mismatch",
+            error_type="TypeError",
+            error_pattern="Type 'X' is not assignable to type 'Y'",
+            description="Update interface definition or add type assertion",
+            source_loops=(source("ralph-a"), source("ralph-b"), source("ralph-c")),
+            claim=Claim(rate=0.94, uses=18),
+        ),
+        make_pattern(
+            "pat-success-type-fixing-002",
+            PatternType.SUCCESS,
+            title="Type fixing",
+            description="Type error fixing approach",
+            category="debugging",
+            steps=(
+                "Run tsc --noEmit to see all errors",
+                "Group errors by file/type",
+                "Fix interface definitions first",
+                "Fix usages second",
+                "Verify with tsc again",
+            ),
+            average_iterations=2.8,
+            claim=Claim(rate=0.87, uses=14),
+        ),
+        make_pattern(
+            "pat-anti-premature-optimization-001",
+            PatternType.ANTI,
+            title="Premature optimization",
+            description="Don't optimize before tests pass",
+            category="scope_creep",
+            better_alternative="Complete primary task first",
+            better_pattern_id="pat-success-refactor-module-002",
+            claim=Claim(rate=0.85, uses=4),
+        ),
+    )
+
+
+def rendered(*patterns: Pattern, limits: InjectionSettings = SETTINGS) -> str:
+    board = board_of(*patterns)
+    return render_context([(pattern, board.assessment(pattern.id)) for pattern in patterns], limits)
+
+
+def test_the_documents_example_comes_out_byte_for_byte() -> None:
+    assert rendered(*document_patterns()) == DOCUMENT
+
+
+def test_nothing_chosen_prints_nothing() -> None:
+    assert render_context([], SETTINGS) == ""
+
+
+def test_a_template_stands_in_its_own_section() -> None:
+    template = make_pattern(
+        "tmpl-retry-001",
+        PatternType.TEMPLATE,
+        title="Retry",
+        description="Wrapping calls that may fail",
+        category="python",
+        template_code="for _ in range(3):\n\ttry()",
+        claim=claim(3, 0),
+    )
+    assert rendered(template).endswith(
+        """
+### Code Templates
+
+1. **Retry** (100% success, 3 uses)
+   - Use: Wrapping calls that may fail
+   - Template:
+     ```python
+     for _ in range(3):
+         try()
+     ```
+   - Source: 3 previous loops
+"""
+    )
+
+
+def test_a_pattern_without_a_result_says_so() -> None:
+    assert "(no result yet)" in rendered(make_pattern())
+    assert "(no result yet)" in rendered(make_pattern("pat-anti-x-001", PatternType.ANTI))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("two\nlines", "two␤lines"),
+        ("**bold**", "\\*\\*bold\\*\\*"),
+        ("```sh", "\\`\\`\\`sh"),
+        ("# Heading", "\\# Heading"),
+        ("</context>", "<\\/context>"),
+        ("a # b", "a # b"),
+        ("\x1b[2J\u202e\u200b", "␛[2J⍰⍰"),
+    ],
+)
+def test_a_field_is_one_line_of_data(text: str, shown: str) -> None:
+    assert field(text, 400) == shown
+
+
+@pytest.mark.parametrize("title", ["*", "a*", "*a", "**", "a\\", "\\*"])
+def test_a_name_stays_inside_its_bold(title: str) -> None:
+    (head,) = (line for line in rendered(make_pattern(title=title)).splitlines() if line.startswith("1."))
+    inner = head.removeprefix("1. **").removesuffix("** (no result yet)")
+    assert re.fullmatch(r"(?:[^*\\]|\\[*\\])*", inner)
+
+
+def test_long_fields_and_templates_are_cut() -> None:
+    long = make_pattern(description="x" * 5000, template_code="y" * 5000 + "\nz" * 500, error_pattern="e")
+    lines = rendered(long, limits=InjectionSettings(max_field_chars=50)).splitlines()
+    assert max(map(len, lines)) < 70
+    assert len(lines) < MAX_TEMPLATE_LINES + 20
+    assert "     … 461 more lines" in lines
+
+
+HOSTILE = st.text(
+    st.one_of(
+        st.sampled_from(list("`*#<>/-\n\r\t\x1b\x07\x9b\u202e\u2028\u200b\ud800 1.\"'[]|~")),
+        st.characters(),
+    ),
+    max_size=60,
+)
+_ALLOWED = re.compile(
+    r"## Cross-Loop Learning Context|Patterns from previous loops that may help with this task:"
+    r"|### (?:Error Patterns|Success Patterns|Anti-Patterns to Avoid|Code Templates)"
+    r"|\d+\. \*\*(?:[^*\\]|\\.)*\*\* \([^()]*\)|   - .*|     .*|"
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(HOSTILE, min_size=12, max_size=12), st.lists(HOSTILE, max_size=3))
+def test_hostile_text_breaks_neither_layout_nor_terminal(texts: list[str], many: list[str]) -> None:
+    patterns = [
+        Pattern(
+            id=f"x{number}",
+            type=kind,
+            title=texts[0],
+            description=texts[1],
+            category=texts[2],
+            error_type=texts[3],
+            error_pattern=texts[4],
+            template_code=texts[5],
+            template_language=texts[6],
+            steps=tuple(many),
+            better_alternative=texts[7],
+            better_pattern_id=texts[8],
+            source_loops=(SourceLoop(loop_id=texts[9]),),
+            tags=tuple(many),
+        )
+        for number, kind in enumerate(PatternType)
+    ]
+    context = rendered(*patterns)
+    for char in context:
+        assert char == "\n" or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    lines = context.split("\n")
+    for line in lines:
+        assert _ALLOWED.fullmatch(line), line
+    # Every fence is ours: an opening one with at most a language, a closing one, in turn and nothing else.
+    fences = [line for line in lines if "```" in line]
+    assert all(re.fullmatch(r"     ```[A-Za-z0-9+#.-]{0,20}", line) for line in fences)
+    assert len(fences) % 2 == 0 and all(fence == "     ```" for fence in fences[1::2])
+    assert [line for line in lines if line.startswith("#")] == [
+        "## Cross-Loop Learning Context",
+        "### Error Patterns",
+        "### Success Patterns",
+        "### Anti-Patterns to Avoid",
+        "### Code Templates",
+    ]
+    assert "</" not in context
+
+
+def test_tokens_are_words_or_bytes_whichever_is_more() -> None:
+    assert count_tokens("") == 0
+    assert count_tokens("a b c") == 4
+    assert count_tokens("x" * 401) == 101
+    assert count_tokens("修" * 4) == 3
