@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.learning.evidence import AGGREGATE, TREND, rounded
+from core.learning.sums import AGGREGATE, TREND, rounded
 from core.records.decisions import Decision, Verb
 from core.records.events import Observation
 from core.records.loops import Loop
@@ -91,9 +91,7 @@ def _observed(seen: Observation, loops: Mapping[str, Loop]) -> LineageEvent:
     words = {
         "discovered": "discovered",
         "injected": "injected, not applied",
-    }.get(kind) or {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}[
-        seen.success
-    ]
+    }.get(kind) or {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}[seen.success]
     if seen.iteration is not None:
         words += f" in iteration {seen.iteration}"
     loop = loops.get(seen.loop_id)
@@ -102,9 +100,7 @@ def _observed(seen: Observation, loops: Mapping[str, Loop]) -> LineageEvent:
     return _event(seen.at, kind, seen.loop_id, seen.success, words)
 
 
-def _unrecorded(
-    pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]
-) -> list[LineageEvent]:
+def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]) -> list[LineageEvent]:
     """Uses that only sums tell of: those of source loops by name, the rest as a number."""
     recorded = {seen.loop_id for seen in observations}
     recorded |= {alias for id in recorded if id in loops for alias in loops[id].aliases}
@@ -122,9 +118,7 @@ def _unrecorded(
             events.append(_event(source.at, "applied", source.loop_id, result, text))
     if left:
         text = f"+{plural(left, 'use')} without a record"
-        events.append(
-            _event(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left)
-        )
+        events.append(_event(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left))
     return events
 
 

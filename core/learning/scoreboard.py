@@ -7,28 +7,19 @@ their value now is one multiplication away, whatever the number of events behind
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.errors import UnknownRecord
 from core.learning.assessment import HUMAN, INVERSION, RULE, Assessment
+from core.learning.columns import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
 from core.learning.decay import SECONDS_PER_DAY, check_half_life
-from core.learning.evidence import (
-    EVENT_LOG,
-    LOOP,
-    discoverers,
-    events_by_pattern,
-    observations_of,
-    reconcile,
-    rounded,
-    uses_by_pattern,
-)
+from core.learning.inputs import Inputs
 from core.learning.inversion import Alternatives, Inversion, inversion_triggered, propose
 from core.learning.maturity import (
     CODES,
@@ -39,291 +30,22 @@ from core.learning.maturity import (
     next_change,
     state_codes,
 )
+from core.learning.reconciling import reconcile
 from core.learning.statistics import jeffreys_intervals
+from core.learning.uses import EVENT_LOG, LOOP
 from core.records.decisions import CurationState, Pin
 from core.records.events import Event, Observation
 from core.records.findings import Finding
-from core.records.loops import InjectedUse, Loop
-from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.records.loops import Loop
+from core.records.patterns import Maturity, Pattern, PatternType
 from core.settings import Settings
 from core.snapshot import Delta
 from core.text import visible_line
 
 __all__ = ["Assessment", "Scoreboard"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int8]
-Flags = NDArray[np.bool_]
-
-_NO_PIN: Final = -1
 _MAX_HALF_LIVES: Final = 500.0
 """How far the sums may be from their reference time: 2**500 is still well inside a float."""
-
-
-@dataclass(slots=True)
-class _Columns:
-    """One array per fact, one row per pattern; everything in it is true whatever the time is.
-
-    `helpful` and `harmful` are the decaying sums at the reference time, `fixed_*` what never decays. A row in
-    `ahead` had evidence of a future time when it was summed; its sums are made anew for every moment.
-    """
-
-    successes: Ints
-    failures: Ints
-    uses: Ints
-    exposures: Ints
-    rate: Floats
-    last_used: Floats
-    helpful: Floats
-    harmful: Floats
-    fixed_helpful: Floats
-    fixed_harmful: Floats
-    fresh: Floats
-    """What all results together were worth when they were new."""
-    ahead: Flags
-    pin: Codes
-    """State code of a pin, or `_NO_PIN`."""
-    pin_stale: Flags
-    later_good: Ints
-    """Results since the pin."""
-    later_bad: Ints
-    inversion_waits: Flags
-    snoozed_until: Floats
-    """Epoch seconds; -inf without a snooze."""
-
-    @classmethod
-    def empty(cls, size: int) -> _Columns:
-        def zeros(kind: type) -> NDArray[Any]:
-            return np.zeros(size, kind)
-
-        return cls(
-            successes=zeros(np.int64),
-            failures=zeros(np.int64),
-            uses=zeros(np.int64),
-            exposures=zeros(np.int64),
-            rate=np.full(size, np.nan),
-            last_used=np.full(size, np.nan),
-            helpful=zeros(np.float64),
-            harmful=zeros(np.float64),
-            fixed_helpful=zeros(np.float64),
-            fixed_harmful=zeros(np.float64),
-            fresh=zeros(np.float64),
-            ahead=zeros(np.bool_),
-            pin=np.full(size, _NO_PIN, np.int8),
-            pin_stale=zeros(np.bool_),
-            later_good=zeros(np.int64),
-            later_bad=zeros(np.int64),
-            inversion_waits=zeros(np.bool_),
-            snoozed_until=np.full(size, -np.inf),
-        )
-
-    def clear_decisions(self, rows: Ints) -> None:
-        """As if nobody had decided anything about these rows."""
-        self.pin[rows] = _NO_PIN
-        self.pin_stale[rows] = False
-        self.later_good[rows] = self.later_bad[rows] = 0
-        self.inversion_waits[rows] = False
-        self.snoozed_until[rows] = -np.inf
-
-    def mapped(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> _Columns:
-        """Every column through `change`."""
-        return _Columns(*(change(getattr(self, field.name)) for field in fields(self)))
-
-    def taken(self, keep: Flags, added: int) -> _Columns:
-        """The rows to keep, then `added` empty ones."""
-        tail = _Columns.empty(added)
-        return _Columns(
-            *(np.concatenate([getattr(self, field.name)[keep], getattr(tail, field.name)]) for field in fields(self))
-        )
-
-
-class _Tally:
-    """Collects what is known of some patterns, in flat lists, and stores it into columns at once."""
-
-    def __init__(self) -> None:
-        self._counts: list[tuple[int, int, int, int]] = []
-        self._rates: list[float] = []
-        self._last_used: list[float] = []
-        self._rows: list[int] = []
-        self._at: list[float] = []
-        self._helpful: list[float] = []
-        self._harmful: list[float] = []
-
-    def add(self, pattern: Pattern, observations: Iterable[Observation]) -> None:
-        """Count one pattern."""
-        row = len(self._counts)
-        successes = failures = uses = exposures = 0
-        last_used = math.nan if pattern.last_used is None else pattern.last_used.timestamp()
-        for observation in observations:
-            count = observation.count
-            if observation.kind == "injected":
-                exposures += count
-                continue
-            uses += count
-            at = math.nan if observation.at is None else observation.at.timestamp()
-            last_used = at if last_used != last_used else max(last_used, at)
-            success = observation.success
-            if success is None:
-                continue
-            successes += count if success else 0
-            failures += 0 if success else count
-            self._rows.append(row)
-            self._at.append(at)
-            self._helpful.append(observation.weight * count if success else 0.0)
-            self._harmful.append(0.0 if success else observation.weight * count)
-        self._counts.append((successes, failures, uses, exposures))
-        self._rates.append(shown_rate(pattern.claim, successes, failures))
-        self._last_used.append(last_used)
-
-    def store(self, columns: _Columns, rows: Ints, epoch: float, now: float, half_life: float) -> None:
-        """Write what was counted into `rows` of `columns`, in the order in which the patterns were added."""
-        counts = np.array(self._counts, np.int64).reshape(-1, 4)
-        columns.successes[rows], columns.failures[rows] = counts[:, 0], counts[:, 1]
-        columns.uses[rows], columns.exposures[rows] = counts[:, 2], counts[:, 3]
-        columns.rate[rows] = self._rates
-        columns.last_used[rows] = self._last_used
-        places = np.array(self._rows, np.int64)
-        at = np.array(self._at, np.float64)
-        helpful, harmful = np.array(self._helpful), np.array(self._harmful)
-
-        def summed(weights: Floats) -> Floats:
-            return np.bincount(places, weights, minlength=len(rows)).astype(np.float64, copy=False)
-
-        columns.fresh[rows] = summed(helpful + harmful)
-        columns.ahead[rows] = summed((at > now).astype(np.float64)) > 0
-        fixed = np.isnan(at)
-        columns.fixed_helpful[rows] = summed(np.where(fixed, helpful, 0.0))
-        columns.fixed_harmful[rows] = summed(np.where(fixed, harmful, 0.0))
-        worth = np.where(fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life))
-        columns.helpful[rows] = summed(helpful * worth)
-        columns.harmful[rows] = summed(harmful * worth)
-
-
-def shown_rate(claim: Claim, successes: int, failures: int) -> float:
-    """The rate to show, 0..1: the claimed one where its counts are exactly the evidence's; NaN for none.
-
-    A record's rate is finer than its counts where it was averaged: 0.85 of 4 uses are 3 successes.
-    """
-    total = successes + failures
-    if not total:
-        return math.nan
-    rate = claim.rate
-    if rate is not None and claim.uses == total and 0.0 <= rate <= 1.0 and successes == rounded(rate * total):
-        return rate
-    return successes / total
-
-
-@dataclass(frozen=True)
-class _Inputs:
-    """What the evidence is made of, indexed by pattern."""
-
-    patterns: Mapping[str, Pattern]
-    loops: Mapping[str, Loop]
-    events: Sequence[Event]
-    curation: CurationState
-    uses: Mapping[str, list[tuple[Loop, InjectedUse]]]
-    found_by: Mapping[str, Loop]
-    by_event: Mapping[str, list[Event]]
-    inverted: Mapping[str, frozenset[str]]
-    """Patterns that anti-patterns say they were made from, with the ids of these."""
-
-    @classmethod
-    def of(
-        cls,
-        patterns: Mapping[str, Pattern],
-        loops: Mapping[str, Loop],
-        events: Sequence[Event],
-        curation: CurationState,
-    ) -> _Inputs:
-        return cls(
-            patterns,
-            loops,
-            events,
-            curation,
-            uses_by_pattern(loops.values()),
-            discoverers(loops.values()),
-            events_by_pattern(events),
-            _moved({}, (), patterns.values()),
-        )
-
-    def changed(
-        self,
-        patterns: Mapping[str, Pattern],
-        loops: Mapping[str, Loop],
-        events: Sequence[Event],
-        curation: CurationState,
-        delta: Delta,
-    ) -> tuple[_Inputs, set[str]]:
-        """What they are after a change, and which patterns it touches."""
-        touched = set(delta.patterns)
-        uses, found_by, by_event = self.uses, self.found_by, self.by_event
-        if delta.loops:
-            uses, found_by, affected = self._changed_loops(loops, delta.loops)
-            touched |= affected
-        if delta.events:
-            by_event, affected = self._changed_events(events)
-            touched |= affected
-        for old, new in (
-            (self.curation.pins, curation.pins),
-            (self.curation.inversions, curation.inversions),
-        ):
-            touched |= {id for id in old.keys() | new.keys() if old.get(id) != new.get(id)}
-        before = [self.patterns[id] for id in delta.patterns if id in self.patterns]
-        after = [patterns[id] for id in delta.patterns if id in patterns]
-        touched |= {pattern.inverted_from for pattern in (*before, *after)}
-        inverted = _moved(self.inverted, before, after)
-        return (
-            _Inputs(patterns, loops, events, curation, uses, found_by, by_event, inverted),
-            touched,
-        )
-
-    def _changed_loops(
-        self, loops: Mapping[str, Loop], changed: frozenset[str]
-    ) -> tuple[Mapping[str, list[tuple[Loop, InjectedUse]]], Mapping[str, Loop], set[str]]:
-        before = [self.loops[id] for id in changed if id in self.loops]
-        after = [loops[id] for id in changed if id in loops]
-        affected = {use.pattern_id for loop in (*before, *after) for use in loop.injected}
-        uses, new = dict(self.uses), uses_by_pattern(after)
-        for id in affected:
-            kept = [pair for pair in uses.get(id, ()) if pair[0].id not in changed]
-            uses[id] = kept + new.get(id, [])
-        extracted = {entry.pattern_id for loop in (*before, *after) for entry in loop.extracted}
-        found_by = discoverers(loops.values()) if extracted else self.found_by
-        return uses, found_by, affected | extracted
-
-    def _changed_events(self, events: Sequence[Event]) -> tuple[Mapping[str, list[Event]], set[str]]:
-        known = len(self.events)
-        if known and (len(events) < known or events[0] != self.events[0] or events[known - 1] != self.events[-1]):
-            fresh = events_by_pattern(events)
-            return fresh, fresh.keys() | self.by_event.keys()
-        new = events_by_pattern(events[known:])
-        by_event = dict(self.by_event)
-        for id, added in new.items():
-            by_event[id] = by_event.get(id, []) + added
-        return by_event, set(new)
-
-    def observations(self, pattern: Pattern) -> tuple[Observation, ...]:
-        return observations_of(
-            pattern,
-            self.uses.get(pattern.id, ()),
-            self.by_event.get(pattern.id, ()),
-            self.found_by.get(pattern.id),
-        )
-
-
-def _moved(
-    inverted: Mapping[str, frozenset[str]], before: Iterable[Pattern], after: Iterable[Pattern]
-) -> dict[str, frozenset[str]]:
-    """Which anti-patterns are made from which patterns, with `after` in the place of `before`."""
-    moved = dict(inverted)
-    for pattern in before:
-        if pattern.inverted_from and pattern.type is PatternType.ANTI:
-            moved[pattern.inverted_from] -= {pattern.id}
-    for pattern in after:
-        if pattern.inverted_from and pattern.type is PatternType.ANTI:
-            moved[pattern.inverted_from] = moved.get(pattern.inverted_from, frozenset()) | {pattern.id}
-    return moved
 
 
 @dataclass(frozen=True)
@@ -342,8 +64,8 @@ class Scoreboard:
     now: datetime
     settings: Settings
     _rows: Mapping[str, int]
-    _inputs: _Inputs
-    _columns: _Columns
+    _inputs: Inputs
+    _columns: Columns
     _epoch: float
     _filled: float
     """The newest moment that evidence was summed at; the sums hold from there on."""
@@ -370,8 +92,8 @@ class Scoreboard:
             now,
             settings,
             {id: row for row, id in enumerate(ids)},
-            _Inputs.of(patterns, loops, events, curation),
-            _Columns.empty(len(ids)),
+            Inputs.of(patterns, loops, events, curation),
+            Columns.empty(len(ids)),
             now.timestamp(),
             now.timestamp(),
         )
@@ -417,7 +139,7 @@ class Scoreboard:
         """Seconds."""
         return self.settings.maturity.half_life_days * SECONDS_PER_DAY
 
-    def _resized(self, inputs: _Inputs, changed: Iterable[str], now: datetime) -> Scoreboard:
+    def _resized(self, inputs: Inputs, changed: Iterable[str], now: datetime) -> Scoreboard:
         """A copy that has the rows of `inputs.patterns`, the new ones still empty."""
         added = [id for id in changed if id in inputs.patterns and id not in self._rows]
         removed = [self._rows[id] for id in changed if id in self._rows and id not in inputs.patterns]
@@ -433,7 +155,7 @@ class Scoreboard:
 
     def _fill(self, ids: Sequence[str]) -> None:
         """Sum up the evidence on these patterns into their rows; only on a board that nobody has seen yet."""
-        tally = _Tally()
+        tally = Tally()
         for id in ids:
             pattern = self._inputs.patterns[id]
             tally.add(pattern, self._inputs.observations(pattern))
@@ -467,7 +189,7 @@ class Scoreboard:
     def _set_inversion(self, row: int) -> None:
         """Whether a pattern that fails often enough waits for a verdict (semantics 4: a pin comes first)."""
         id, columns = self.ids[row], self._columns
-        pinned = columns.pin[row] != _NO_PIN and not columns.pin_stale[row]
+        pinned = columns.pin[row] != NO_PIN and not columns.pin_stale[row]
         if pinned or self._inputs.patterns[id].type is PatternType.ANTI or self._inputs.inverted.get(id):
             return
         verdict = self._inputs.curation.inversions.get(id)
@@ -552,7 +274,7 @@ class Scoreboard:
         """The states that hold, pins included; indices into `core.learning.maturity.STATES`."""
         columns = self._columns
         pinned = np.where(columns.pin_stale, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
-        return np.where(columns.pin == _NO_PIN, self.computed_codes, pinned)
+        return np.where(columns.pin == NO_PIN, self.computed_codes, pinned)
 
     @cached_property
     def faded(self) -> Flags:
@@ -574,14 +296,14 @@ class Scoreboard:
         against: Flags = np.where(
             columns.pin == CODES[Maturity.DEPRECATED],
             against_deprecation,
-            (columns.pin != _NO_PIN) & against_promotion,
+            (columns.pin != NO_PIN) & against_promotion,
         )
         return against & ~columns.pin_stale
 
     @property
     def pinned(self) -> Flags:
         """Patterns with a pin, stale or not."""
-        pinned: Flags = self._columns.pin != _NO_PIN
+        pinned: Flags = self._columns.pin != NO_PIN
         return pinned
 
     @property
@@ -642,7 +364,7 @@ class Scoreboard:
         """
         row, columns = self.row(pattern_id), self._columns
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
-        pinned = columns.pin[row] != _NO_PIN and not columns.pin_stale[row]
+        pinned = columns.pin[row] != NO_PIN and not columns.pin_stale[row]
         decided_by = HUMAN if pinned else INVERSION if columns.inversion_waits[row] else RULE
         return Assessment(
             pattern_id=pattern_id,
@@ -693,7 +415,7 @@ class Scoreboard:
         return int(self._columns.later_good[row]), int(self._columns.later_bad[row])
 
     def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
-        """Where the record's own claims and the evidence disagree; see `core.learning.evidence.reconcile`."""
+        """Where the record's own claims and the evidence disagree; see `core.learning.reconciling`."""
         pattern = self._inputs.patterns[self.ids[self.row(pattern_id)]]
         return reconcile(pattern, self.observations(pattern_id), self.now, self._inputs.loops)
 

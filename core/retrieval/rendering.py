@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from core.learning.assessment import Assessment
-from core.learning.evidence import rounded
+from core.learning.sums import rounded
 from core.records.patterns import Pattern, PatternType
 from core.settings import InjectionSettings
 from core.text import plural, visible_line

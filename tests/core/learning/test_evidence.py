@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.evidence import MAX_COUNT, discoverers, observations_of, reconcile, uses_by_pattern
+from core.learning.evidence import discoverers, observations_of, uses_by_pattern
+from core.learning.sums import MAX_COUNT
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop, TrendPoint
@@ -294,45 +294,6 @@ def test_no_use_is_ever_counted_twice(
     # The order of what is read does not matter.
     again = observations_of(pattern, uses[::-1], events[::-1])
     assert counts(again) == counts(seen)
-
-
-def test_reconcile_says_what_is_unrecorded() -> None:
-    uses = [(Loop(id=id), use(ID, True)) for id in "abc"]
-    pattern = make_pattern(claim=claim(12, 0), source_loops=(source("d", days_ago(4)),), file="f.json")
-    findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b", "c", "d"})
-    assert [finding.message for finding in findings] == ["registry says 12 uses, loops show 4, 8 unrecorded"]
-    assert findings[0].file == "f.json" and findings[0].pointer == "/usage_count"
-
-
-def test_reconcile_names_what_is_wrong() -> None:
-    future = NOW + timedelta(days=3)
-    pattern = make_pattern(
-        claim=claim(1, 0),
-        source_loops=(source("a", future), source("gone\x1b[2J"), source("a")),
-        trend=(TrendPoint(at=days_ago(1)),),
-    )
-    uses = [(Loop(id="b"), use(ID, False, at=days_ago(1)))]
-    findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b"})
-    assert [finding.code for finding in findings] == [
-        "claim-below-evidence",
-        "future-time",
-        "bad-trend",
-        "orphan-loop",
-        "duplicate-loop",
-    ]
-    assert not any("\x1b" in finding.message for finding in findings)
-
-
-def test_reconcile_sees_a_failure_that_the_record_denies() -> None:
-    pattern = make_pattern(claim=claim(4, 0))
-    uses = [(Loop(id="b", ended_at=days_ago(1)), use(ID, False))]
-    codes = [finding.code for finding in reconcile(pattern, observations_of(pattern, uses), NOW)]
-    assert codes == ["unrecorded-uses", "claim-disagrees"]
-
-
-def test_agreement_is_silent() -> None:
-    pattern = make_pattern(claim=claim(1, 0), source_loops=(source("a", days_ago(2)),))
-    assert reconcile(pattern, observations_of(pattern), NOW, {"a"}) == ()
 
 
 def test_events_of_other_kinds_are_no_evidence() -> None:

@@ -1,0 +1,79 @@
+"""What a pattern's record says of itself, held against the evidence (semantics 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime
+
+from core.learning.sums import AGGREGATE, TREND, Counts, growing_trend
+from core.records.events import Observation
+from core.records.findings import Finding, Severity
+from core.records.patterns import Pattern, PatternType
+from core.text import plural, visible_line
+
+
+def reconcile(
+    pattern: Pattern,
+    observations: Sequence[Observation],
+    now: datetime,
+    loop_ids: Container[str] | None = None,
+) -> tuple[Finding, ...]:
+    """Where the record's own numbers, dates and loops disagree with the evidence; empty if they agree.
+
+    Args:
+        loop_ids: Every loop that this project knows; None leaves orphans alone.
+    """
+    noted: list[Finding] = []
+
+    def note(pointer: str, severity: Severity, code: str, message: str) -> None:
+        noted.append(Finding(pattern.file, pattern.pointer + pointer, severity, code, message))
+
+    counter = "/occurrence_count" if pattern.type is PatternType.ANTI else "/usage_count"
+    for code, severity, message in _count_notes(pattern, observations):
+        note(counter, severity, code, message)
+    future = [seen.at for seen in observations if seen.at is not None and seen.at > now]
+    if future:
+        when = f"{max(future):%Y-%m-%d %H:%M} UTC"
+        note(
+            "",
+            Severity.WARNING,
+            "future-time",
+            f"evidence is dated in the future ({when}); it counts as of now",
+        )
+    if len(growing_trend(pattern)) < len(pattern.trend):
+        message = "a snapshot is incomplete or does not grow; it is left out"
+        note("/effectiveness_trend", Severity.WARNING, "bad-trend", message)
+    seen_ids: set[str] = set()
+    for place, source in enumerate(pattern.source_loops):
+        shown = visible_line(source.loop_id, 80)
+        if source.loop_id in seen_ids:
+            note(f"/source_loops/{place}", Severity.INFO, "duplicate-loop", f"loop {shown} is listed twice")
+        elif loop_ids is not None and source.loop_id not in loop_ids:
+            message = f"loop {shown} is not in this project"
+            note(f"/source_loops/{place}", Severity.INFO, "orphan-loop", message)
+        seen_ids.add(source.loop_id)
+    return tuple(noted)
+
+
+def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Iterable[tuple[str, Severity, str]]:
+    claim = Counts.claimed(pattern.claim)
+    uses = [seen for seen in observations if seen.kind != "injected"]
+    recorded = [seen for seen in uses if seen.source not in (TREND, AGGREGATE)]
+    shown = sum(seen.count for seen in recorded)
+    total = sum(seen.count for seen in uses)
+    if claim is None:
+        if shown:
+            yield "no-count", Severity.INFO, f"registry gives no count of uses, loops show {shown}"
+        return
+    says = f"registry says {plural(claim.uses, 'use')}"
+    if claim.uses < total:
+        message = f"{says}, the evidence shows {total}; the evidence counts"
+        yield "claim-below-evidence", Severity.WARNING, message
+    elif claim.uses > shown:
+        message = f"{says}, loops show {shown}, {claim.uses - shown:,} unrecorded"
+        yield "unrecorded-uses", Severity.INFO, message
+    for word, value, result in (("successes", claim.successes, True), ("failures", claim.failures, False)):
+        evident = sum(seen.count for seen in recorded if seen.success is result)
+        if evident > value and claim.uses >= total:
+            message = f"registry says {value} {word}, loops show {evident}; the loops count"
+            yield "claim-disagrees", Severity.WARNING, message

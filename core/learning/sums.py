@@ -1,0 +1,202 @@
+"""Uses that only sums tell of: the trend's snapshots and the record's own counts (semantics 1, 4-5)."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.records.events import Observation
+from core.records.patterns import Claim, Pattern
+
+TREND: Final = "trend"
+AGGREGATE: Final = "aggregate"
+
+MAX_COUNT: Final = 10**15
+"""Larger claims are read as this: beyond it a float no longer holds every whole number."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """So many successes and failures among so many uses; `uses` may exceed their sum."""
+
+    successes: int
+    failures: int
+    uses: int
+    derived: bool = False
+
+    @classmethod
+    def claimed(cls, claim: Claim) -> Counts | None:
+        """What a record claims, explicit counts before rates (formats C21); None if it counts nothing."""
+        uses = None if claim.uses is None else _whole(claim.uses)
+        if claim.successes is not None or claim.failures is not None:
+            good = None if claim.successes is None else _whole(claim.successes)
+            bad = None if claim.failures is None else _whole(claim.failures)
+            if good is None:
+                good = max((uses or 0) - (bad or 0), 0)
+            if bad is None:
+                bad = max((uses or 0) - good, 0)
+            return cls(good, bad, max(uses or 0, good + bad))
+        if uses is None:
+            return None
+        rate = claim.rate
+        if rate is None or not 0.0 <= rate <= 1.0:
+            return cls(0, 0, uses, derived=True)
+        good = min(rounded(rate * uses), uses)
+        return cls(good, uses - good, uses, derived=True)
+
+    def less(self, observations: Iterable[Observation]) -> Counts:
+        """What is left when `observations` are taken off, nothing below 0 and no more results than uses.
+
+        A recorded use without a result is one of the counted ones, nobody knows which; the results left over
+        are then scaled to the uses left over, in their own proportion.
+        """
+        good, bad, uses = self.successes, self.failures, self.uses
+        for observation in observations:
+            if observation.kind == "injected":
+                continue
+            uses -= observation.count
+            if observation.success is True:
+                good -= observation.count
+            elif observation.success is False:
+                bad -= observation.count
+        good, bad, uses = max(good, 0), max(bad, 0), max(uses, 0)
+        if good + bad > uses:
+            share = (2 * good * uses + good + bad) // (2 * (good + bad))
+            good, bad = share, uses - share
+        return Counts(good, bad, uses, self.derived)
+
+
+def _whole(count: int) -> int:
+    return min(max(count, 0), MAX_COUNT)
+
+
+def rounded(value: float) -> int:
+    """Half up, as the documents round (formats C25)."""
+    return math.floor(value + 0.5)
+
+
+def unrecorded(pattern: Pattern, recorded: Sequence[Observation], claim: Counts | None) -> list[Observation]:
+    """Sources 4 and 5: the uses that no record tells of."""
+    added: list[Observation] = []
+    if pattern.trend:
+        steps = _trend_steps(pattern)
+        total = Counts(
+            sum(step.successes for step in steps),
+            sum(step.failures for step in steps),
+            sum(step.uses for step in steps),
+            derived=True,
+        )
+        if claim is None or claim.uses < total.uses:
+            claim = total
+        added = _trend_observations(pattern, steps, recorded, claim)
+    if claim is None:
+        return added
+    left = claim.less((*recorded, *added) if added else recorded)
+    if not left.uses:
+        return added
+    at = pattern.last_used or _newest(pattern)
+    unknown = left.uses - left.successes - left.failures
+    for success, count in ((True, left.successes), (False, left.failures), (None, unknown)):
+        if count:
+            added.append(
+                Observation(
+                    pattern_id=pattern.id,
+                    kind="aggregate",
+                    source=AGGREGATE,
+                    at=at,
+                    success=success,
+                    count=count,
+                    derived=claim.derived,
+                )
+            )
+    return added
+
+
+def _newest(pattern: Pattern) -> datetime | None:
+    """The newest time that the record gives at all, for a type that has no `last_used`."""
+    times = [source.at for source in pattern.source_loops if source.at]
+    times += [point.at for point in pattern.trend if point.at]
+    return max(times, default=pattern.first_discovered)
+
+
+@dataclass(slots=True)
+class _Step:
+    """What happened between the snapshot before and `at`."""
+
+    at: datetime
+    successes: int
+    failures: int
+
+    @property
+    def uses(self) -> int:
+        return self.successes + self.failures
+
+
+def growing_trend(pattern: Pattern) -> list[tuple[datetime, int, float]]:
+    """The usable snapshots as (time, sample size, rate) in order of time, without those that do not grow."""
+    points = sorted(
+        (point.at, _whole(point.sample_size), point.rate)
+        for point in pattern.trend
+        if point.at and point.sample_size and point.rate is not None and 0.0 <= point.rate <= 1.0
+    )
+    growing: list[tuple[datetime, int, float]] = []
+    for point in points:
+        if not growing or point[1] > growing[-1][1]:
+            growing.append(point)
+    return growing
+
+
+def _trend_steps(pattern: Pattern) -> list[_Step]:
+    steps: list[_Step] = []
+    size_before = good_before = 0
+    for at, size, rate in growing_trend(pattern):
+        good = min(max(rounded(rate * size), good_before), good_before + size - size_before)
+        steps.append(_Step(at, good - good_before, size - size_before - (good - good_before)))
+        size_before, good_before = size, good
+    return steps
+
+
+def _trend_observations(
+    pattern: Pattern, steps: list[_Step], recorded: Sequence[Observation], claim: Counts
+) -> list[Observation]:
+    """Dated counts for what the recorded uses leave unexplained.
+
+    A recorded use explains one of its own step's; what the claim then has no room for is taken off the newest
+    steps, since snapshots lag behind.
+    """
+    times = [step.at for step in steps]
+    for observation in recorded:
+        if observation.at is None or observation.kind == "injected":
+            continue
+        place = bisect_left(times, observation.at)
+        if place == len(steps):
+            continue
+        if observation.success is True and steps[place].successes:
+            steps[place].successes -= 1
+        elif observation.success is False and steps[place].failures:
+            steps[place].failures -= 1
+    room = claim.less(recorded)
+    good, bad = room.successes, room.failures
+    for step in steps:
+        step.successes = min(step.successes, good)
+        step.failures = min(step.failures, bad)
+        good -= step.successes
+        bad -= step.failures
+    return [
+        Observation(
+            pattern_id=pattern.id,
+            kind="trend",
+            source=TREND,
+            at=step.at,
+            success=success,
+            count=count,
+            derived=True,
+        )
+        for step in steps
+        for success, count in ((True, step.successes), (False, step.failures))
+        if count
+    ]

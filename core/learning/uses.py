@@ -1,0 +1,140 @@
+"""Uses that somebody recorded: the event log and the loops, joined so that each counts once (semantics 1, 1-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from core.records.events import Event, Observation
+from core.records.loops import InjectedUse, Loop
+from core.records.patterns import Pattern
+
+EVENT_LOG: Final = "event-log"
+LOOP: Final = "loop"
+
+
+@dataclass(slots=True)
+class _Use:
+    """Facts on one use; each is set by the most trusted source that tells it."""
+
+    loop_id: str
+    iteration: int | None
+    at: datetime | None
+    source: str
+    kind: str = "injected"
+    success: bool | None = None
+    weight: float = 1.0
+
+
+class UseTable:
+    """Joins what several records say of the same use."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._pattern = pattern
+        self._by_loop: dict[str, list[_Use]] = {}
+        self._alone: list[_Use] = []
+
+    def add_events(self, events: Iterable[Event]) -> None:
+        """Source 1. The newest result of a use stands; an id counts once; an event of weight 0 not at all."""
+        seen: set[str] = set()
+        for event in sorted(events, key=lambda event: (event.at, event.id)):
+            if event.id in seen or not event.weight > 0:
+                continue
+            if event.id:
+                seen.add(event.id)
+            if event.kind == "extracted":
+                self._add_extraction(event)
+            elif event.kind in ("injected", "applied", "outcome", "feedback"):
+                self._add_event(event)
+
+    def _add_extraction(self, event: Event) -> None:
+        uses = self._by_loop.setdefault(event.loop_id, [])
+        if any(use.kind == "discovered" for use in uses):
+            return
+        uses.append(_Use(event.loop_id, event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
+
+    def _add_event(self, event: Event) -> None:
+        if event.kind in ("outcome", "feedback") and event.success is None:
+            return
+        use = self._find(event.loop_id, event.iteration) if event.loop_id else None
+        if use is None:
+            use = _Use(event.loop_id, event.iteration, event.at, EVENT_LOG)
+            (self._by_loop.setdefault(event.loop_id, []) if event.loop_id else self._alone).append(use)
+        if use.iteration is None:
+            use.iteration = event.iteration
+        if event.kind == "injected":
+            return
+        if use.kind == "injected":
+            use.kind = "feedback" if event.kind == "feedback" else "applied"
+            use.at = event.at
+        if event.success is not None:
+            use.success = event.success
+            use.weight = _weight(event)
+
+    def _find(self, loop_id: str, iteration: int | None) -> _Use | None:
+        """The use that an entry is about: the same iteration, else one of an unknown iteration; for an entry
+        without iteration the newest one, preferably still without a result."""
+        uses = [use for use in self._by_loop.get(loop_id, ()) if use.kind != "discovered"]
+        for use in uses:
+            if use.iteration == iteration:
+                return use
+        if iteration is None:
+            candidates = [use for use in uses if use.success is None] or uses
+            return candidates[-1] if candidates else None
+        return next((use for use in uses if use.iteration is None), None)
+
+    def add_loops(self, uses: Iterable[tuple[Loop, InjectedUse]]) -> None:
+        """Source 2. Fills in what the event log leaves open; of two entries for one use a failure wins."""
+        dates = {source.loop_id: source.at for source in reversed(self._pattern.source_loops) if source.at}
+        for loop, entry in sorted(uses, key=_use_order):
+            for alias in loop.aliases:
+                if alias in self._by_loop and alias != loop.id:
+                    self._by_loop.setdefault(loop.id, []).extend(self._by_loop.pop(alias))
+            use = self._find(loop.id, entry.iteration)
+            if use is None:
+                use = _Use(loop.id, entry.iteration, _date(loop, entry, dates), LOOP)
+                self._by_loop.setdefault(loop.id, []).append(use)
+            if use.iteration is None:
+                use.iteration = entry.iteration
+            if not entry.applied:
+                continue
+            if use.kind == "injected":
+                use.kind = "applied"
+            if use.source == LOOP and False in (use.success, entry.successful):
+                use.success = False
+            elif use.success is None:
+                use.success = entry.successful
+
+    def observations(self) -> list[Observation]:
+        """Every use as one observation."""
+        return [
+            Observation(
+                pattern_id=self._pattern.id,
+                kind=use.kind,
+                source=use.source,
+                loop_id=loop_id,
+                at=use.at,
+                success=use.success,
+                weight=use.weight,
+                iteration=use.iteration,
+            )
+            for loop_id, uses in (*self._by_loop.items(), ("", self._alone))
+            for use in uses
+        ]
+
+
+def _use_order(pair: tuple[Loop, InjectedUse]) -> tuple[str, bool, int, bool, str]:
+    """Entries that name their iteration first; otherwise any order that does not depend on the file's."""
+    loop, use = pair
+    return loop.id, use.iteration is None, use.iteration or 0, not use.applied, str(use.successful)
+
+
+def _weight(event: Event) -> float:
+    return min(event.weight, 1.0)
+
+
+def _date(loop: Loop, entry: InjectedUse, dates: dict[str, datetime]) -> datetime | None:
+    named = (dates[name] for name in (loop.id, *loop.aliases) if name in dates)
+    return entry.at or next(named, None) or loop.ended_at or loop.last_sign or loop.started_at
