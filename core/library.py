@@ -6,7 +6,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -207,10 +207,14 @@ class Library:
             self._take(file, Cached(stamp if isinstance(raw, Problem) else raw.stamp, said))
             self._unsaved.add(file)
         elif said.torn:
-            since = self._torn[file][0] if file in self._torn else self._clock()
-            self._torn[file] = (since, said)
+            self._torn[file] = (self._torn[file][0] if file in self._torn else self._written(stamp), said)
         else:
             self._take(file, Cached(stamp, Contribution(findings=(said.finding(file),))))
+
+    def _written(self, stamp: Stamp) -> datetime:
+        """Since when a file is torn: nobody is in the middle of writing one that was written an hour ago."""
+        now = self._clock()
+        return datetime.fromtimestamp(min(max(stamp.mtime_ns / 1e9, 0.0), now.timestamp()), UTC)
 
     def _take(self, file: str, found: Cached) -> None:
         """From now on `file` says what was found."""

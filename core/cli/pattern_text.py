@@ -28,7 +28,7 @@ def print_pattern(view: View, pattern: Pattern) -> None:
     line(f"Pattern: {pattern.id}")
     line(f"Type: {_NAMES[pattern.type]}")
     line(f"Title: {pattern.title}")
-    line(f"Created: {_time(pattern.first_discovered)}")
+    line(f"Created: {_time(pattern.first_discovered or _discovered(view, pattern))}")
     line(f"Last Used: {_time(assessment.last_used)}")
     line("")
     _print_effectiveness(pattern, assessment)
@@ -72,6 +72,10 @@ def _print_effectiveness(pattern: Pattern, assessment: Assessment) -> None:
     _print_block("Effectiveness", rows)
 
 
+def _discovered(view: View, pattern: Pattern) -> datetime | None:
+    return next((seen.at for seen in view.observations(pattern.id) if seen.kind == "discovered"), None)
+
+
 def _sources(view: View, pattern: Pattern) -> Iterator[str]:
     seen = {source.loop_id for source in pattern.source_loops}
     for observation in view.observations(pattern.id):
@@ -106,7 +110,8 @@ def _print_content(pattern: Pattern) -> None:
             "Failure",
             [
                 ("Mode", pattern.category),
-                ("Why", pattern.why_it_fails or pattern.description),
+                ("Avoid", pattern.description),
+                ("Why", pattern.why_it_fails),
                 ("Instead", " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id)))),
                 ("Inverted From", pattern.inverted_from),
             ],

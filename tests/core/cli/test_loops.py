@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+
+import pytest
 
 from core.records.loops import Liveness, LoopStatus
 from tests.core.cli.conftest import Call
@@ -72,3 +75,13 @@ def test_json_is_one_line_of_utf8_for_a_program(upstream: Path, call: Call) -> N
     assert out.count("\n") == 1
     assert "修正 日本語 テスト" in out
     assert json.loads(out)
+
+
+def test_a_file_that_is_torn_for_long_is_reported_without_waiting(
+    examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = examples / ".aiwg" / "ralph" / "loops" / "ralph-fix-api-d4e5f6a7" / "state.json"
+    torn.write_text("{")
+    os.utime(torn, (0, 0))
+    monkeypatch.setattr("core.cli.project.time.sleep", lambda _: pytest.fail("waited"))
+    assert call("loops", "--strict", "--project", examples).code == 3

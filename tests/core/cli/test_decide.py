@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+ESTABLISHED = "pat-error-null-check-015"
+CANDIDATE = "pat-anti-unbounded-retry-007"
+
+
+def state(call: Call, project: Path, pattern_id: str) -> tuple[str, bool]:
+    patterns = call("patterns", "list", "--json", "--project", project).document["patterns"]
+    (found,) = [pattern for pattern in patterns if pattern["id"] == pattern_id]
+    return found["state"], found["pinned"]
+
+
+def record(project: Path, pattern_id: str) -> dict[str, Any]:
+    text = (project / ".aiwg/ralph/shared/patterns/error-patterns.json").read_text()
+
+    def find(value: Any) -> Any:
+        if isinstance(value, dict) and value.get("pattern_id") == pattern_id:
+            return value
+        children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return next((found for child in children if (found := find(child))), None)
+
+    found: dict[str, Any] = find(json.loads(text))
+    return found
+
+
+def test_promote_undo_redo_reset(sample: Path, call: Call) -> None:
+    assert state(call, sample, ESTABLISHED) == ("established", False)
+    result = call("promote", ESTABLISHED, "--reason", "holds", "--project", sample)
+    assert (result.code, result.err) == (0, "")
+    assert ESTABLISHED in result.out and "proven" in result.out and result.out.count("\n") == 1
+    assert state(call, sample, ESTABLISHED) == ("proven", True)
+    assert record(sample, ESTABLISHED)["override"]["state"] == "proven"
+    for command, after in (("undo", ("established", False)), ("redo", ("proven", True))):
+        assert call(command, "--project", sample).code == 0
+        assert state(call, sample, ESTABLISHED) == after
+    assert call("reset", ESTABLISHED, "--project", sample).code == 0
+    assert state(call, sample, ESTABLISHED) == ("established", False)
+    assert "override" not in record(sample, ESTABLISHED)
+
+
+def test_json_of_a_decision(sample: Path, call: Call) -> None:
+    result = call("promote", CANDIDATE, "--reason", "r", "--by", "grace", "--json", "--project", sample)
+    document = result.document
+    assert set(document) == {"decision", "summary", "warnings", "written"}
+    assert document["written"] is True
+    decision = document["decision"]
+    assert set(decision) >= {"id", "at", "by", "verb", "subject", "reason", "before", "after"}
+    assert (decision["verb"], decision["subject"]) == ("promote", CANDIDATE)
+    assert (decision["by"], decision["reason"]) == ("grace", "r")
+    assert (decision["before"]["state"], decision["after"]["state"]) == ("candidate", "proven")
+    assert document["warnings"] and result.err == f"Warning: {document['warnings'][0]}\n"
+
+
+def test_a_deprecated_pattern_must_be_reset_before_it_is_promoted(sample: Path, call: Call) -> None:
+    call("deprecate", ESTABLISHED, "--reason", "hides the cause", "--project", sample)
+    refused = call("promote", ESTABLISHED, "--json", "--project", sample)
+    assert (refused.code, refused.out) == (1, "")
+    assert "reset it first" in refused.err and refused.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("reason", ["", "   "])
+def test_deprecating_wants_a_reason(reason: str, sample: Path, call: Call) -> None:
+    result = call("deprecate", ESTABLISHED, "--reason", reason, "--project", sample)
+    assert result.code == 1
+    assert "reason" in result.err
+    assert state(call, sample, ESTABLISHED) == ("established", False)
+
+
+def test_a_note_is_kept_and_shown(sample: Path, call: Call) -> None:
+    assert call("note", ESTABLISHED, "see the incident of 3 May", "--project", sample).code == 0
+    assert "see the incident of 3 May (ada, " in call("patterns", "show", ESTABLISHED, "--project", sample).out
+    assert "see the incident of 3 May" in call("log", "--verb", "note", "--project", sample).out
+
+
+def test_nothing_to_undo_is_one_line(examples: Path, call: Call) -> None:
+    for command in ("undo", "redo"):
+        result = call(command, "--project", examples)
+        assert (result.code, result.out) == (1, "")
+        assert result.err.count("\n") == 1
+
+
+def test_the_log_tells_who_decided_what_and_whether_it_holds(sample: Path, call: Call) -> None:
+    call("promote", ESTABLISHED, "--reason", "holds", "--by", "grace", "--project", sample)
+    call("undo", "--project", sample)
+    document = call("log", "--limit", "2", "--json", "--project", sample).document
+    undo, promotion = document["decisions"]
+    assert (undo["verb"], undo["by"], undo["subject"]) == ("undo", "ada", promotion["id"])
+    assert (promotion["by"], promotion["undone"], undo["undone"]) == ("grace", True, False)
+    plain = call("log", "--verb", "undo", "--by", "ada", "--project", sample).out
+    assert f"promote {ESTABLISHED}" in plain and plain.count("\n") == 2
+
+
+def test_the_log_is_newest_first_and_narrowed_by_options(sample: Path, call: Call) -> None:
+    def verbs(*args: str) -> list[str]:
+        decisions = call("log", "--json", "--project", sample, *args).document["decisions"]
+        assert [d["at"] for d in decisions] == sorted((d["at"] for d in decisions), reverse=True)
+        return [d["verb"] for d in decisions]
+
+    everything = verbs()
+    assert set(verbs("--verb", "promote,note")) == {"promote", "note"}
+    assert verbs("--limit", "1") == everything[:1]
+    assert verbs("--by", "nobody") == []

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+
+def test_a_sound_project(sample: Path, call: Call) -> None:
+    result = call("doctor", "--strict", "--json", "--project", sample)
+    assert result.code == 0
+    assert all(set(check) == {"area", "name", "status", "text"} for check in result.document["checks"])
+    assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
+    areas = {check["area"] for check in result.document["checks"]}
+    assert areas == {"project", "records", "curation", "watch", "files", "terminal", "versions"}
+
+
+def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: Path, call: Call) -> None:
+    out = call("doctor", "--project", upstream).out
+    assert "crashed loops: " in out and "ralph-add-oauth-login-flow-f16ce85b" in out
+    assert "orphan loops: ralph-refused-by-the-four-loop-limit-2370cb66" in out
+    assert "a copy differs from the registry" in call("doctor", "--project", examples).out
+
+
+def test_it_lists_the_findings(examples: Path, call: Call) -> None:
+    (examples / ".aiwg/ralph/shared/patterns/error-patterns.json").write_text("[1, 2]")
+    result = call("doctor", "--strict", "--project", examples)
+    assert result.code == 3
+    assert ".aiwg/ralph/shared/patterns/error-patterns.json" in result.out.partition("\nfindings\n")[2]
+
+
+def test_without_a_project_it_looks_at_the_rest_and_fails(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = call("doctor", "--json")
+    assert result.code == 1
+    assert {check["area"] for check in result.document["checks"]} == {"files", "terminal", "versions"}
+    assert result.err.count("\n") == 1
+
+
+def test_it_says_whether_copying_gets_through_tmux(
+    tmp_path: Path, sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmux = tmp_path / "bin" / "tmux"
+    tmux.parent.mkdir()
+    tmux.write_text("#!/bin/sh\necho external\n")
+    tmux.chmod(0o755)
+    monkeypatch.setenv("TMUX", "/tmp/socket,1,0")
+    monkeypatch.setenv("PATH", f"{tmux.parent}{os.pathsep}{os.environ['PATH']}")
+    assert "tmux: set-clipboard external; to copy" in call("doctor", "--project", sample).out
+
+
+def test_unsettled_decisions_are_told(sample: Path, call: Call) -> None:
+    patterns = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    good = patterns.read_text()
+    call("promote", "pat-error-null-check-015", "--project", sample)
+    ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
+    lines = ledger.read_text().splitlines(keepends=True)
+    ledger.write_text("".join(line for line in lines if '"settled"' not in line))
+    patterns.write_text(good)
+    assert "not yet in .aiwg/ralph/shared/patterns/error-patterns.json" in call("doctor", "--project", sample).out

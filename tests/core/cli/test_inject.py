@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.deck import Deck
+from core.settings import Settings
+from tests.core.cli.conftest import Call
+
+TASK = "Fix TypeScript type errors in user validation"
+LOOP = "ralph-fix-validation-b2c3d4e5"
+EVENTS = Path(".aiwg/ralph/shared/curation/events.jsonl")
+
+
+def test_json_has_the_stable_shape(examples: Path, call: Call) -> None:
+    document = call("inject", "--task", TASK, "--json", "--project", examples).document
+    assert set(document) >= {"context", "tokens", "bytes", "patterns", "left_out"}
+    assert document["context"].startswith("## Cross-Loop Learning Context\n")
+    assert document["bytes"] == len(document["context"].encode())
+    assert 0 < document["tokens"] <= 2000
+    for pattern in document["patterns"]:
+        assert set(pattern) >= {"id", "type", "score", "relevance", "effectiveness", "multiplier", "parts"}
+        product = pattern["relevance"] * pattern["effectiveness"] * pattern["multiplier"]
+        assert pattern["score"] == pytest.approx(product)
+        assert sum(pattern["parts"].values()) == pytest.approx(pattern["relevance"])
+    assert all(set(left) >= {"id", "reason"} for left in document["left_out"])
+    ids = [record["id"] for record in (*document["patterns"], *document["left_out"])]
+    assert len(ids) == len(set(ids))
+
+
+def test_plain_output_is_the_context_and_nothing_else(examples: Path, call: Call) -> None:
+    plain = call("inject", "--task", TASK, "--project", examples)
+    assert plain.err == ""
+    assert plain.out == call("inject", "--task", TASK, "--json", "--project", examples).document["context"]
+
+
+def test_it_is_byte_for_byte_what_the_dashboard_previews(
+    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Deck] = []
+    load = Deck.load
+
+    def remember(deck: Deck, *args: object) -> object:
+        made.append(deck)
+        return load(deck)
+
+    monkeypatch.setattr(Deck, "load", remember)
+    out = call("inject", "--task", TASK, "--project", sample).out
+    assert out and out == made[0].view.injection(TASK, Settings().injection).context
+
+
+def test_a_task_alone_is_a_question_and_records_nothing(examples: Path, call: Call) -> None:
+    call("inject", "--task", TASK, "--project", examples)
+    assert not (examples / EVENTS).exists()
+
+
+def test_a_loop_gets_what_its_task_gets_and_that_is_recorded(examples: Path, call: Call) -> None:
+    document = call("inject", LOOP, "--json", "--project", examples).document
+    events = [json.loads(line) for line in (examples / EVENTS).read_text().splitlines()]
+    assert [event["pattern_id"] for event in events] == [pattern["id"] for pattern in document["patterns"]]
+    assert {(event["kind"], event["loop_id"], event["by"]) for event in events} == {("injected", LOOP, "ada")}
+    assert len({event["id"] for event in events}) == len(events) > 0
+
+
+def test_no_record_and_the_beginning_of_an_id(examples: Path, call: Call) -> None:
+    assert call("inject", "ralph-fix-val", "--no-record", "--project", examples).out
+    assert not (examples / EVENTS).exists()
+
+
+def test_the_context_comes_even_if_it_cannot_be_recorded(examples: Path, call: Call) -> None:
+    (examples / ".aiwg/ralph/shared/curation").write_text("in the way")
+    result = call("inject", LOOP, "--project", examples)
+    assert result.code == 0
+    assert result.out.startswith("## Cross-Loop Learning Context\n")
+    assert result.err.startswith("Warning: not recorded as injected: ") and result.err.count("\n") == 1
+
+
+def test_options_turn_the_knobs(sample: Path, call: Call) -> None:
+    def ids(*args: str) -> list[str]:
+        document = call("inject", "--task", TASK, "--json", "--project", sample, *args).document
+        return [pattern["id"] for pattern in document["patterns"]]
+
+    assert len(ids()) == 5
+    assert ids("--top-k", "2") == ids()[:2]
+    assert len(ids("--top-k", "99")) == 10
+    assert ids("--top-k", "0") == []
+    assert set(ids("--min-success-rate", "1")) < set(ids("--min-success-rate", "0", "--top-k", "10")) | {""} | set(
+        ids("--min-success-rate", "1")
+    )
+    by_category = call("inject", "--task", TASK, "--category", "testing", "--json", "--project", sample).document
+    assert by_category["category"] == "testing"
+
+
+def test_output_goes_to_the_file_whole_and_not_to_stdout(examples: Path, tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "context.md"
+    file.write_text("older")
+    result = call("inject", "--task", TASK, "--output", file, "--project", examples)
+    assert (result.code, result.out) == (0, "")
+    assert file.read_text() == call("inject", "--task", TASK, "--project", examples).out
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["context.md"]
+
+
+def test_output_never_replaces_a_device(examples: Path, call: Call) -> None:
+    result = call("inject", "--task", TASK, "--output", "/dev/null", "--project", examples)
+    assert (result.code, result.out) == (1, "")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_an_output_folder_that_is_not_there_is_one_line(examples: Path, tmp_path: Path, call: Call) -> None:
+    result = call("inject", "--task", TASK, "--output", tmp_path / "no" / "file", "--project", examples)
+    assert result.code == 1
+    assert result.err.startswith("Error: cannot write ") and result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["no-such-loop"], ["--task", "  "], ["ralph-fix-"]])
+def test_what_cannot_be_injected_is_one_line(words: list[str], examples: Path, call: Call) -> None:
+    result = call("inject", *words, "--project", examples)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("Error: ") and result.err.count("\n") == 1
+
+
+def test_a_promoted_pattern_is_injected_as_such_at_once(sample: Path, call: Call) -> None:
+    def multiplier() -> float:
+        document = call("inject", "--task", TASK, "--json", "--top-k", "10", "--project", sample).document
+        found = {pattern["id"]: pattern["multiplier"] for pattern in document["patterns"]}
+        return float(found["pat-error-null-check-015"])
+
+    assert multiplier() == 1.0
+    assert call("promote", "pat-error-null-check-015", "--project", sample).code == 0
+    assert multiplier() == 1.5

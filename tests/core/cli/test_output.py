@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.cli import output
+from core.cli.output import Column, line, percent, print_json, print_table
+from tests.core.cli.conftest import ROOT
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
+
+
+def printed(capfdbinary: pytest.CaptureFixture[bytes]) -> bytes:
+    return capfdbinary.readouterr()[0]
+
+
+@settings(deadline=None, max_examples=100)
+@given(texts=st.lists(ANY_TEXT, max_size=4))
+def test_json_keeps_every_string_and_lets_none_act(texts: list[str]) -> None:
+    written: list[bytes] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "print_bytes", written.append)
+        print_json({"texts": texts})
+    (data,) = written
+    text = data.decode("utf-8")
+    assert json.loads(text) == {"texts": texts}
+    assert not any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in text[:-1])
+    assert not any(char in text for char in "\u202e\u200b\u2028\u2066\ufeff\U000e0041")
+
+
+def test_columns_line_up_whatever_the_width_of_the_characters(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    print_table([Column("ID"), Column("N", right=True), Column("TEXT", free=True)], [
+        ("修正", "1", "one\ntwo"), ("plain", "12,345", "\x1b[31mred" + "x" * 500),
+    ])  # fmt: skip
+    heading, first, second = printed(capfdbinary).decode().splitlines()
+    assert heading == "ID          N  TEXT"
+    assert first == "修正        1  one␤two"
+    assert second.startswith("plain  12,345  ␛[31mred") and len(second) == 15 + output.MAX_CELL
+
+
+def test_no_rows_print_nothing(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    print_table([Column("ID")], [])
+    assert printed(capfdbinary) == b""
+
+
+def test_no_colours_where_there_is_no_terminal(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    line(("bad \x1b[0m", "red"))
+    assert printed(capfdbinary) == "bad ␛[0m\n".encode()
+
+
+@pytest.mark.parametrize(("rate", "text"), [(None, ""), (5 / 7, "71%"), (0.125, "13%"), (1.0, "100%")])
+def test_percentages_round_half_up(rate: float | None, text: str) -> None:
+    assert percent(rate) == text
+
+
+def on_a_terminal(args: list[str], columns: int, **environment: str) -> list[str]:
+    """The lines that a terminal of so many columns gets."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "core.cli", *args],
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **environment},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    chunks = []
+    with contextlib.suppress(OSError):  # the way Linux tells that the other side has ended
+        while chunk := os.read(master, 65536):
+            chunks.append(chunk)
+    os.close(master)
+    assert process.wait(timeout=60) == 0
+    return b"".join(chunks).decode().splitlines()
+
+
+def test_on_a_terminal_texts_are_shortened_and_ids_never(upstream: Path) -> None:
+    lines = on_a_terminal(["loops", "--project", str(upstream)], 140, NO_COLOR="1")
+    assert all(len(line) <= 140 for line in lines)
+    assert any(line.endswith("…") for line in lines)
+    narrow = on_a_terminal(["loops", "--project", str(upstream)], 30, NO_COLOR="1")
+    assert any(line.startswith("ralph-fix-null-user-crash-in-auth-va-3fb529e7 ") for line in narrow)
+
+
+def test_a_terminal_gets_colours_unless_it_asks_for_none(upstream: Path) -> None:
+    args = ["loops", "--project", str(upstream)]
+    assert any("\x1b[31mcrashed\x1b[0m" in line for line in on_a_terminal(args, 200))
+    for wish in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert not any("\x1b" in line for line in on_a_terminal(args, 200, **wish))
