@@ -29,22 +29,30 @@ class Workers:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def run(self, *, kill_after: float | None = None, kill_before_call: int | None = None) -> list[str]:
-        """Let one child live until the given moment; the decisions that it said were made."""
+    def run(self, *, acknowledged: int = 0, seconds: float = 0.0, kill_before_call: int | None = None) -> list[str]:
+        """Let one child live, and name the decisions that it said were made.
+
+        Args:
+            acknowledged: Kill it after so many decisions,
+            seconds: and then so long.
+            kill_before_call: Instead, let it kill itself in front of this system call that changes something.
+        """
         assert self._process.stdin and self._process.stdout
         print(kill_before_call or "", file=self._process.stdin, flush=True)
-        acknowledged: list[str] = []
-        killed = kill_after is None
+        said: list[str] = []
+        pid = 0
         for line in self._process.stdout:
             word, _, rest = line.strip().partition(" ")
             if word == "dead":
-                return acknowledged
+                return said
             if word == "ack":
-                acknowledged.append(rest)
-            elif not killed:
-                time.sleep(kill_after or 0)
-                os.kill(int(rest), signal.SIGKILL)
-                killed = True
+                said.append(rest)
+            else:
+                pid = int(rest)
+            if kill_before_call is None and len(said) == acknowledged and pid:
+                time.sleep(seconds)
+                os.kill(pid, signal.SIGKILL)
+                pid = 0
         raise AssertionError("the worker ended by itself")
 
 
@@ -103,7 +111,7 @@ def test_no_acknowledged_decision_is_lost_by_killing_those_who_append(paths: Pro
     acknowledged: set[str] = set()
     with workers(paths, "append") as children:
         for _ in range(100):
-            acknowledged.update(children.run(kill_after=chance.uniform(0.001, 0.02)))
+            acknowledged.update(children.run(acknowledged=chance.randrange(4), seconds=chance.uniform(0, 0.005)))
             assert acknowledged <= ledger_ids(paths)
     assert len(acknowledged) > 100
 
@@ -114,20 +122,20 @@ def test_a_kill_while_curating_leaves_whole_files_that_the_next_curator_complete
     chance = random.Random(2)
     acknowledged: set[str] = set()
     with workers(paths, "curate") as children:
-        for _ in range(110):
-            acknowledged.update(children.run(kill_after=chance.uniform(0.002, 0.03)))
+        for _ in range(90):
+            acknowledged.update(children.run(acknowledged=chance.randrange(3), seconds=chance.uniform(0, 0.02)))
             assert acknowledged <= ledger_ids(paths)
             check_registry(paths)
             if chance.random() < 0.5:
                 check_settled(paths)
     check_settled(paths)
-    assert len(acknowledged) > 100
+    assert len(acknowledged) > 50
 
 
 def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(paths: ProjectPaths) -> None:
     acknowledged: set[str] = set()
     with workers(paths, "curate") as children:
-        for calls in range(1, 150):
+        for calls in range(1, 101):
             acknowledged.update(children.run(kill_before_call=calls))
             assert acknowledged <= ledger_ids(paths)
             check_registry(paths)

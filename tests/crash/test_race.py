@@ -64,8 +64,8 @@ def race(paths: ProjectPaths, kinds: list[str]) -> None:
                 decided.append(curator.reset(pattern, make_assessment(), now=now).decision.id)
     content = json.loads(paths.pattern_file("error").read_bytes())
     records = [record["pattern_id"] for record in content["pattern_registry"]["error_patterns"]]
-    assert len(written) > 100
-    assert len(decided) > 20
+    assert len(written) > 20
+    assert len(decided) > 5
     assert set(records) == written | set(IDS)
     assert len(records) == len(set(records))
     assert [decision.id for decision in Ledger(paths).decisions()] == decided

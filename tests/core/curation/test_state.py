@@ -40,7 +40,7 @@ def test_the_last_pin_counts_and_undo_brings_the_one_before_back() -> None:
     assert state.pins["p"].state is Maturity.DEPRECATED
     state = fold([PROMOTE, DEPRECATE, made(3, Verb.UNDO, "d2")])
     assert state.pins == fold([PROMOTE]).pins
-    assert (state.undone, state.undoable, state.redoable) == ({"d2"}, ("d1",), ("d2",))
+    assert (state.undone, state.undoable, state.redoable) == (frozenset({"d2"}), ("d1",), ("d2",))
 
 
 def test_redo_restores_exactly() -> None:
@@ -50,7 +50,7 @@ def test_redo_restores_exactly() -> None:
 
 def test_a_new_decision_ends_the_chance_to_redo() -> None:
     state = fold([PROMOTE, made(2, Verb.UNDO, "d1"), made(3, Verb.NOTE, text="x")])
-    assert (state.undone, state.undoable, state.redoable) == ({"d1"}, ("d3",), ())
+    assert (state.undone, state.undoable, state.redoable) == (frozenset({"d1"}), ("d3",), ())
     assert state.pins == {}
 
 

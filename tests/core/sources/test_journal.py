@@ -162,15 +162,17 @@ def test_a_new_journal_has_the_mode_that_the_umask_leaves(journal: Journal) -> N
     assert journal.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_many_writers_in_threads_lose_nothing(journal: Journal) -> None:
-    writer = Journal(journal.path)
-    threads = [
-        threading.Thread(target=lambda n=n: [writer.append([b"%d" % (n * 100 + i)]) for i in range(20)])
-        for n in range(5)
-    ]
+def test_many_writers_in_threads_lose_nothing(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "ledger.jsonl")
+
+    def work(first: int) -> None:
+        for number in range(first, first + 20):
+            journal.append([b"%d" % number])
+
+    threads = [threading.Thread(target=work, args=(100 * number,)) for number in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     numbers = [int(line) for line in journal.read()[0].split()]
-    assert sorted(numbers) == sorted(n * 100 + i for n in range(5) for i in range(20))
+    assert sorted(numbers) == [100 * number + i for number in range(5) for i in range(20)]

@@ -44,6 +44,18 @@ def put(path: Path, *names: str) -> None:
     draft.rename(path)
 
 
+def moving(*moves: Callable[[], None]) -> Callable[[], None]:
+    """Makes one more of `moves` whenever it is called, while there are any."""
+    left = iter(moves)
+
+    def move() -> None:
+        for one in left:
+            one()
+            break
+
+    return move
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "patterns.json"
@@ -76,10 +88,10 @@ def test_the_mode_of_the_file_is_kept(path: Path) -> None:
 
 def test_who_writes_between_reading_and_comparing_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = core.sources.writing._write_draft
-    moves = iter([lambda: put(path, "a", "theirs")])
+    moves = moving(lambda: put(path, "a", "theirs"))
 
     def racing(*args: Any) -> Path:
-        next(moves, lambda: None)()
+        moves()
         return real(*args)
 
     monkeypatch.setattr(core.sources.writing, "_write_draft", racing)
@@ -88,10 +100,10 @@ def test_who_writes_between_reading_and_comparing_is_kept(path: Path, monkeypatc
 
 
 def test_who_writes_in_the_last_instant_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    moves = iter([lambda: put(path, "a", "theirs")])
+    moves = moving(lambda: put(path, "a", "theirs"))
 
     def racing(one: Path, other: Path) -> bool:
-        next(moves, lambda: None)()
+        moves()
         return real_exchange(one, other)
 
     monkeypatch.setattr(core.sources.writing, "_exchange", racing)
@@ -104,15 +116,10 @@ def test_who_built_on_our_version_while_theirs_was_out_loses_nobody(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writes just before our swap; B reads ours, which lacks A's record, and writes it back with its own."""
-    moves = iter(
-        [
-            lambda: put(path, "a", "from A"),
-            lambda: put(path, "a", "ours", "from B"),
-        ]
-    )
+    moves = moving(lambda: put(path, "a", "from A"), lambda: put(path, "a", "ours", "from B"))
 
     def racing(one: Path, other: Path) -> bool:
-        next(moves, lambda: None)()
+        moves()
         return real_exchange(one, other)
 
     monkeypatch.setattr(core.sources.writing, "_exchange", racing)
@@ -122,8 +129,8 @@ def test_who_built_on_our_version_while_theirs_was_out_loses_nobody(
 
 
 def test_a_slow_writer_who_puts_the_old_version_back_is_followed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    moves = iter([lambda: put(path, "a", "slow")])
-    monkeypatch.setattr(time, "sleep", lambda _seconds: next(moves, lambda: None)())
+    moves = moving(lambda: put(path, "a", "slow"))
+    monkeypatch.setattr(time, "sleep", lambda _seconds: moves())
     rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
     assert ids(path) == ["a", "slow", "ours"]
 
@@ -136,8 +143,8 @@ def test_a_file_system_that_cannot_swap_still_gets_the_change(path: Path, monkey
 
 def test_a_half_written_file_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(b"")
-    moves = iter([lambda: None, lambda: put(path, "a", "late")])
-    monkeypatch.setattr(time, "sleep", lambda _seconds: next(moves, lambda: None)())
+    moves = moving(lambda: None, lambda: put(path, "a", "late"))
+    monkeypatch.setattr(time, "sleep", lambda _seconds: moves())
     rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
     assert ids(path) == ["a", "late", "ours"]
 

@@ -1,0 +1,544 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core.sources.writing
+from core.curation.curator import Curator, Decided
+from core.curation.ledger import Ledger
+from core.errors import BadInput, Refused, Unwritable
+from core.paths import ProjectPaths
+from core.records.decisions import Decision, Effect, Verb
+from core.records.patterns import Maturity, PatternType, SourceLoop
+from core.sources.locking import lease
+from tests.core.curation.making import (
+    FILE,
+    NOW,
+    failing,
+    make_assessment,
+    make_curator,
+    make_pattern,
+    make_project,
+    make_proposal,
+    overrides,
+)
+
+A = "pat-error-a-001"
+ANTI_KEYS = {"pattern_id", "approach_description", "failure_mode", "failure_rate", "occurrence_count"}
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> ProjectPaths:
+    return make_project(tmp_path, A, "pat-error-b-001")
+
+
+@pytest.fixture
+def curator(paths: ProjectPaths) -> Curator:
+    return make_curator(paths)
+
+
+def promote(curator: Curator, **changes: Any) -> Decided:
+    return curator.promote(make_pattern(**changes), make_assessment(), now=NOW)
+
+
+def deprecate(curator: Curator, reason: str = "it broke the build") -> Decided:
+    return curator.deprecate(make_pattern(), make_assessment(), now=NOW, reason=reason)
+
+
+def invert(curator: Curator, **changes: Any) -> Decided:
+    return curator.accept_inversion(make_pattern(), failing(), make_proposal(**changes), now=NOW)
+
+
+def antis(paths: ProjectPaths) -> list[dict[str, Any]]:
+    content = json.loads(paths.pattern_file("anti").read_bytes())
+    return list(content["pattern_registry"]["anti_patterns"])
+
+
+# Promote, deprecate, reset.
+
+
+def test_a_promotion_is_in_the_ledger_and_in_the_record(curator: Curator, paths: ProjectPaths) -> None:
+    decided = curator.promote(make_pattern(), make_assessment(4, 1), now=NOW, reason="  works\n")
+    assert decided.summary == f"promoted {A}: established → proven"
+    assert decided.written
+    assert decided.warnings == ()
+    pin = Ledger(paths).state().pins[A]
+    assert (pin.state, pin.content_hash, pin.successes, pin.failures) == (Maturity.PROVEN, "v1", 4, 1)
+    assert (pin.by, pin.reason, pin.at, pin.decision_id) == ("alice", "works", NOW, decided.decision.id)
+    assert overrides(paths) == {
+        A: {
+            "state": "proven",
+            "reason": "works",
+            "by": "alice",
+            "at": "2026-05-03T12:00:00.000Z",
+            "decision": decided.decision.id,
+        }
+    }
+    assert curator.ledger.pending() == ()
+
+
+def test_ids_sort_by_time_and_differ(curator: Curator) -> None:
+    ids = [
+        curator.note(make_pattern(), text="x", now=NOW + timedelta(milliseconds=number // 2)).decision.id
+        for number in range(6)
+    ]
+    assert len(set(ids)) == 6
+    assert [key[:18] for key in ids] == sorted(key[:18] for key in ids)
+
+
+def test_promoting_a_candidate_with_little_evidence_warns(curator: Curator) -> None:
+    decided = curator.promote(make_pattern(), make_assessment(1, 0, Maturity.CANDIDATE), now=NOW)
+    assert decided.warnings == (f"{A} is a candidate with only 1 helpful observation",)
+    assert decided.written
+
+
+def test_deprecating_needs_a_reason(curator: Curator, paths: ProjectPaths) -> None:
+    with pytest.raises(BadInput, match="needs a reason"):
+        deprecate(curator, " \n ")
+    assert not paths.ledger.exists()
+    assert deprecate(curator).summary == f"deprecated {A}: established → deprecated"
+    assert overrides(paths)[A]["reason"] == "it broke the build"
+
+
+def test_a_deprecated_pattern_is_reset_before_it_is_promoted(curator: Curator, paths: ProjectPaths) -> None:
+    deprecate(curator)
+    with pytest.raises(Refused, match=r"deprecated \(by alice on 3 May 2026\); reset it first"):
+        promote(curator)
+    decided = curator.reset(make_pattern(), make_assessment(), now=NOW)
+    assert decided.summary == f"reset {A}: deprecated → established"
+    assert overrides(paths) == {}
+    assert promote(curator).written
+
+
+def test_what_the_rules_deprecate_can_be_promoted_after_one_reset(curator: Curator) -> None:
+    by_rule = make_assessment(2, 5, Maturity.DEPRECATED)
+    with pytest.raises(Refused, match="deprecated by rule; reset it first"):
+        curator.promote(make_pattern(), by_rule, now=NOW)
+    curator.reset(make_pattern(), by_rule, now=NOW)
+    with pytest.raises(Refused, match="no decision to reset"):
+        curator.reset(make_pattern(), by_rule, now=NOW)
+    curator.promote(make_pattern(), by_rule, now=NOW)
+    curator.undo(now=NOW)
+    curator.undo(now=NOW)
+    with pytest.raises(Refused, match="reset it first"):
+        curator.promote(make_pattern(), by_rule, now=NOW)
+
+
+@pytest.mark.parametrize(("decide", "word"), [(promote, "promoted already"), (deprecate, "deprecated already")])
+def test_deciding_the_same_twice_is_refused(
+    curator: Curator, paths: ProjectPaths, decide: Callable[[Curator], Decided], word: str
+) -> None:
+    decide(curator)
+    with pytest.raises(Refused, match=word):
+        decide(make_curator(paths, "bob"))
+
+
+def test_a_reset_without_a_decision_is_refused(curator: Curator) -> None:
+    with pytest.raises(Refused, match="no decision to reset; it is established by rule"):
+        curator.reset(make_pattern(), make_assessment(), now=NOW)
+
+
+def test_a_stale_pin_counts_as_candidate_and_can_be_renewed(curator: Curator, paths: ProjectPaths) -> None:
+    deprecate(curator)
+    decided = promote(curator, content_hash="v2")
+    assert decided.decision.before["state"] == "candidate"
+    assert Ledger(paths).state().pins[A].content_hash == "v2"
+    assert promote(curator, content_hash="v3").written
+
+
+def test_the_ledger_wins_over_what_the_caller_saw(curator: Curator, paths: ProjectPaths) -> None:
+    deprecate(make_curator(paths, "bob"))
+    with pytest.raises(Refused, match="by bob"):
+        promote(curator)
+    pin = Ledger(paths).state().pins[A]
+    seen = make_assessment(state=Maturity.DEPRECATED, pin=pin)
+    curator.undo(now=NOW)
+    assert curator.promote(make_pattern(), seen, now=NOW).decision.before["state"] == "established"
+
+
+# Notes, text, input.
+
+
+def test_a_note_stands_in_the_ledger_only(curator: Curator, paths: ProjectPaths) -> None:
+    before = paths.pattern_file("error").read_bytes()
+    decided = curator.note(make_pattern(), text=" look again ", now=NOW)
+    assert decided.written
+    assert [note.after["text"] for note in curator.ledger.state().notes[A]] == ["look again"]
+    assert paths.pattern_file("error").read_bytes() == before
+    with pytest.raises(BadInput, match="empty"):
+        curator.note(make_pattern(), text=" ", now=NOW)
+
+
+def test_what_cannot_be_stored_is_refused_or_mended(curator: Curator, paths: ProjectPaths) -> None:
+    with pytest.raises(BadInput, match="no valid text"):
+        promote(curator, id="pat-\ud800")
+    with pytest.raises(BadInput, match="characters long"):
+        deprecate(curator, "x" * 20_000)
+    assert not paths.ledger.exists()
+    assert deprecate(curator, "bad \udcff byte").decision.reason == "bad ? byte"
+
+
+# Inversion.
+
+
+def test_accepting_an_inversion_writes_a_valid_anti_pattern(curator: Curator, paths: ProjectPaths) -> None:
+    pattern = make_pattern(
+        source_loops=(SourceLoop(loop_id="ralph-one-00000001", at=NOW, iteration=4), SourceLoop(loop_id="x"))
+    )
+    decided = curator.accept_inversion(pattern, failing(), make_proposal(), now=NOW)
+    (record,) = antis(paths)
+    assert record == {
+        "pattern_id": "pat-anti-split-by-type-001",
+        "approach_description": "AVOID: Split by file type. Failed 5/7 times (71% failure rate)",
+        "failure_mode": "scope_creep",
+        "why_it_fails": "Files of one type depend on each other.",
+        "better_alternative": {
+            "description": "Split by feature",
+            "success_pattern_id": "pat-success-split-001",
+        },
+        "source_loops": [
+            {
+                "loop_id": "ralph-one-00000001",
+                "failure_iteration": 4,
+                "timestamp": "2026-05-03T12:00:00.000Z",
+            },
+            {"loop_id": "ralph-two-00000002"},
+        ],
+        "failure_rate": 5 / 7,
+        "occurrence_count": 7,
+        "first_discovered": "2026-05-03T12:00:00.000Z",
+        "tags": ["auth"],
+        "inverted_from": A,
+        "aliases": [f"anti-{A}"],
+    }
+    assert re.fullmatch(r"pat-anti-[a-z0-9-]+-\d{3}", record["pattern_id"])
+    assert record.keys() >= ANTI_KEYS
+    assert overrides(paths)[A]["state"] == "deprecated"
+    assert overrides(paths)[A]["reason"] == "Failed 5/7 times (71% failure rate)"
+    state = curator.ledger.state()
+    assert state.pins[A].state is Maturity.DEPRECATED
+    assert state.inversions[A].anti_id == record["pattern_id"]
+    assert decided.summary == f"inverted {A} into pat-anti-split-by-type-001: deprecated → deprecated"
+
+
+def test_a_rewritten_text_is_what_is_stored(curator: Curator, paths: ProjectPaths) -> None:
+    invert(curator, text="AVOID: one")
+    assert antis(paths)[0]["approach_description"] == "AVOID: one"
+    with pytest.raises(BadInput, match="needs a text"):
+        invert(curator, text=" ")
+
+
+def test_half_characters_in_quoted_files_do_not_stop_an_inversion(curator: Curator, paths: ProjectPaths) -> None:
+    invert(curator, text="AVOID \ud800", why_it_fails="\udfff", source_loops=("\ud800",))
+    assert antis(paths)[0]["why_it_fails"] == "?"
+
+
+def test_undoing_an_inversion_restores_both_and_redo_repeats_it(curator: Curator, paths: ProjectPaths) -> None:
+    before = paths.pattern_file("error").read_bytes()
+    invert(curator)
+    (record,) = antis(paths)
+    inverted = paths.pattern_file("error").read_bytes()
+    assert curator.undo(now=NOW).written
+    assert paths.pattern_file("error").read_bytes() == before
+    assert antis(paths) == []
+    state = curator.ledger.state()
+    assert (state.pins, state.inversions) == ({}, {})
+    assert record in [effect.insert for effect in curator.ledger.decisions()[0].effects]
+    assert curator.redo(now=NOW).written
+    assert antis(paths) == [record]
+    assert paths.pattern_file("error").read_bytes() == inverted
+
+
+def test_resetting_an_inverted_pattern_leaves_the_anti_pattern(curator: Curator, paths: ProjectPaths) -> None:
+    invert(curator)
+    curator.reset(make_pattern(), failing(), now=NOW)
+    assert curator.ledger.state().pins == {}
+    assert overrides(paths) == {}
+    assert len(antis(paths)) == 1
+    with pytest.raises(Refused, match="inverted already into pat-anti-split-by-type-001"):
+        invert(curator)
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        ([], "pat-anti-split-by-type-001"),
+        (["001", "007"], "pat-anti-split-by-type-008"),
+        (["999"], "pat-anti-split-by-type-2-001"),
+    ],
+)
+def test_the_next_free_id_is_looked_up_in_the_files(
+    curator: Curator, paths: ProjectPaths, used: list[str], expected: str
+) -> None:
+    records = [{"pattern_id": f"pat-anti-split-by-type-{number}", "failure_rate": 1.0} for number in used]
+    (paths.patterns / "other.json").write_text(json.dumps(records))
+    invert(curator)
+    assert antis(paths)[0]["pattern_id"] == expected
+
+
+def test_an_id_that_is_taken_in_the_meantime_is_replaced(
+    curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {"pattern_id": "pat-anti-split-by-type-001", "failure_rate": 1.0}
+    real = core.sources.writing.curation_lock
+
+    def late(paths: ProjectPaths) -> Any:
+        content = {"pattern_registry": {"anti_patterns": [other]}}
+        paths.pattern_file("anti").write_text(json.dumps(content))
+        return real(paths)
+
+    monkeypatch.setattr("core.curation.settling.curation_lock", late)
+    decided = invert(curator)
+    monkeypatch.undo()
+    assert decided.written
+    assert decided.warnings == ("pat-anti-split-by-type-001 was taken by now: written as pat-anti-split-by-type-002",)
+    assert [record["pattern_id"] for record in antis(paths)] == [
+        "pat-anti-split-by-type-001",
+        "pat-anti-split-by-type-002",
+    ]
+    curator.undo(now=NOW)
+    assert antis(paths) == [other]
+
+
+def test_an_anti_pattern_that_went_on_counting_stays_after_undo(curator: Curator, paths: ProjectPaths) -> None:
+    invert(curator)
+    path = paths.pattern_file("anti")
+    path.write_text(path.read_text().replace('"occurrence_count": 7', '"occurrence_count": 8'))
+    decided = curator.undo(now=NOW)
+    assert not decided.written
+    assert decided.warnings == ("pat-anti-split-by-type-001 was changed since: it stays",)
+    assert len(antis(paths)) == 1
+
+
+@pytest.mark.parametrize(
+    ("successes", "failures", "kind", "message"),
+    [
+        (1, 1, PatternType.ERROR, "not due for inversion: 1 of 2 uses failed"),
+        (3, 4, PatternType.ERROR, "not due for inversion: 4 of 7"),
+        (2, 5, PatternType.ANTI, "is an anti-pattern"),
+    ],
+)
+def test_only_a_failing_pattern_is_inverted(
+    curator: Curator, successes: int, failures: int, kind: PatternType, message: str
+) -> None:
+    pattern, assessment = make_pattern(type=kind), make_assessment(successes, failures)
+    with pytest.raises(Refused, match=message):
+        curator.accept_inversion(pattern, assessment, make_proposal(), now=NOW)
+    with pytest.raises(Refused, match=message):
+        curator.reject_inversion(pattern, assessment, now=NOW)
+
+
+def test_a_rejected_inversion_comes_back_after_further_failures(curator: Curator) -> None:
+    curator.reject_inversion(make_pattern(), make_assessment(2, 5), now=NOW)
+    with pytest.raises(Refused, match="rejected already, on 3 May 2026"):
+        curator.reject_inversion(make_pattern(), make_assessment(2, 7), now=NOW)
+    curator.reject_inversion(make_pattern(), make_assessment(2, 8), now=NOW)
+    assert curator.ledger.state().inversions[A].failures == 8
+
+
+def test_a_snooze_ends_in_the_future(curator: Curator) -> None:
+    with pytest.raises(BadInput, match="not in the future"):
+        curator.snooze(make_pattern(), failing(), until=NOW, now=NOW)
+    curator.snooze(make_pattern(), failing(), until=NOW + timedelta(days=7), now=NOW)
+    assert curator.ledger.state().inversions[A].until == NOW + timedelta(days=7)
+
+
+# Undo and redo.
+
+
+def test_undo_restores_the_pin_that_was_replaced_and_the_file(curator: Curator, paths: ProjectPaths) -> None:
+    first = promote(curator).decision
+    pin, written = curator.ledger.state().pins[A], paths.pattern_file("error").read_bytes()
+    deprecate(curator)
+    decided = make_curator(paths, "bob").undo(now=NOW)
+    assert decided.summary == f"took back the deprecation of {A}: deprecated → proven"
+    assert decided.decision.by == "bob"
+    assert curator.ledger.state().pins == {A: pin}
+    assert paths.pattern_file("error").read_bytes() == written
+    assert overrides(paths)[A]["decision"] == first.id
+
+
+def test_undo_brings_back_the_override_of_another_tool(curator: Curator, paths: ProjectPaths) -> None:
+    path = paths.pattern_file("error")
+    content = json.loads(path.read_bytes())
+    content["pattern_registry"]["error_patterns"][0]["override"] = {"state": "frozen", "since": 1.5}
+    path.write_text(json.dumps(content, indent=2))
+    before = path.read_bytes()
+    promote(curator)
+    curator.undo(now=NOW)
+    assert json.loads(path.read_bytes()) == json.loads(before)
+
+
+def test_undo_leaves_what_somebody_changed_since(curator: Curator, paths: ProjectPaths) -> None:
+    promote(curator)
+    path = paths.pattern_file("error")
+    path.write_text(path.read_text().replace('"proven"', '"frozen"'))
+    decided = curator.undo(now=NOW)
+    assert decided.warnings == (f"override of {A} was changed since: left as it is",)
+    assert not decided.written
+    assert overrides(paths)[A]["state"] == "frozen"
+    assert curator.ledger.state().pins == {}
+    assert curator.ledger.pending() == ()
+
+
+def test_undo_and_redo_with_nothing_left_are_refused(curator: Curator) -> None:
+    with pytest.raises(Refused, match="nothing to undo"):
+        curator.undo(now=NOW)
+    promote(curator)
+    with pytest.raises(Refused, match="nothing to redo"):
+        curator.redo(now=NOW)
+    curator.undo(now=NOW)
+    curator.note(make_pattern(), text="x", now=NOW)
+    with pytest.raises(Refused, match="nothing to redo"):
+        curator.redo(now=NOW)
+
+
+# When a file cannot be written.
+
+
+def test_a_mirror_is_decided_on_in_the_ledger_only(curator: Curator, paths: ProjectPaths) -> None:
+    decided = promote(curator, id="m", mirror_of=".aiwg/ralph/memory", file=".aiwg/ralph/memory/p.json")
+    assert not decided.written
+    assert decided.warnings == ("the file of m is not written to; the ledger holds the decision",)
+    assert "m" in curator.ledger.state().pins
+    assert curator.ledger.pending() == ()
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["../../etc/x.json", ".aiwg/ralph/loops/l/state.json", ".aiwg/ralph/shared/patterns/../../x.json", "x.yaml"],
+)
+def test_only_json_in_the_patterns_folder_is_written(curator: Curator, file: str) -> None:
+    decided = promote(curator, file=file)
+    assert not decided.written
+    assert decided.decision.effects == ()
+
+
+def test_a_ledger_cannot_make_us_write_elsewhere(paths: ProjectPaths) -> None:
+    state = paths.ralph / "loops" / "l" / "state.json"
+    state.parent.mkdir(parents=True)
+    state.write_text('{"pattern_id": "a"}')
+    for number, file in enumerate((paths.relative(state), "../../outside.json", "/etc/passwd")):
+        effect = Effect(file=file, type="error", pattern_id="a", set={"status": "owned"})
+        ledger = Ledger(paths)
+        ledger.append(Decision(id=f"d{number}", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(effect,)))
+    unknown = Effect(file=FILE, type="nonsense", pattern_id="a", insert={"pattern_id": "a"})
+    ledger.append(Decision(id="d9", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(unknown,)))
+    assert len(make_curator(paths).settle()) == 4
+    assert state.read_text() == '{"pattern_id": "a"}'
+    assert ledger.pending() == ()
+
+
+def test_a_link_out_of_the_project_is_not_followed(
+    curator: Curator, paths: ProjectPaths, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "error-patterns.json"
+    paths.pattern_file("error").rename(outside)
+    paths.pattern_file("error").symlink_to(outside)
+    before = outside.read_bytes()
+    assert not promote(curator).written
+    assert outside.read_bytes() == before
+
+
+def test_a_broken_file_is_left_alone_and_written_once_it_is_whole(curator: Curator, paths: ProjectPaths) -> None:
+    path = paths.pattern_file("error")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:50])
+    first = promote(curator)
+    assert not first.written
+    assert "cannot be understood" in first.warnings[0]
+    assert path.read_bytes() == whole[:50]
+    second = deprecate(curator)
+    assert not second.written
+    path.write_bytes(whole)
+    assert curator.settle() == ()
+    assert overrides(paths)[A]["decision"] == second.decision.id
+    assert curator.ledger.pending() == ()
+
+
+def test_a_full_disk_under_the_pattern_file_is_a_warning(
+    curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_args: object) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(core.sources.writing, "_write_draft", full)
+        decided = promote(curator)
+    assert not decided.written
+    assert "No space left on device" in decided.warnings[0]
+    assert overrides(paths) == {}
+    curator.note(make_pattern(), text="any next decision brings it", now=NOW)
+    assert A in overrides(paths)
+
+
+def test_a_full_disk_under_the_ledger_decides_nothing(
+    curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = paths.pattern_file("error").read_bytes()
+
+    def full(*_args: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(Unwritable, match="No space left"):
+            promote(curator)
+    assert paths.pattern_file("error").read_bytes() == before
+    assert curator.ledger.decisions() == ()
+    assert promote(curator).written
+
+
+def test_another_curator_who_holds_the_lock_delays_only_the_file(
+    curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, guard = paths.patterns / ".curation.lock", paths.curation / "lease.lock"
+    monkeypatch.setattr(core.sources.writing, "lease", lambda *args: lease(*args, seconds=0.05))
+    with lease(lock, guard):
+        decided = promote(curator)
+    assert not decided.written
+    assert "another program has held" in decided.warnings[0]
+    assert curator.settle() == ()
+    assert A in overrides(paths)
+
+
+def test_a_record_that_is_gone_is_a_warning(curator: Curator, paths: ProjectPaths) -> None:
+    decided = promote(curator, id="pat-error-gone-001")
+    assert not decided.written
+    assert decided.warnings == (f"pat-error-gone-001 is no longer in {FILE}",)
+    paths.pattern_file("error").unlink()
+    decided = deprecate(curator)
+    assert decided.warnings == (f"{FILE} is gone, with {A} in it",)
+    assert not paths.pattern_file("error").exists()
+    assert curator.ledger.pending() == ()
+
+
+# What stays as it was.
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'[{"pattern_id":"pat-error-a-001","n":1.0,"x":1e400}]',
+        b'{"pat-error-a-001": {"usage_count": 1.0, "deep": {"u": "\\u00e9"}}}\n',
+        b'{\n\t"updated": 12345678901234567890123,\n\t"patterns": [\n\t\t{"id": "pat-error-a-001"}\n\t]\n}',
+        b'{"pattern_id":"pat-error-b-001"}\n{"pattern_id":"pat-error-a-001","u":0.10}\n',
+        b'\xef\xbb\xbf{"pattern_id": "pat-error-a-001", "fix": NaN}',
+    ],
+)
+def test_a_decision_and_its_undo_leave_every_byte(curator: Curator, paths: ProjectPaths, content: bytes) -> None:
+    path = paths.pattern_file("error")
+    path.write_bytes(content)
+    decided = promote(curator)
+    assert decided.written
+    assert decided.decision.id.encode() in path.read_bytes()
+    curator.undo(now=NOW)
+    assert path.read_bytes() == content

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from core.curation.review import ReviewItem, review_queue
+from core.learning.scoreboard import Scoreboard
+from core.records.decisions import CurationState, InversionVerdict, Pin
+from core.records.events import Event
+from core.records.patterns import Maturity, Pattern
+from core.settings import Settings
+from tests.core.curation.making import NOW, make_pattern
+
+SETTINGS = Settings()
+LATER = NOW + timedelta(days=10)
+
+
+def used(pattern_id: str, results: str, start: datetime = NOW + timedelta(days=1)) -> list[Event]:
+    """One `applied` event a minute, `+` a success and `-` a failure, each in a loop of its own."""
+    return [
+        Event(
+            id=f"{pattern_id}-{start:%d}-{number}",
+            at=start + timedelta(minutes=number),
+            kind="applied",
+            pattern_id=pattern_id,
+            loop_id=f"loop-{start:%d}-{number}",
+            success=result == "+",
+        )
+        for number, result in enumerate(results)
+    ]
+
+
+def pin(state: Maturity, **changes: Any) -> Pin:
+    values: dict[str, Any] = {
+        "state": state,
+        "at": NOW,
+        "by": "alice",
+        "reason": "",
+        "content_hash": "v1",
+        "decision_id": "d1",
+    }
+    return Pin(**(values | changes))
+
+
+def queue(
+    patterns: Iterable[Pattern], events: list[Event], curation: CurationState | None = None
+) -> tuple[ReviewItem, ...]:
+    by_id = {pattern.id: pattern for pattern in patterns}
+    curation = curation or CurationState()
+    board = Scoreboard.build(by_id, {}, tuple(events), curation, LATER, SETTINGS)
+    return review_queue(by_id, board, curation, LATER, SETTINGS)
+
+
+def test_nothing_to_decide_is_an_empty_queue() -> None:
+    assert queue([make_pattern("p")], used("p", "+++")) == ()
+
+
+def test_a_failing_pattern_is_asked_about_with_its_proposal() -> None:
+    (item,) = queue([make_pattern("p")], used("p", "++-----"))
+    assert (item.kind, item.pattern_id) == ("inversion", "p")
+    assert item.question == "Turn p into a warning?"
+    assert item.reason == "5 of 7 uses failed; loops got it 7 times"
+    assert item.inversion is not None
+    assert (item.inversion.failures, item.inversion.total) == (5, 7)
+
+
+def test_a_promise_that_did_not_hold_says_since_when() -> None:
+    curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
+    (item,) = queue([make_pattern("p")], used("p", "--++--"), curation)
+    assert item.kind == "contradicted"
+    assert item.question == "Keep p promoted?"
+    assert item.reason == ("promoted by alice on 3 May 2026; since then 4 of 6 uses failed; loops got it 6 times")
+
+
+def test_a_deprecated_pattern_that_works_is_asked_about() -> None:
+    curation = CurationState(pins={"p": pin(Maturity.DEPRECATED)})
+    (item,) = queue([make_pattern("p")], used("p", "+++++++"), curation)
+    assert item.question == "Keep p deprecated?"
+    assert "since then 7 of 7 uses succeeded" in item.reason
+
+
+def test_a_text_that_changed_after_the_decision_is_asked_about() -> None:
+    curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
+    (item,) = queue([make_pattern("p", content_hash="v2")], used("p", "+"), curation)
+    assert item.kind == "stale-pin"
+    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; loops got it 1 time"
+
+
+def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
+    patterns = [make_pattern(name) for name in ("rare", "often", "worse")]
+    events = used("rare", "---") + used("often", "+-" * 3 + "-" * 9) + used("worse", "-" * 15)
+    items = queue(patterns, events)
+    assert [item.pattern_id for item in items] == ["worse", "often", "rare"]
+    assert all(0 <= item.worth <= 1 for item in items)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "asked"),
+    [
+        (InversionVerdict(verdict="accepted", at=NOW), False),
+        (InversionVerdict(verdict="rejected", at=NOW, failures=5), False),
+        (InversionVerdict(verdict="rejected", at=NOW, failures=3), False),
+        (InversionVerdict(verdict="rejected", at=NOW, failures=2), True),
+        (InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1)), False),
+        (InversionVerdict(verdict="snoozed", at=NOW, until=LATER), True),
+    ],
+)
+def test_a_verdict_keeps_an_inversion_out_of_the_queue_as_long_as_it_holds(
+    verdict: InversionVerdict, asked: bool
+) -> None:
+    curation = CurationState(inversions={"p": verdict})
+    items = queue([make_pattern("p")], used("p", "++-----"), curation)
+    assert bool(items) is asked
+    # A board that is older than the verdict does not ask either.
+    board = Scoreboard.build(
+        {"p": make_pattern("p")}, {}, tuple(used("p", "++-----")), CurationState(), LATER, SETTINGS
+    )
+    assert bool(review_queue({"p": make_pattern("p")}, board, curation, LATER, SETTINGS)) is asked
+    if asked and verdict.verdict == "rejected":
+        assert "rejected on 3 May 2026, 3 further failures since" in items[0].reason
+
+
+def test_a_snooze_covers_a_contradicted_pin_as_well() -> None:
+    snoozed = InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1))
+    curation = CurationState(pins={"p": pin(Maturity.PROVEN)}, inversions={"p": snoozed})
+    assert queue([make_pattern("p")], used("p", "--++--"), curation) == ()
+
+
+def test_pins_on_patterns_that_are_gone_are_not_asked_about() -> None:
+    assert queue([], [], CurationState(pins={"gone": pin(Maturity.PROVEN)})) == ()
+
+
+def test_what_a_file_says_is_shown_and_not_obeyed() -> None:
+    curation = CurationState(pins={"[b]\x1b]0;x": pin(Maturity.PROVEN, by="\x1b[31m")})
+    (item,) = queue([make_pattern("[b]\x1b]0;x", content_hash="v2")], [], curation)
+    assert "\x1b" not in item.question + item.reason

@@ -1,0 +1,130 @@
+"""Any sequence of decisions, undone and redone: the ledger, a simple model and the files agree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+import core.sources.writing
+from core.curation.curator import Decided
+from core.errors import Refused
+from tests.core.curation.making import NOW, make_assessment, make_curator, make_pattern, make_project, overrides
+
+IDS = ("pat-error-a-001", "pat-error-b-001")
+some_id = st.sampled_from(IDS)
+
+
+class Machine(RuleBasedStateMachine):
+    """Two curators take turns on two patterns. The model is a stack of whole states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.paths = make_project(self.folder, *IDS)
+        self.start = self.paths.pattern_file("error").read_bytes()
+        self.curators = [make_curator(self.paths, name) for name in ("alice", "bob")]
+        self.now = NOW
+        self.pins: dict[str, str] = {}
+        self.undo_stack: list[dict[str, str]] = []
+        self.redo_stack: list[dict[str, str]] = []
+
+    def teardown(self) -> None:
+        for _ in range(len(self.undo_stack)):
+            self.curators[0].undo(now=self.now)
+        with pytest.raises(Refused):
+            self.curators[0].undo(now=self.now)
+        assert self.paths.pattern_file("error").read_bytes() == self.start
+        assert self.curators[1].ledger.state().pins == {}
+        shutil.rmtree(self.folder)
+
+    def decide(self, pattern_id: str, allowed: bool, state: str | None, make: Callable[[], Decided]) -> None:
+        self.now += timedelta(seconds=1)
+        if not allowed:
+            with pytest.raises(Refused):
+                make()
+            return
+        assert make().written
+        self.undo_stack.append(dict(self.pins))
+        self.redo_stack.clear()
+        if state is None:
+            del self.pins[pattern_id]
+        else:
+            self.pins[pattern_id] = state
+
+    @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
+    def promote(self, pattern_id: str, who: int) -> None:
+        self.decide(
+            pattern_id,
+            pattern_id not in self.pins,
+            "proven",
+            lambda: self.curators[who].promote(make_pattern(pattern_id), make_assessment(), now=self.now),
+        )
+
+    @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
+    def deprecate(self, pattern_id: str, who: int) -> None:
+        self.decide(
+            pattern_id,
+            self.pins.get(pattern_id) != "deprecated",
+            "deprecated",
+            lambda: self.curators[who].deprecate(make_pattern(pattern_id), make_assessment(), now=self.now, reason="x"),
+        )
+
+    @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
+    def reset(self, pattern_id: str, who: int) -> None:
+        self.decide(
+            pattern_id,
+            pattern_id in self.pins,
+            None,
+            lambda: self.curators[who].reset(make_pattern(pattern_id), make_assessment(), now=self.now),
+        )
+
+    @rule(who=st.sampled_from((0, 1)))
+    def undo(self, who: int) -> None:
+        if not self.undo_stack:
+            with pytest.raises(Refused):
+                self.curators[who].undo(now=self.now)
+            return
+        assert self.curators[who].undo(now=self.now).written
+        self.redo_stack.append(self.pins)
+        self.pins = self.undo_stack.pop()
+
+    @rule(who=st.sampled_from((0, 1)))
+    def redo(self, who: int) -> None:
+        if not self.redo_stack:
+            with pytest.raises(Refused):
+                self.curators[who].redo(now=self.now)
+            return
+        assert self.curators[who].redo(now=self.now).written
+        self.undo_stack.append(self.pins)
+        self.pins = self.redo_stack.pop()
+
+    @invariant()
+    def all_agree(self) -> None:
+        for curator in self.curators:
+            pins = curator.ledger.state().pins
+            assert {key: pin.state.value for key, pin in pins.items()} == self.pins
+        written = overrides(self.paths)
+        assert {key: value["decision"] for key, value in written.items()} == {
+            key: pin.decision_id for key, pin in pins.items()
+        }
+
+
+Machine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_step_count=20)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core.sources.writing, "_LOOK_AGAIN_SECONDS", ())
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+
+
+TestUndo = Machine.TestCase
