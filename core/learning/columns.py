@@ -123,7 +123,7 @@ class Tally:
                 continue
             uses += count
             at = math.nan if observation.at is None else observation.at.timestamp()
-            last_used = at if last_used != last_used else max(last_used, at)
+            last_used = at if math.isnan(last_used) else max(last_used, at)
             success = observation.success
             if success is None:
                 continue

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from core.learning.sums import Counts, unrecorded
-from core.learning.uses import UseTable
+from core.learning.uses import UseTable, origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
-from core.records.patterns import Pattern, SourceLoop
+from core.records.patterns import Pattern
 
 DISCOVERY: Final = "discovery"
 
@@ -96,17 +96,6 @@ def _age_order(observation: Observation) -> tuple[datetime, str, int, str]:
         -1 if observation.iteration is None else observation.iteration,
         f"{observation.kind} {observation.success}",
     )
-
-
-def origin(pattern: Pattern) -> SourceLoop | None:
-    """The source loop that discovered the pattern: that of `first_discovered`, else the first (C20)."""
-    if not pattern.source_loops:
-        return None
-    if pattern.first_discovered is not None:
-        for source in pattern.source_loops:
-            if source.at == pattern.first_discovered:
-                return source
-    return pattern.source_loops[0]
 
 
 def _discovery(

@@ -9,7 +9,7 @@ from typing import Final
 
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
-from core.records.patterns import Pattern
+from core.records.patterns import Pattern, SourceLoop
 
 EVENT_LOG: Final = "event-log"
 LOOP: Final = "loop"
@@ -87,15 +87,20 @@ class UseTable:
 
     def add_loops(self, uses: Iterable[tuple[Loop, InjectedUse]]) -> None:
         """Source 2. Fills in what the event log leaves open; of two entries for one use a failure wins."""
-        dates = {source.loop_id: source.at for source in reversed(self._pattern.source_loops) if source.at}
+        sources = {source.loop_id: source for source in reversed(self._pattern.source_loops) if source.at}
+        discovered = origin(self._pattern)
         for loop, entry in sorted(uses, key=_use_order):
             for alias in loop.aliases:
                 if alias in self._by_loop and alias != loop.id:
                     self._by_loop.setdefault(loop.id, []).extend(self._by_loop.pop(alias))
             use = self._find(loop.id, entry.iteration)
             if use is None:
-                use = _Use(loop.id, entry.iteration, _date(loop, entry, dates), LOOP)
-                self._by_loop.setdefault(loop.id, []).append(use)
+                known = self._by_loop.setdefault(loop.id, [])
+                source = next((sources[name] for name in (loop.id, *loop.aliases) if name in sources), None)
+                first = entry.applied and not any(other.kind != "injected" for other in known)
+                at = _date(loop, entry, source, first and source is not discovered)
+                use = _Use(loop.id, entry.iteration, at, LOOP)
+                known.append(use)
             if use.iteration is None:
                 use.iteration = entry.iteration
             if not entry.applied:
@@ -135,6 +140,24 @@ def _weight(event: Event) -> float:
     return min(event.weight, 1.0)
 
 
-def _date(loop: Loop, entry: InjectedUse, dates: dict[str, datetime]) -> datetime | None:
-    named = (dates[name] for name in (loop.id, *loop.aliases) if name in dates)
-    return entry.at or next(named, None) or loop.ended_at or loop.last_sign or loop.started_at
+def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, listed_for_it: bool) -> datetime | None:
+    """When a use happened.
+
+    A loop is listed once, when it first applies the pattern (0: add_source_loop), so that time is exact for the
+    first use; for others it is only better than the loop's own times. The discovering loop is listed for the
+    discovery instead.
+    """
+    listed = source.at if source else None
+    own = (listed, entry.at) if listed_for_it else (entry.at, listed)
+    return own[0] or own[1] or loop.ended_at or loop.last_sign or loop.started_at
+
+
+def origin(pattern: Pattern) -> SourceLoop | None:
+    """The source loop that discovered the pattern: that of `first_discovered`, else the first (C20)."""
+    if not pattern.source_loops:
+        return None
+    if pattern.first_discovered is not None:
+        for source in pattern.source_loops:
+            if source.at == pattern.first_discovered:
+                return source
+    return pattern.source_loops[0]

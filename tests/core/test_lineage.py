@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 from core.learning.scoreboard import Scoreboard
+from core.library import Library
 from core.lineage import LineageEvent, format_lineage, lineage
+from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
@@ -46,6 +49,15 @@ def test_the_documents_block_comes_out_byte_for_byte() -> None:
     board = Scoreboard.build(patterns, loops, (), CurationState(), NOW, SETTINGS)
     pattern, found = patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
     events = lineage(pattern, board.observations(pattern.id), (), loops)
+    assert format_lineage(pattern, events, found.rate, (found.successes, found.failures)) == DOCUMENT
+
+
+def test_the_block_comes_out_of_the_example_tree_itself() -> None:
+    tree = Path(__file__).parents[1] / "trees/spec-examples"
+    snapshot = Library(ProjectPaths(tree), SETTINGS, clock=lambda: NOW, cache=False).load()
+    board = Scoreboard.build(snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, NOW, SETTINGS)
+    pattern, found = snapshot.patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
+    events = lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)
     assert format_lineage(pattern, events, found.rate, (found.successes, found.failures)) == DOCUMENT
 
 

@@ -132,16 +132,22 @@ def test_an_event_without_weight_does_not_count(weight: float) -> None:
 
 
 def test_a_use_is_dated_by_the_most_exact_time_there_is() -> None:
-    pattern = make_pattern(source_loops=(source("other"), source("a", days_ago(7))))
+    listed = make_pattern(source_loops=(source("other"), source("a", days_ago(7))))
     loop = Loop(id="a", started_at=days_ago(9), last_sign=days_ago(6), ended_at=days_ago(5))
 
-    def date(pattern: Pattern, loop: Loop, entry: InjectedUse) -> object:
-        return [seen.at for seen in observations_of(pattern, [(loop, entry)]) if seen.source == "loop"]
+    def dates(pattern: Pattern, loop: Loop, *entries: InjectedUse) -> list[object]:
+        uses = [(loop, entry) for entry in entries]
+        return [seen.at for seen in observations_of(pattern, uses) if seen.source == "loop"]
 
-    assert date(pattern, loop, use(ID, True, at=days_ago(8))) == [days_ago(8)]
-    assert date(pattern, loop, use(ID, True)) == [days_ago(7)]
-    assert date(make_pattern(), loop, use(ID, True)) == [days_ago(5)]
-    assert date(make_pattern(), Loop(id="a", started_at=days_ago(9)), use(ID, True)) == [days_ago(9)]
+    # A source loop is listed when it first applies the pattern; later uses have the time of their iteration.
+    twice = use(ID, True, iteration=1, at=days_ago(8)), use(ID, True, iteration=2, at=days_ago(4))
+    assert dates(listed, loop, *twice) == [days_ago(7), days_ago(4)]
+    assert dates(make_pattern(), loop, *twice) == [days_ago(8), days_ago(4)]
+    assert dates(make_pattern(), loop, use(ID, True)) == [days_ago(5)]
+    assert dates(make_pattern(), Loop(id="a", started_at=days_ago(9)), use(ID, True)) == [days_ago(9)]
+    # The discovering loop is listed for the discovery.
+    found = make_pattern(source_loops=(source("a", days_ago(9)),))
+    assert dates(found, loop, use(ID, True, at=days_ago(6))) == [days_ago(6)]
 
 
 def test_the_discovering_loop_counts_once() -> None:
