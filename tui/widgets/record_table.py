@@ -343,7 +343,7 @@ class RecordTable(ScrollView, can_focus=True):
             if self._sorted and self._sorted[0] == column.id:
                 title = f"{title} ↓" if self._sorted[1] else f"{title} ↑"
             parts += [fit(Content(title), cells, column.align), " "]
-        return to_strip(self, Content.assemble(*parts), width, self.get_visual_style("record-table--header"))
+        return to_strip(self, Content.assemble(*parts[:-1]), width, self.get_visual_style("record-table--header"))
 
     def _row(self, key: str, on_cursor: bool, marked: bool, width: int) -> Content:
         cells = self._draw(key)
@@ -353,4 +353,4 @@ class RecordTable(ScrollView, can_focus=True):
         ]
         for column, size in self._columns_at(width):
             parts += [fit(cells.get(column.id, Content("")), size, column.align, column.keep_end), " "]
-        return Content.assemble(*parts)
+        return Content.assemble(*parts[:-1])

@@ -26,6 +26,7 @@ class TextPane(ScrollView, can_focus=True):
         height: 1fr;
         background: $background;
         overflow-x: hidden;
+        scrollbar-gutter: stable;
         scrollbar-size-vertical: 1;
         padding: 0 1;
     }
@@ -133,6 +134,8 @@ def wrap(paragraphs: Sequence[Content], width: int) -> list[Content]:
     """Paragraphs broken into lines of at most `width` cells; continuation lines keep the indentation."""
     lines: list[Content] = []
     for paragraph in paragraphs:
+        if "\t" in paragraph.plain:
+            paragraph = paragraph.expand_tabs(4)  # a terminal would jump to stops of its own
         if paragraph.cell_length <= width and "\n" not in paragraph.plain:
             lines.append(paragraph)
             continue

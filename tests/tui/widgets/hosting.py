@@ -1,0 +1,55 @@
+"""A bare app around one widget."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.app import App, ComposeResult
+from textual.message import Message
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from tui.themes import DEFAULT_THEME, STYLES, load_themes
+
+
+class Host(App[None]):
+    """Shows one widget with ralphdeck's looks; `heard` are the messages that were asked for."""
+
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, widget: Widget) -> None:
+        self._variables = load_themes()[DEFAULT_THEME][1].variables
+        super().__init__(css_path=sorted(STYLES.glob("*.tcss")))
+        self._widget = widget
+        self.heard: list[Any] = []
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return self._variables
+
+    def compose(self) -> ComposeResult:
+        yield self._widget
+
+
+@asynccontextmanager
+async def hosted(
+    widget: Widget, *kinds: type[Message], size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[Host, Pilot[None]]]:
+    """The widget alone on a screen; messages of `kinds` are collected in `host.heard`."""
+    heard: list[Message] = []
+
+    def hook(message: Message) -> None:
+        if isinstance(message, kinds) and all(message is not other for other in heard):  # each pump it passes tells
+            heard.append(message)
+
+    host = Host(widget)
+    async with host.run_test(size=size, message_hook=hook) as pilot:
+        await pilot.pause()
+        host.heard = heard
+        yield host, pilot
+
+
+def lines_of(widget: Widget) -> list[str]:
+    """What the widget draws, line by line, without the spaces at the end."""
+    return ["".join(s.text for s in widget.render_line(y)).rstrip() for y in range(widget.size.height)]

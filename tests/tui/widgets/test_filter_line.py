@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Input
+
+from tests.tui.widgets.hosting import hosted
+from tui.widgets.filter_line import FilterLine
+
+
+async def test_every_keystroke_is_a_new_filter() -> None:
+    line = FilterLine("hint")
+    async with hosted(line, FilterLine.Changed, FilterLine.Left) as (host, pilot):
+        line.focus_input()
+        await pilot.press("n", "u", "backspace")
+        await pilot.pause()
+        assert [message.text for message in host.heard] == ["n", "nu", "n"]
+        await pilot.press("enter")
+        assert isinstance(host.heard[-1], FilterLine.Left)
+        assert line.text == "n"
+
+
+async def test_a_filter_set_from_outside_is_told_as_well() -> None:
+    line = FilterLine("hint")
+    async with hosted(line, FilterLine.Changed) as (host, pilot):
+        line.text = "state:proven"
+        await pilot.pause()
+        assert host.heard[-1].text == "state:proven"
+
+
+async def test_the_count_stands_beside_it_and_markup_is_plain_text() -> None:
+    line = FilterLine("[red]hint[/]")
+    async with hosted(line) as (host, pilot):
+        line.count(Content("[b]12[/b] of 41"))
+        await pilot.pause()
+        drawn = "\n".join(strip.text for strip in host.screen._compositor.render_strips())
+        assert "[b]12[/b] of 41" in drawn
+        assert "[red]hint[/]" in drawn
+        line.focus_input()
+        assert isinstance(host.focused, Input)
