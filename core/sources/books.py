@@ -135,7 +135,8 @@ def _orphans(pattern: Pattern | None, patterns: Mapping[str, Pattern]) -> tuple[
             "orphan-reference",
             f"names '{visible_line(target, 80)}', which is no pattern of this project",
         )
-        for target in sorted(_references(pattern) - patterns.keys())
+        for target in sorted(_references(pattern))
+        if target not in patterns
     )
 
 
