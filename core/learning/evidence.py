@@ -75,7 +75,7 @@ def observations_of(
     """
     recorded: list[Observation] = []
     if uses or events:
-        table = UseTable(pattern)
+        table = UseTable(pattern, (loop for loop, _ in uses))
         table.add_events(events)
         table.add_loops(uses)
         recorded = table.observations()

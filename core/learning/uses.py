@@ -19,7 +19,6 @@ LOOP: Final = "loop"
 class _Use:
     """Facts on one use; each is set by the most trusted source that tells it."""
 
-    loop_id: str
     iteration: int | None
     at: datetime | None
     source: str
@@ -29,10 +28,16 @@ class _Use:
 
 
 class UseTable:
-    """Joins what several records say of the same use."""
+    """Joins what several records say of the same use.
 
-    def __init__(self, pattern: Pattern) -> None:
+    Args:
+        pattern: The pattern that is used.
+        loops: Loops that may appear under more than one id.
+    """
+
+    def __init__(self, pattern: Pattern, loops: Iterable[Loop]) -> None:
         self._pattern = pattern
+        self._ids = {alias: loop.id for loop in loops for alias in loop.aliases}
         self._by_loop: dict[str, list[_Use]] = {}
         self._alone: list[_Use] = []
 
@@ -50,18 +55,18 @@ class UseTable:
                 self._add_event(event)
 
     def _add_extraction(self, event: Event) -> None:
-        uses = self._by_loop.setdefault(event.loop_id, [])
-        if any(use.kind == "discovered" for use in uses):
-            return
-        uses.append(_Use(event.loop_id, event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
+        uses = self._by_loop.setdefault(self._ids.get(event.loop_id, event.loop_id), [])
+        if not any(use.kind == "discovered" for use in uses):
+            uses.append(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
 
     def _add_event(self, event: Event) -> None:
         if event.kind in ("outcome", "feedback") and event.success is None:
             return
-        use = self._find(event.loop_id, event.iteration) if event.loop_id else None
+        loop_id = self._ids.get(event.loop_id, event.loop_id)
+        use = self._find(loop_id, event.iteration) if loop_id else None
         if use is None:
-            use = _Use(event.loop_id, event.iteration, event.at, EVENT_LOG)
-            (self._by_loop.setdefault(event.loop_id, []) if event.loop_id else self._alone).append(use)
+            use = _Use(event.iteration, event.at, EVENT_LOG)
+            (self._by_loop.setdefault(loop_id, []) if loop_id else self._alone).append(use)
         if use.iteration is None:
             use.iteration = event.iteration
         if event.kind == "injected":
@@ -90,16 +95,13 @@ class UseTable:
         sources = {source.loop_id: source for source in reversed(self._pattern.source_loops) if source.at}
         discovered = origin(self._pattern)
         for loop, entry in sorted(uses, key=_use_order):
-            for alias in loop.aliases:
-                if alias in self._by_loop and alias != loop.id:
-                    self._by_loop.setdefault(loop.id, []).extend(self._by_loop.pop(alias))
             use = self._find(loop.id, entry.iteration)
             if use is None:
                 known = self._by_loop.setdefault(loop.id, [])
                 source = next((sources[name] for name in (loop.id, *loop.aliases) if name in sources), None)
                 first = entry.applied and not any(other.kind != "injected" for other in known)
                 at = _date(loop, entry, source, first and source is not discovered)
-                use = _Use(loop.id, entry.iteration, at, LOOP)
+                use = _Use(entry.iteration, at, LOOP)
                 known.append(use)
             if use.iteration is None:
                 use.iteration = entry.iteration

@@ -94,7 +94,7 @@ def test_the_same_use_told_twice_counts_once() -> None:
     loop = Loop(id="a", aliases=("a-uuid",), ended_at=days_ago(1))
     uses = [(loop, use(ID, True, iteration=2)), (loop, use(ID, True)), (loop, use(ID, True, iteration=2))]
     events = [
-        event(1, "injected", days_ago(2), loop_id="a-uuid"),
+        event(1, "injected", days_ago(2), loop_id="a"),
         event(2, "applied", days_ago(2), loop_id="a-uuid", iteration=2),
         event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
         event(3, "outcome", days_ago(1), loop_id="a-uuid", success=True),
