@@ -46,18 +46,13 @@ class Action:
     @property
     def binding(self) -> Binding:
         """The Textual binding; its id lets the keymap file give it other keys."""
-        return Binding(
-            self.keys, f"act('{self.id}')", self.label, show=self.shown, tooltip=self.tooltip, id=self.id
-        )
+        return Binding(self.keys, f"act('{self.id}')", self.label, show=self.shown, tooltip=self.tooltip, id=self.id)
 
 
 _TABLES: Final = ("loops", "patterns", "reflections", "log")
 
 ACTIONS: Final[tuple[Action, ...]] = (
-    *(
-        Action(f"go_{place}", key, name, f"Go to {name}", "Go", shown=False)
-        for place, (key, name) in PLACES.items()
-    ),
+    *(Action(f"go_{place}", key, name, f"Go to {name}", "Go", shown=False) for place, (key, name) in PLACES.items()),
     Action("next_pane", "tab", "pane", "Move to the next pane", "Move", shown=False),
     Action("previous_pane", "shift+tab", "pane back", "Move to the previous pane", "Move", shown=False),
     Action("down", "j,down", "down", "One line down", "Move", shown=False),
@@ -66,9 +61,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("last", "G,end", "last", "To the last line", "Move", shown=False),
     Action("page_down", "pagedown,space", "page down", "One page down", "Move", shown=False),
     Action("page_up", "pageup", "page up", "One page up", "Move", shown=False),
-    Action(
-        "next_item", "n", "next", "To the next one that waits for a decision", "Move", ("patterns", "review")
-    ),
+    Action("next_item", "n", "next", "To the next one that waits for a decision", "Move", ("patterns", "review")),
     Action(
         "previous_item",
         "N",
@@ -81,9 +74,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES),
     Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES, shown=False),
     Action("open", "enter", "open", "Open the details, or go to what this belongs to", "Look", _TABLES),
-    Action(
-        "back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False
-    ),
+    Action("back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False),
     Action("mark", "m", "mark", "Mark this one, to act on many at once", "Look", ("patterns",)),
     Action(
         "mark_all",
@@ -125,13 +116,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("top_k_up", "plus", "+1 pattern", "Let one pattern more in", "Look", ("context",), shown=False),
     Action("top_k_down", "minus", "-1 pattern", "Let one pattern less in", "Look", ("context",), shown=False),
     Action("min_rate", "f", "min rate", "Cycle the lowest success rate that is let in", "Look", ("context",)),
-    Action(
-        "order", "b", "order", "Order by score, or by the lower bound of the interval", "Look", ("context",)
-    ),
+    Action("order", "b", "order", "Order by score, or by the lower bound of the interval", "Look", ("context",)),
     Action("types", "v", "types", "Cycle which pattern types are let in", "Look", ("context",), shown=False),
-    Action(
-        "compare", "c", "compare", "Compare with the context before the last change", "Look", ("context",)
-    ),
+    Action("compare", "c", "compare", "Compare with the context before the last change", "Look", ("context",)),
+    Action("accept", "a", "accept", "Accept what is proposed", "Decide", ("review",)),
+    Action("reject", "x", "reject", "Reject what is proposed", "Decide", ("review",)),
+    Action("rewrite", "e", "rewrite", "Accept in your own words", "Decide", ("review",)),
+    Action("snooze", "s", "snooze", "Ask again in a week", "Decide", ("review",)),
     Action(
         "promote",
         "p",
@@ -156,10 +147,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Decide",
         ("patterns", "review"),
     ),
-    Action("accept", "a", "accept", "Accept what is proposed", "Decide", ("review",)),
-    Action("reject", "x", "reject", "Reject what is proposed", "Decide", ("review",)),
-    Action("rewrite", "e", "rewrite", "Accept in your own words", "Decide", ("review",)),
-    Action("snooze", "s", "snooze", "Ask again in a week", "Decide", ("review",)),
     Action("note", "c", "note", "Write a note beside it", "Decide", ("patterns", "review"), shown=False),
     Action("undo", "u", "undo", "Take the newest decision back", "Decide"),
     Action("redo", "U", "redo", "Repeat the decision that was taken back", "Decide", shown=False),
@@ -184,9 +171,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown=False,
     ),
     Action("help", "question_mark,f1", "help", "All keys, and what this place is for", "Program"),
-    Action(
-        "quit", "q,ctrl+c", "quit", "Leave; everything decided is on disk already", "Program", shown=False
-    ),
+    Action("quit", "q,ctrl+c", "quit", "Leave; everything decided is on disk already", "Program", shown=False),
 )
 
 BY_ID: Final = {action.id: action for action in ACTIONS}

@@ -66,9 +66,7 @@ class DeckApp(App[None], inherit_bindings=False):
     TITLE = "ralphdeck"
     COMMANDS = {DeckCommands}
     COMMAND_PALETTE_BINDING = "f9"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "screen.act('quit')", "quit", show=False, priority=True)
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "screen.act('quit')", "quit", show=False, priority=True)]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
         "loops": LoopsPlace,
         "patterns": PatternsPlace,
@@ -257,21 +255,24 @@ class DeckApp(App[None], inherit_bindings=False):
         last = next((d for d in reversed(self.view.snapshot.decisions) if d.id == undoable[-1]), None)
         if last is None:
             return ""
+        if self.size.width < 100:
+            return "undo"
         return f"undo: {last.verb.value.replace('_', ' ')} …{last.subject[-18:]}"
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""
-        left = [Item(Content.styled(f"{visible_line(self.deck.project.project.name, 24)} ", "bold"))]
         narrow = self.size.width < 100
-        for name, (key, title) in PLACES.items():
-            waiting = len(self.view.queue) if name == "review" else 0
-            label = title if not narrow or name == place else title[:4] if name == "reflections" else title
+        name = visible_line(self.deck.project.project.name, 12 if narrow else 24)
+        left = [Item(Content.styled(name if narrow else f"{name} ", "bold"))]
+        for other, (key, title) in PLACES.items():
+            waiting = len(self.view.queue) if other == "review" else 0
+            label = title[:4] if narrow and other != place else title
             text = f"{key} {label}" + (f"·{waiting}" if waiting else "")
-            style = "bold $accent reverse" if name == place else "$foreground" if waiting else "$quiet"
-            left.append(Item(Content.styled(f" {text} ", style), f"go_{name}"))
-        return left, [Item(self._pulse())]
+            style = "bold $accent reverse" if other == place else "$foreground" if waiting else "$quiet"
+            left.append(Item(Content.styled(text if narrow else f" {text} ", style), f"go_{other}"))
+        return left, [Item(self._pulse(narrow))]
 
-    def _pulse(self) -> Content:
+    def _pulse(self, narrow: bool) -> Content:
         if self.progress is not None:
             done, total = self.progress
             if not total:
@@ -284,9 +285,9 @@ class DeckApp(App[None], inherit_bindings=False):
         errors = sum(f.severity.value == "error" for f in self.view.snapshot.findings)
         parts: list[tuple[str, str]] = []
         if errors:
-            parts.append((f"{plural(errors, 'finding')}  ", "$warning"))
+            parts.append((f"{errors}! " if narrow else f"{plural(errors, 'error')} in files  ", "$warning"))
         if state is None or state.mode == "events":
-            parts.append((f"live {self.glyphs.live}", "$success"))
+            parts.append((self.glyphs.live if narrow else f"live {self.glyphs.live}", "$success"))
         elif state.mode == "polling":
             parts.append(("polling", "$warning"))
         else:
@@ -351,9 +352,7 @@ class DeckApp(App[None], inherit_bindings=False):
     # Plumbing
 
     def _places(self) -> list[Place]:
-        return [
-            screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, Place)
-        ]
+        return [screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, Place)]
 
     def _refresh_frame(self) -> None:
         if isinstance(self.screen, Place):

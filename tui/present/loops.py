@@ -39,9 +39,7 @@ def loop_cells(loop: Loop, now: datetime, glyphs: Glyphs) -> Cells:
         "status": Content.assemble(status_mark(loop.status, glyphs), _worth_saying(loop)),
         "iteration": _progress(loop, glyphs),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
-        "elapsed": Content.styled(
-            duration(seconds) if seconds is not None else "—", "$quiet" if ended else ""
-        ),
+        "elapsed": Content.styled(duration(seconds) if seconds is not None else "—", "$quiet" if ended else ""),
         "learned": Content.styled(_learned(loop), "$quiet"),
         "sign": _sign(loop, now),
     }
@@ -74,7 +72,7 @@ def _learned(loop: Loop) -> str:
 
 def _sign(loop: Loop, now: datetime) -> Content:
     if loop.liveness is Liveness.DEAD:
-        return Content.styled(visible_line(loop.liveness_reason, 60), "$error")
+        return Content.styled(f"pid {loop.pid} gone", "$error")
     if loop.status.ended:
         return Content.styled(ago(loop.ended_at, now), "$quiet")
     style = "$warning" if loop.liveness is Liveness.STALE else ""
@@ -86,11 +84,7 @@ def now_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -
     now = view.now
     seconds = elapsed(loop, now)
     approximately = "about " if loop.ended_approximate else ""
-    raw = (
-        f"  (file says {visible_line(loop.raw_status, 30)})"
-        if loop.raw_status.lower() != loop.status.value
-        else ""
-    )
+    raw = f"  (file says {visible_line(loop.raw_status, 30)})" if loop.raw_status.lower() != loop.status.value else ""
     lines = [
         Content.styled(visible_line(loop.task or "no task is known", 1000), "bold"),
         Content.styled(visible_line(loop.id, 200), "$secondary"),
@@ -106,20 +100,14 @@ def now_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -
             ("   iteration ", "$quiet"),
             _progress(loop, glyphs),
         ),
-        Content.assemble(
-            ("life: ", "$quiet"), visible_line(loop.liveness_reason or loop.liveness.value, 300)
-        ),
+        Content.assemble(("life: ", "$quiet"), visible_line(loop.liveness_reason or loop.liveness.value, 300)),
     ]
     if loop.criteria:
         lines.append(_labelled("Done when", "; ".join(loop.criteria)))
     if loop.owner or loop.priority or loop.tags:
-        lines.append(
-            _labelled("By", "  ".join(filter(None, (loop.owner, loop.priority, ", ".join(loop.tags)))))
-        )
+        lines.append(_labelled("By", "  ".join(filter(None, (loop.owner, loop.priority, ", ".join(loop.tags))))))
     if story is not None and story.facts:
-        facts = "   ".join(
-            f"{visible_line(name, 40)} {visible_line(value, 80)}" for name, value in story.facts
-        )
+        facts = "   ".join(f"{visible_line(name, 40)} {visible_line(value, 80)}" for name, value in story.facts)
         lines.append(Content.styled(facts, "$quiet"))
     if loop.last_result:
         lines += [Content(""), _labelled("Last result", loop.last_result)]
@@ -183,17 +171,11 @@ def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
     """Injected patterns with their results, and what the loop gave back."""
     lines: list[Content] = []
     if not loop.injected and not loop.extracted:
-        return [
-            Content.styled("No pattern was injected into this loop, and none extracted from it.", "$quiet")
-        ]
+        return [Content.styled("No pattern was injected into this loop, and none extracted from it.", "$quiet")]
     for use in loop.injected:
         known = view.snapshot.patterns.get(use.pattern_id)
         mark = result_mark(use.successful if use.applied else None, glyphs)
-        result = (
-            {True: "worked", False: "failed", None: "no result"}[use.successful]
-            if use.applied
-            else "not applied"
-        )
+        result = {True: "worked", False: "failed", None: "no result"}[use.successful] if use.applied else "not applied"
         lines.append(
             Content.assemble(
                 mark,

@@ -32,9 +32,9 @@ class LoopsPlace(Browse):
         Column("status", "status", 12, flex=1),
         Column("iteration", "iteration", 15, keep=8),
         Column("quality", "quality", 8, keep=4),
-        Column("elapsed", "elapsed", 7, align="right", keep=7),
+        Column("elapsed", "elapsed", 8, align="right", keep=7),
         Column("learned", "learned", 16, keep=2),
-        Column("sign", "last sign", 10, align="right", keep=6),
+        Column("sign", "last sign", 12, align="right", keep=6),
         Column("id", "id", 9, flex=3, keep=5, keep_end=8),
     )
     FIELDS = LOOP_FIELDS
@@ -103,11 +103,7 @@ class LoopsPlace(Browse):
             case "Patterns":
                 return present.pattern_lines(loop, view, self.glyphs)
             case "Reflections":
-                own = [
-                    r
-                    for r in view.snapshot.reflections.values()
-                    if r.loop_id == key or r.loop_id in loop.aliases
-                ]
+                own = [r for r in view.snapshot.reflections.values() if r.loop_id == key or r.loop_id in loop.aliases]
                 return present.reflection_lines(own, view, self.glyphs)
             case _:
                 return present.file_lines(loop, story)
@@ -170,9 +166,7 @@ class LoopsPlace(Browse):
 
     def do_edit_file(self) -> None:
         """Open the loop's state file."""
-        self.with_cursor(
-            lambda key: self.deck_app.edit_file(next(iter(self.view.snapshot.loops[key].files), ""))
-        )
+        self.with_cursor(lambda key: self.deck_app.edit_file(next(iter(self.view.snapshot.loops[key].files), "")))
 
 
 def _rank(loop: Loop) -> tuple[int, float]:
