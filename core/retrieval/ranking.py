@@ -150,8 +150,11 @@ class _Ranking:
     ) -> None:
         self._patterns, self._board, self._settings = patterns, board, settings
         self._relevance: Relevance = relevance(profile, index, patterns)
-        known = board.rows_of(index.ids[row] for row in self._relevance.rows.tolist())
-        self._ids = [index.ids[row] for row in self._relevance.rows.tolist()]
+        self._index_ids = index.ids
+        known = self._relevance.rows
+        # Index and board made from the same patterns have the same rows, which saves looking up every id.
+        if index.ids != board.ids:
+            known = board.rows_of(index.ids[row] for row in known.tolist())
         self._values = self._relevance.values
         self._effectiveness = board.effectiveness[known]
         self._multiplier = board.multiplier[known]
@@ -166,6 +169,9 @@ class _Ranking:
             & (self._effectiveness >= settings.min_success_rate)
             & settings.enabled
         )
+
+    def _id(self, place: int) -> str:
+        return self._index_ids[int(self._relevance.rows[place])]
 
     def _switched_on(self, kind: PatternType) -> bool:
         return {
@@ -186,14 +192,14 @@ class _Ranking:
         # Patterns that tie with the last one are ordered by id, so all of them have to be looked at.
         while end < len(places) and self._ties(order, places[end], places[end - 1]):
             end += 1
-        head = sorted(places[:end].tolist(), key=lambda place: (-order[place], -self._uses[place], self._ids[place]))
+        head = sorted(places[:end].tolist(), key=lambda place: (-order[place], -self._uses[place], self._id(place)))
         return map(self._chosen, head[:_MAX_RANKED])
 
     def _ties(self, order: NDArray[np.float64], one: int, other: int) -> bool:
         return bool(order[one] == order[other] and self._uses[one] == self._uses[other])
 
     def _chosen(self, place: int) -> Chosen:
-        pattern = self._patterns[self._ids[place]]
+        pattern = self._patterns[self._id(place)]
         value, multiplier = float(self._values[place]), float(self._multiplier[place])
         low = float(self._board.interval[0][self._rows[place]])
         return Chosen(
@@ -214,11 +220,11 @@ class _Ranking:
             places = places[np.argsort(-self._values[places], kind="stable")[:MAX_LEFT_OUT]]
         found = [
             LeftOut(
-                pattern_id=self._ids[place],
-                reason=self._reason(self._ids[place]) or "nothing in common with the task",
+                pattern_id=self._id(place),
+                reason=self._reason(self._id(place)) or "nothing in common with the task",
                 score=float(self._score[place]),
             )
-            for place in sorted(places.tolist(), key=lambda place: (-self._values[place], self._ids[place]))
+            for place in sorted(places.tolist(), key=lambda place: (-self._values[place], self._id(place)))
         ]
         if len(self._patterns) <= LIST_ALL_UP_TO:
             named |= {one.pattern_id for one in found}

@@ -217,3 +217,8 @@ def test_time_changes_the_context() -> None:
         return made.chosen[0].multiplier
 
     assert [multiplier(days) for days in (0, 30, 200)] == [1.5, 1.0, 0.5]
+
+
+def test_index_and_board_need_not_have_the_same_order() -> None:
+    patterns = [null(1, 3), null(2, 20), null(3, 8)]
+    assert inject(TASK, *patterns, board=board_of(*patterns[::-1])) == inject(TASK, *patterns)
