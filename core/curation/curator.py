@@ -85,9 +85,7 @@ class Curator:
         """
         return tuple(dict.fromkeys(outcome.text for outcome in self._settle()))
 
-    def promote(
-        self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = ""
-    ) -> Decided:
+    def promote(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
         """Pin the pattern as proven, bound to its text and to the evidence seen."""
         return self._decide(pattern, assessment, now, reason, rules.promote)
 
@@ -125,9 +123,7 @@ class Curator:
 
         return self._decide(pattern, assessment, now, reason or proposal.reason, draft)
 
-    def reject_inversion(
-        self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = ""
-    ) -> Decided:
+    def reject_inversion(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
         """Turn the proposal down; it comes back after some further failures (setting)."""
         return self._decide(pattern, assessment, now, reason, rules.reject_inversion)
 
@@ -278,7 +274,10 @@ class Curator:
     def _written_override(self, pattern: Pattern) -> dict[str, Any] | None:
         """The override in the pattern's record, to be put back by undo, unless the ledger wrote it."""
         try:
-            record = find(JsonText(pattern_path(self._paths, pattern.file).read_bytes()), pattern.id)
+            data = pattern_path(self._paths, pattern.file).read_bytes()
+            if OVERRIDE.encode() not in data:
+                return None
+            record = find(JsonText(data), pattern.id)
         except (OSError, BadJson):
             return None
         value = record.value.get(OVERRIDE) if record is not None else None

@@ -187,11 +187,7 @@ def reject_inversion(case: Case) -> Draft:
     _check_invertible(case)
     verdict = case.state.inversions.get(case.pattern.id)
     more = case.settings.anti_pattern.failures_until_asked_again
-    if (
-        verdict is not None
-        and verdict.verdict == "rejected"
-        and case.assessment.failures < verdict.failures + more
-    ):
+    if verdict is not None and verdict.verdict == "rejected" and case.assessment.failures < verdict.failures + more:
         raise Refused(f"the inversion of {case.name} is rejected already, on {day(verdict.at)}")
     return Draft(
         verb=Verb.REJECT_INVERSION,
@@ -319,9 +315,7 @@ def _check_invertible(case: Case) -> None:
     total = failures + case.assessment.successes
     if total < settings.min_observations or failures < settings.failure_ratio_threshold * total:
         needed = f"{settings.failure_ratio_threshold:.0%} of at least {settings.min_observations} uses"
-        raise Refused(
-            f"{case.name} is not due for inversion: {failures} of {total} uses failed, not {needed}"
-        )
+        raise Refused(f"{case.name} is not due for inversion: {failures} of {total} uses failed, not {needed}")
 
 
 def _since(pin: Pin | None) -> str:

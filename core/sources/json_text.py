@@ -167,10 +167,19 @@ class JsonText:
         if self.is_lines:
             for _ in range(int(steps.pop(0))):
                 position = self._text.index("\n", _skip(self._text, position)) + 1
-        position = _skip(self._text, position)
+        start = _skip(self._text, position)
+        try:
+            position = start
+            for step in steps:
+                position = _first(self._text, position, step)
+            if _DECODER.raw_decode(self._text, position)[0] == self._at(path):
+                return position
+        except (ValueError, IndexError):
+            pass
+        # A key on the way stands there twice: parsers take the last one.
         for step in steps:
-            position = _child(self._children(position), step)[0].value
-        return position
+            start = _child(self._children(start), step)[0].value
+        return start
 
     def _splice(self, start: int, end: int, new: str) -> None:
         self._text = self._text[:start] + new + self._text[end:]
@@ -249,9 +258,7 @@ class JsonText:
             comma = comma or (", " if colon.endswith(" ") else ",")
             return json.dumps(value, ensure_ascii=self._ascii, separators=(comma, colon), allow_nan=False)
         indent, unit = layout
-        written = json.dumps(
-            value, ensure_ascii=self._ascii, indent=unit, separators=(",", colon), allow_nan=False
-        )
+        written = json.dumps(value, ensure_ascii=self._ascii, indent=unit, separators=(",", colon), allow_nan=False)
         return written.replace("\n", self._newline + indent)
 
 
@@ -278,6 +285,21 @@ def _children(text: str, start: int) -> Iterator[Child]:
         position = _skip(text, end)
         if text[position] == ",":
             position = _skip(text, position + 1)
+
+
+def _first(text: str, start: int, step: str | int) -> int:
+    """Offset of the first child for a key or index, found without reading what comes after it."""
+    position = _skip(text, start + 1)
+    if isinstance(step, int):
+        for _ in range(step):
+            position = _skip(text, _skip(text, _end(text, position)) + 1)
+        return position
+    while True:
+        key, after = _DECODER.raw_decode(text, position)
+        value = _skip(text, _skip(text, after) + 1)
+        if key == step:
+            return value
+        position = _skip(text, _skip(text, _end(text, value)) + 1)
 
 
 def _child(children: list[Child], step: str | int) -> tuple[Child, int]:

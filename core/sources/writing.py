@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import itertools
 import os
 import secrets
 import stat
@@ -29,7 +30,8 @@ Merge = Callable[[bytes | None, bytes, bytes | None], bytes]
 """(base, theirs, present) -> present with what `theirs` changed since `base`."""
 
 _PATIENCE_SECONDS: Final = 5.0
-"""How long to try against writers that never rest."""
+_ATTEMPTS: Final = 10
+"""How long, and how often at least, to try against writers that never rest."""
 _LOOK_AGAIN_SECONDS: Final = (0.01,)
 """Pauses after a replacement to see whether a slower writer, who had read the old version, undid it."""
 _LOOK_LONGER_SECONDS: Final = (0.01, 0.05, 0.1, 0.2, 0.4)
@@ -104,13 +106,17 @@ def _rewrite(
     pauses = iter(retry_seconds)
     looks: Iterator[float] = iter(())
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < deadline:
+    written: bytes | None = None
+    for attempt in itertools.count():
+        if attempt >= _ATTEMPTS and time.monotonic() > deadline:
+            break
         present = _read(path)
         try:
             whole = present
             for item in displaced:
                 whole = merge(item.base, _content(item.handle), whole)
-            wanted = change(whole)
+            # What was written a moment ago needs no second look into a big file.
+            wanted = whole if whole is not None and whole == written else change(whole)
         except BadJson:
             pause = next(pauses, None)
             if pause is None:
@@ -130,6 +136,7 @@ def _rewrite(
             handle = _swap(path, present, wanted)
             if handle is not None:
                 displaced.append(_Displaced(present, handle))
+        written = wanted
         looks = iter(_LOOK_LONGER_SECONDS if displaced else _LOOK_AGAIN_SECONDS)
     for item in displaced:
         # It could not be merged in, so it is kept beside the file.

@@ -129,3 +129,12 @@ def test_the_text_always_says_what_the_value_says(
     else:
         document.remove(("top", key))
         assert json.loads(document.encode()) == document.value
+
+
+@pytest.mark.parametrize("first", ["7", '"{[,"', "[]", '{"list": 1}', '{"list": [{"a": 1}]}', "null"])
+def test_of_two_equal_keys_the_last_one_is_edited_as_parsers_take_it(first: str) -> None:
+    data = f'{{"r": {first}, "r": {{"list": [0, {{"a": 1}}]}}}}'.encode()
+    document = JsonText(data)
+    document.set(("r", "list", 1), "o", 2)
+    document.append(("r", "list"), 3)
+    assert document.encode() == data.replace(b'[0, {"a": 1}]', b'[0, {"a": 1, "o": 2}, 3]')
