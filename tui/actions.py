@@ -156,7 +156,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "open file",
         "Open the file that holds it in $EDITOR",
         "Look",
-        (*_TABLES, "review"),
+        ("loops", "patterns", "reflections", "review"),
         shown=False,
     ),
     Action("copy", "y", "copy", "Copy the id or text to the clipboard", "Look", shown=False),

@@ -30,21 +30,20 @@ def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
             problems.append(f'{path.name}: {shown} wants keys as text, for example {shown} = "P"')
         else:
             keymap[name] = ",".join(key.strip() for key in keys.split(","))
-    for name in list(keymap):
-        clash = _clash(name, keymap)
-        if clash is not None:
-            problems.append(f"{path.name}: {name} and {clash} would share a key; {name} keeps its own")
-            del keymap[name]
+    while clash := next(filter(None, (_clash(name, keymap) for name in keymap)), None):
+        name, other = clash
+        problems.append(f"{path.name}: {name} and {other} would share a key; {name} keeps its own")
+        del keymap[name]  # its own key may be taken by now: look again
     return keymap, problems
 
 
-def _clash(name: str, keymap: dict[str, str]) -> str | None:
-    """Another action that has one of `name`'s keys in a place where both exist, or None."""
+def _clash(name: str, keymap: dict[str, str]) -> tuple[str, str] | None:
+    """`name` and another action that has one of its keys in a place where both exist, or None."""
     mine = set(keymap[name].split(","))
     for other in ACTIONS:
         theirs = set(keymap.get(other.id, other.keys).split(","))
         if other.id != name and mine & theirs and _meet(name, other.id):
-            return other.id
+            return name, other.id
     return None
 
 

@@ -67,11 +67,9 @@ class LogPlace(Browse):
         )
 
     def why_not(self, action: str) -> str | None:
-        """Enter needs a pattern to go to; the log has no file of its own to edit."""
+        """Enter needs a pattern to go to."""
         if action == "open" and self._subject() is None:
             return "what this was about is not in the registry any more"
-        if action == "edit_file":
-            return "the ledger is not edited by hand; undo takes a decision back"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui.keymap import load_keymap
+
+
+def read(folder: Path, text: str | bytes) -> tuple[dict[str, str], list[str]]:
+    file = folder / "keymap.toml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_keymap(file)
+
+
+def test_no_file_is_no_keymap(tmp_path: Path) -> None:
+    assert load_keymap(tmp_path / "none.toml") == ({}, [])
+
+
+def test_keys_are_taken_over(tmp_path: Path) -> None:
+    assert read(tmp_path, 'promote = "P"\nfilter = "f5 , slash"\n') == ({"promote": "P", "filter": "f5,slash"}, [])
+
+
+def test_two_actions_can_swap_their_keys(tmp_path: Path) -> None:
+    assert read(tmp_path, 'promote = "d"\ndeprecate = "p"') == ({"promote": "d", "deprecate": "p"}, [])
+
+
+@pytest.mark.parametrize("value", ["5", '""', '" "', '"a\\u0007"', "[]", "true"])
+def test_a_value_that_is_no_key_is_left_out_and_said(tmp_path: Path, value: str) -> None:
+    keymap, problems = read(tmp_path, f'promote = {value}\nreset = "R"')
+    assert keymap == {"reset": "R"}
+    assert "promote wants keys" in problems[0]
+
+
+def test_an_unknown_action_is_said(tmp_path: Path) -> None:
+    keymap, problems = read(tmp_path, '"no\\u001bsuch" = "x"\nreset = "R"')
+    assert keymap == {"reset": "R"}
+    assert "no action" in problems[0]
+    assert "\x1b" not in problems[0]
+
+
+def test_an_action_keeps_its_key_where_another_would_lose_its_own(tmp_path: Path) -> None:
+    keymap, problems = read(tmp_path, 'promote = "d"')
+    assert keymap == {}
+    assert "promote and deprecate" in problems[0]
+
+
+def test_what_falls_back_can_clash_in_turn(tmp_path: Path) -> None:
+    # deprecate can't have `a`, so it keeps `d`; then promote can't have `d`.
+    keymap, problems = read(tmp_path, 'promote = "d"\ndeprecate = "a"')
+    assert keymap == {}
+    assert len(problems) == 2
+
+
+def test_the_same_key_in_two_places_that_never_meet_is_no_clash(tmp_path: Path) -> None:
+    assert read(tmp_path, 'pick_loop = "m"') == ({"pick_loop": "m"}, [])
+
+
+@pytest.mark.parametrize("text", ["promote = ", "[promote\n", b"\xff\xfe", b"promote = 'P'\n\x00"])
+def test_a_broken_file_is_said_and_left_alone(tmp_path: Path, text: str | bytes) -> None:
+    keymap, problems = read(tmp_path, text)
+    assert keymap == {}
+    assert len(problems) == 1
+    assert problems[0].startswith("keymap.toml: ")

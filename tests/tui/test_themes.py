@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from textual.color import Color
+
+from tui.themes import DEFAULT_THEME, STYLES, load_themes
+
+THEMES = load_themes()
+DRAWN = {name: theme for name, (_, theme) in THEMES.items() if not theme.ansi}
+
+
+def test_the_promised_themes_are_there() -> None:
+    assert list(THEMES) == ["dark", "light", "high-contrast", "colour-blind-safe", "ansi"]
+    assert DEFAULT_THEME in THEMES
+    assert all(name == theme.name and label for name, (label, theme) in THEMES.items())
+
+
+def test_every_theme_sets_every_variable_that_is_ours() -> None:
+    ours = THEMES[DEFAULT_THEME][1].variables
+    for name, (_, theme) in THEMES.items():
+        assert theme.variables.keys() >= ours.keys(), name
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("background", ["background", "surface", "panel"])
+def test_text_can_be_read_on_every_ground(name: str, background: str) -> None:
+    theme = DRAWN[name]
+    ground = Color.parse(str(getattr(theme, background)))
+    texts = {role: str(getattr(theme, role)) for role in ("foreground", "accent", "warning", "error", "success")}
+    texts |= {key: value for key, value in theme.variables.items() if key.startswith("state-") or key == "quiet"}
+    for role, value in texts.items():
+        least = 7 if name == "high-contrast" and role == "foreground" else 4.5 if role == "foreground" else 3
+        assert contrast(Color.parse(value), ground) >= least, f"{name}: {role} on {background}"
+
+
+def contrast(one: Color, other: Color) -> float:
+    """The ratio of WCAG 2, 1..21."""
+
+    def luminance(color: Color) -> float:
+        parts = [(c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4) for c in color.normalized]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_style_sheets_name_no_colour_themselves() -> None:
+    for file in STYLES.glob("*.tcss"):
+        text = re.sub(r"/\*.*?\*/", "", file.read_text(), flags=re.S)
+        assert not re.search(r"#[0-9a-fA-F]{3,8}\s*;|rgb\(", text), file.name
