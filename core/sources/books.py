@@ -48,11 +48,14 @@ class PatternBook:
                 self._copies.update((pattern.id, (pattern,)) for pattern in patterns)
                 self._touched |= changed
                 return
-        old, new = _by_id(before), _by_id(patterns)
+        # Records that a reader kept as they were are the very same objects: no need to compare 100,000 of them.
+        same = set(map(id, before)) & set(map(id, patterns))
+        old = _by_id(pattern for pattern in before if id(pattern) not in same)
+        new = _by_id(pattern for pattern in patterns if id(pattern) not in same)
         for identifier in {**old, **new}:
             if old.get(identifier) == new.get(identifier):
                 continue
-            others = (copy for copy in self._copies.get(identifier, ()) if copy.file != file)
+            others = (copy for copy in self._copies.get(identifier, ()) if copy.file != file or id(copy) in same)
             copies = tuple(sorted((*others, *new.get(identifier, ())), key=_rank))
             if copies:
                 self._copies[identifier] = copies
