@@ -44,12 +44,20 @@ def moment_text(moment: datetime | None, now: datetime) -> str:
     """A moment for people, in their own zone: `14:05:09` today, `3 May 14:05`, `3 May 2025`."""
     if moment is None:
         return "—"
-    local = moment.astimezone()
+    local = _in_own_zone(moment)
     if now - timedelta(days=1) < moment <= now and local.date() == now.astimezone().date():
         return f"{local:%H:%M:%S}"
     if abs((now - moment).days) < 300:
         return f"{local.day} {local:%b %H:%M}"
     return f"{local.day} {local:%b %Y}"
+
+
+def _in_own_zone(moment: datetime) -> datetime:
+    """The moment in the machine's zone; a file may name one that has no date there, which stays in UTC."""
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError, OSError):
+        return moment
 
 
 def percent(rate: float | None) -> str:

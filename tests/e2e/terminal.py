@@ -1,0 +1,205 @@
+"""A program under a pseudo terminal of our own: keys in, raw bytes and picture out."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from tests.e2e.stream import Screen, tokens
+
+ROOT: Final = Path(__file__).parents[2]
+PATIENCE: Final = 30.0
+"""Seconds until a wait is given up; a loaded machine takes its time."""
+_ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """An environment without anything of the person who runs the tests."""
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    return {
+        **kept,
+        "HOME": str(home),
+        "XDG_STATE_HOME": str(home / "state"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "RALPHDECK_USER": "ana",
+        **more,
+    }
+
+
+class Terminal:
+    """Runs a program until it ends or the block is left.
+
+    Args:
+        command: Its argument list.
+        env: Its whole environment.
+        size: Columns and rows.
+    """
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], size: tuple[int, int] = (120, 40)) -> None:
+        self.raw = bytearray()
+        self.screen = Screen(*size)
+        self._drawn = 0
+        self._code: int | None = None
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:  # the child
+            try:
+                os.chdir(ROOT)
+                os.execvpe(command[0], list(command), dict(env))
+            finally:
+                os._exit(127)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        self.modes = self._modes()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+    # Out
+
+    def _modes(self) -> list[Any]:
+        return termios.tcgetattr(self.fd)
+
+    @property
+    def is_cooked(self) -> bool:
+        """Whether the line discipline is as it was before the program started."""
+        return self._modes() == self.modes
+
+    def read(self, seconds: float) -> bool:
+        """Take in what the program writes within so many seconds; False if it wrote nothing."""
+        ready, _, _ = select.select([self.fd], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            data = os.read(self.fd, 1 << 16)
+        except OSError:  # the program has closed the terminal
+            return False
+        self.raw += data
+        return bool(data)
+
+    def draw(self) -> str:
+        """The picture now. An unfinished sequence at the end waits for its rest."""
+        data = bytes(self.raw[self._drawn :])
+        whole = data.rfind(b"\x1b")
+        if whole > 0:
+            for token in tokens(data[:whole]):
+                self.screen.feed(token)
+            self._drawn += whole
+        return self.screen.text
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Read until something holds."""
+        start = time.monotonic()
+        while not condition():
+            if time.monotonic() - start > PATIENCE:
+                raise AssertionError(f"waited in vain for {what}:\n{self.draw()}\n{bytes(self.raw[-400:])!r}")
+            self.read(0.05)
+
+    def sees(self, *texts: str) -> None:
+        """Read until all texts stand on the screen."""
+        self.until(lambda: all(text in self.draw() for text in texts), f"{texts}")
+
+    def settles(self, seconds: float = 0.4) -> None:
+        """Read until nothing new has come for so long; clocks on the screen tick once a second."""
+        start = time.monotonic()
+        while self.read(seconds):
+            if time.monotonic() - start > PATIENCE:
+                raise AssertionError("the screen does not come to rest")
+        self.draw()
+
+    # In
+
+    def write(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        while data:
+            data = data[os.write(self.fd, data[:512]) :]
+            self.read(0)
+
+    def press(self, *keys: str) -> None:
+        """Send keys, one by one; names for those without a character."""
+        for key in keys:
+            self.write(_KEYS.get(key, key).encode())
+            self.settles(0.12)
+
+    def paste(self, text: str) -> None:
+        """Paste as terminals with bracketed paste do."""
+        self.write(b"\x1b[200~" + text.encode("utf-8", "replace") + b"\x1b[201~")
+
+    def click(self, x: int, y: int) -> None:
+        """A click of the left button on a cell, from 0."""
+        self.write(f"\x1b[<35;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}m".encode())
+
+    # End
+
+    def end(self) -> int:
+        """Read until the program has ended; its exit code, -N for a signal."""
+        start = time.monotonic()
+        while True:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() - start > PATIENCE:
+                raise AssertionError(f"does not end:\n{self.draw()}\n{bytes(self.raw[-400:])!r}")
+            self.read(0.05)
+        while self.read(0):
+            pass
+        self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def stopped(self) -> None:
+        """Wait until the program is stopped by a signal."""
+        start = time.monotonic()
+        while time.monotonic() - start < PATIENCE:
+            pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            if pid and os.WIFSTOPPED(status):
+                return
+            self.read(0.05)
+        raise AssertionError("does not stop")
+
+
+_KEYS: Final = {
+    "enter": "\r",
+    "escape": "\x1b[27u",
+    "tab": "\t",
+    "down": "\x1b[B",
+    "up": "\x1b[A",
+    "end": "\x1b[F",
+    "f1": "\x1bOP",
+    "f2": "\x1bOQ",
+    "ctrl+c": "\x03",
+}
+
+
+def python(*arguments: str) -> list[str]:
+    """A command that runs this Python."""
+    return [sys.executable, *arguments]
+
+
+def dashboard(project: Path) -> list[str]:
+    """The command line of the dashboard on a project."""
+    return python("-m", "core.cli", str(project))

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.deck import Deck, View
+from core.paths import project_at
+from core.settings import Settings
+from tests.hostile.tree import NOW, write_texts, write_types
+from tui.present.marks import ASCII, DRAWN, Glyphs
+
+
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project full of hostile texts; do not write to it."""
+    project = tmp_path_factory.mktemp("hostile") / "texts"
+    write_texts(project)
+    return project
+
+
+@pytest.fixture(scope="session")
+def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project full of wrong types; do not write to it."""
+    project = tmp_path_factory.mktemp("hostile") / "types"
+    write_types(project)
+    return project
+
+
+@pytest.fixture(scope="session", params=["texts", "types"])
+def deck(request: pytest.FixtureRequest) -> Deck:
+    """Each of the projects, loaded."""
+    project: Path = request.getfixturevalue(request.param)
+    deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    return deck
+
+
+@pytest.fixture(scope="session")
+def view(deck: Deck) -> View:
+    """What there is to show of each project."""
+    return deck.view
+
+
+@pytest.fixture(
+    params=[("UTC", DRAWN), ("Pacific/Kiritimati", ASCII), ("America/Los_Angeles", DRAWN)],
+    ids=["utc-drawn", "east-ascii", "west-drawn"],
+)
+def glyphs(request: pytest.FixtureRequest) -> Iterator[Glyphs]:
+    """Marks, in zones at both ends of the day: times at the ends of the calendar are beyond it in one of them."""
+    zone, marks = request.param
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        yield marks
+    time.tzset()

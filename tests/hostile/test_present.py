@@ -1,0 +1,119 @@
+"""Every function that turns a record into text, on every record of the hostile projects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import islice
+from typing import TypeVar
+
+from textual.content import Content
+
+from core.deck import Deck, View
+from core.forecast import forecast
+from core.snapshot import Delta
+from tests.e2e.stream import harmless
+from tests.hostile.payloads import PAYLOADS
+from tui.present import context, decisions, happenings, loops, patterns, reflections, review
+from tui.present.marks import DRAWN, Glyphs
+
+T = TypeVar("T")
+PATTERNS, STORIES, TASKS, FORECASTS = 600, 100, 40, 2
+"""How many records are looked at where looking takes time."""
+
+
+@cache
+def _harmless(char: str) -> bool:
+    return harmless(char)
+
+
+def check(contents: Iterable[Content], *, where: str) -> None:
+    """Every character draws only itself, and every style is one of ours. Line breaks and tabs are up to widgets."""
+    for content in contents:
+        bad = sorted({char for char in content.plain if char not in "\n\t" and not _harmless(char)})
+        assert not bad, f"{bad!r} in {where}: {content.plain[:200]!r}"
+        for span in content.spans:
+            assert "@" not in str(span.style), f"a style that acts in {where}: {span.style}"
+
+
+def spread(values: Iterable[T], most: int) -> Iterator[T]:
+    """At most so many of them, from all parts."""
+    known = list(values)
+    return islice(known, 0, None, max(1, len(known) // most))
+
+
+def test_patterns_are_harmless(view: View, glyphs: Glyphs) -> None:
+    writers = (
+        patterns.overview,
+        patterns.evidence,
+        patterns.lineage_lines,
+        patterns.why_lines,
+        patterns.history_lines,
+    )
+    for key, pattern in spread(view.snapshot.patterns.items(), PATTERNS):
+        cells = patterns.pattern_cells(pattern, view.assessment(key), view.now, glyphs)
+        check(cells.values(), where=f"the row of {key[:80]!r}")
+        for write in writers:
+            check(write(view, pattern, glyphs), where=f"{write.__name__} of {key[:80]!r}")
+
+
+def test_loops_are_harmless(deck: Deck, view: View, glyphs: Glyphs) -> None:
+    for loop in view.snapshot.loops.values():
+        check(loops.loop_cells(loop, view.now, glyphs).values(), where=f"the row of {loop.id[:80]!r}")
+        check(loops.now_lines(loop, None, view, glyphs), where=f"now of {loop.id[:80]!r}")
+        check(loops.iterations_lines(loop, None, view, glyphs), where=f"iterations of {loop.id[:80]!r}")
+        check(loops.pattern_lines(loop, view, glyphs), where=f"patterns of {loop.id[:80]!r}")
+    for loop in spread(view.snapshot.loops.values(), STORIES):
+        story = deck.story(loop.id)
+        check(loops.now_lines(loop, story, view, glyphs), where=f"now of {loop.id[:80]!r}")
+        check(loops.iterations_lines(loop, story, view, glyphs), where=f"iterations of {loop.id[:80]!r}")
+        check(loops.file_lines(loop, story), where=f"files of {loop.id[:80]!r}")
+
+
+def test_reflections_are_harmless(view: View, glyphs: Glyphs) -> None:
+    for reflection in view.snapshot.reflections.values():
+        check(reflections.reflection_cells(reflection, view.now).values(), where=f"row of {reflection.file!r}")
+        check(reflections.reflection_text(view, reflection, glyphs), where=f"text of {reflection.file!r}")
+    check(loops.reflection_lines(list(view.snapshot.reflections.values()), view, glyphs), where="reflections of a loop")
+
+
+def test_decisions_are_harmless(view: View, glyphs: Glyphs) -> None:
+    for made in view.snapshot.decisions:
+        check(decisions.decision_cells(made, view, glyphs).values(), where="a row of the log")
+        check(decisions.decision_text(made, view, glyphs), where="a decision")
+
+
+def test_questions_are_harmless(view: View) -> None:
+    for number, item in enumerate(spread(view.queue, PATTERNS)):
+        where = f"{item.kind} of {item.pattern_id[:80]!r}"
+        check(review.head(item, number, len(view.queue), DRAWN), where=where)
+        check([Content(item.reason)], where=f"the reason, {where}")
+        check(review.subject(view, item, DRAWN), where=where)
+        if item.inversion is not None:
+            check(review.proposal(item.inversion, view), where=where)
+        else:
+            check(review.standing(view, item, DRAWN), where=where)
+    for item in spread(view.queue, FORECASTS):
+        result = forecast(view, item)
+        check(review.diff_lines(result.before, result.after), where="a forecast")
+
+
+def test_contexts_are_harmless(view: View) -> None:
+    tasks = [payload.text for payload in PAYLOADS] + [loop.task for loop in view.snapshot.loops.values()]
+    for task in spread(tasks, TASKS):
+        injection = view.injection(f"{task} fix the approach for name")
+        check([context.profile_line(injection)], where=f"the profile of {task[:80]!r}")
+        check(context.context_lines(injection), where=f"the context of {task[:80]!r}")
+        check(context.why_lines(injection, DRAWN), where=f"the scores for {task[:80]!r}")
+
+
+def test_toasts_are_harmless(deck: Deck, view: View) -> None:
+    empty = Deck(deck.project, deck.settings, by="ana", clock=deck.now, cache=False).view
+    snapshot = view.snapshot
+    delta = Delta(frozenset(snapshot.patterns), frozenset(snapshot.loops), decisions=True)
+    check([Content(text) for text, _ in happenings.happenings(empty, view, delta, "ana")], where="a toast")
+
+
+def test_findings_are_harmless(view: View) -> None:
+    for finding in view.snapshot.findings:
+        check([Content(finding.message)], where=f"{finding.code} in {finding.file[:80]!r}")
