@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 from rich.cells import cell_len, set_cell_size
@@ -84,16 +84,23 @@ class Column:
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
     """An aligned table with a heading; nothing at all for no rows."""
     cells = [
-        [visible_line(cell, MAX_CELL if column.free else None) for column, cell in zip(columns, row, strict=True)]
+        [_Cell.of(cell, MAX_CELL if column.free else None) for column, cell in zip(columns, row, strict=True)]
         for row in rows
     ]
     if not cells:
         return
-    widths = [max(cell_len(column.title), *(cell_len(row[n]) for row in cells)) for n, column in enumerate(columns)]
+    cells.insert(0, [_Cell.of(column.title) for column in columns])
+    widths = [max(row[n].width for row in cells) for n in range(len(columns))]
     if sys.stdout.isatty():
         _fit(widths, columns, shutil.get_terminal_size().columns)
-    lines = [_row([column.title for column in columns], widths, columns, heading=True)]
-    lines += [_row(row, widths, columns) for row in cells]
+    painted = _colours()
+    lines = [
+        "  ".join(
+            cell.shown(width, column, painted, heading=row is cells[0])
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
     click.echo("\n".join(lines))
 
 
@@ -105,24 +112,35 @@ def _fit(widths: list[int], columns: Sequence[Column], room: int) -> None:
             widths[n] = max(widths[n] - excess, min(MIN_CELL, widths[n]))
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], columns: Sequence[Column], heading: bool = False) -> str:
-    shown = []
-    for cell, width, column in zip(cells, widths, columns, strict=True):
-        size = cell_len(cell)
-        if size > width:
-            cell, size = set_cell_size(cell, width - 1).rstrip() + ELLIPSIS, width
-        pad = " " * (width - size)
-        colour = "bold" if heading else (column.colours or {}).get(cell, "")
-        text = _styled((cell, colour))
-        shown.append(pad + text if column.right else text + pad)
-    return "  ".join(shown).rstrip()
+class _Cell(NamedTuple):
+    """Harmless text and how many columns of a terminal it takes."""
+
+    text: str
+    width: int
+
+    @classmethod
+    def of(cls, text: str, limit: int | None = None) -> _Cell:
+        text = visible_line(text, limit)
+        return cls(text, len(text) if text.isascii() else cell_len(text))
+
+    def shown(self, width: int, column: Column, painted: bool, heading: bool) -> str:
+        text = self.text
+        if self.width > width:
+            text = set_cell_size(text, width - 1).rstrip() + ELLIPSIS
+        pad = " " * (width - self.width)
+        colour = "bold" if heading else (column.colours or {}).get(text, "")
+        if colour and painted:
+            text = _painted(text, colour)
+        return pad + text if column.right else text + pad
 
 
 def _styled(part: Part) -> str:
     text, colour = part if isinstance(part, tuple) else (part, "")
     text = visible_line(text)
-    if not colour or not _colours():
-        return text
+    return _painted(text, colour) if colour and _colours() else text
+
+
+def _painted(text: str, colour: str) -> str:
     return click.style(text, bold=True) if colour == "bold" else click.style(text, fg=colour)
 
 

@@ -11,11 +11,13 @@ from core.cli.completing import complete_loop, complete_pattern
 from core.cli.options import Fraction, Words, joined, project_option, reading_options
 from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
 from core.cli.pattern_text import print_pattern
-from core.cli.project import open_deck
+from core.cli.project import now, open_deck, read_snapshot
 from core.cli.shapes import lineage_json, observation_json, pattern_details_json, pattern_json
-from core.deck import View
 from core.learning.assessment import Assessment
+from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.settings import Settings
+from core.snapshot import Snapshot
 
 Row = tuple[Pattern, Assessment]
 
@@ -73,17 +75,18 @@ def list_patterns(
       ralphdeck patterns list --state candidate --tag typescript --sort uses
       ralphdeck patterns list --min-success-rate 0 --max-success-rate 60% --json
     """
-    view = open_deck().view
+    snapshot = read_snapshot()
+    board = Scoreboard.build(snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, now(), Settings())
     wanted_types, wanted_states = joined(types), joined(states)
     wanted_tags = {tag.lower() for tag in tags}
-    of_loop = None if from_loop is None else _of_loop(view, from_loop)
+    of_loop = None if from_loop is None else _of_loop(snapshot, from_loop)
     rows: list[Row] = []
-    for pattern in view.snapshot.patterns.values():
+    for pattern in snapshot.patterns.values():
         if (wanted_types and pattern.type not in wanted_types) or (of_loop is not None and pattern.id not in of_loop):
             continue
         if not wanted_tags <= {tag.lower() for tag in pattern.tags}:
             continue
-        assessment = view.assessment(pattern.id)
+        assessment = board.assessment(pattern.id)
         if (not wanted_states or assessment.state in wanted_states) and _rate_between(
             assessment.rate, min_success_rate, max_success_rate
         ):
@@ -91,9 +94,9 @@ def list_patterns(
     key, descending = SORTS[sort]
     rows.sort(key=lambda row: row[0].id)
     rows.sort(key=key, reverse=descending)
-    findings = view.snapshot.findings
     if as_json:
-        print_json({"patterns": [pattern_json(*row) for row in rows], "findings": findings_json(findings)})
+        document = {"patterns": [pattern_json(*row) for row in rows]}
+        print_json({**document, "findings": findings_json(snapshot.findings)})
     else:
         columns = (
             Column("ID"),
@@ -109,7 +112,7 @@ def list_patterns(
         print_table(columns, map(_cells, rows))
         if not rows:
             remark("no patterns")
-    end(findings, strict=strict)
+    end(snapshot.findings, strict=strict)
 
 
 def _rate_between(rate: float | None, low: float | None, high: float | None) -> bool:
@@ -118,16 +121,16 @@ def _rate_between(rate: float | None, low: float | None, high: float | None) -> 
     return rate is not None and (low is None or rate >= low) and (high is None or rate <= high)
 
 
-def _of_loop(view: View, loop_id: str) -> set[str]:
+def _of_loop(snapshot: Snapshot, loop_id: str) -> set[str]:
     """Ids of the patterns that a loop found or used, by its own word or by the pattern's."""
     names = {loop_id}
     found: set[str] = set()
-    for loop in view.snapshot.loops.values():
+    for loop in snapshot.loops.values():
         if loop_id == loop.id or loop_id in loop.aliases:
             names |= {loop.id, *loop.aliases}
             found |= {use.pattern_id for use in loop.injected if use.applied}
             found |= {extracted.pattern_id for extracted in loop.extracted}
-    for pattern in view.snapshot.patterns.values():
+    for pattern in snapshot.patterns.values():
         if any(source.loop_id in names for source in pattern.source_loops):
             found.add(pattern.id)
     return found
