@@ -84,6 +84,10 @@ def undo(by: str | None, as_json: bool) -> None:
     """Take the newest standing decision back. Again and again: the whole log, back to its beginning.
 
     Undo is a decision itself: nothing leaves the log, and redo repeats what was taken back.
+
+    \b
+    Example:
+      ralphdeck undo && ralphdeck log --limit 2
     """
     _decide(by, as_json, lambda deck: deck.undo())
 
@@ -91,7 +95,12 @@ def undo(by: str | None, as_json: bool) -> None:
 @click.command()
 @deciding_options
 def redo(by: str | None, as_json: bool) -> None:
-    """Repeat the decision that was taken back last."""
+    """Repeat the decision that was taken back last; a new decision in between ends the chance.
+
+    \b
+    Example:
+      ralphdeck redo
+    """
     _decide(by, as_json, lambda deck: deck.redo())
 
 

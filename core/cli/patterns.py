@@ -39,7 +39,13 @@ STATE_COLOURS: Final = {"proven": "green", "established": "cyan", "deprecated": 
 @click.group()
 @project_option
 def patterns() -> None:
-    """List the learned patterns, or show everything about one."""
+    """List the learned patterns, or show everything about one.
+
+    \b
+    Examples:
+      ralphdeck patterns list --state proven
+      ralphdeck patterns show pat-error-null-check-015
+    """
 
 
 @patterns.command("list")

@@ -86,9 +86,13 @@ def test_options_turn_the_knobs(sample: Path, call: Call) -> None:
     assert ids("--top-k", "2") == ids()[:2]
     assert len(ids("--top-k", "99")) == 10
     assert ids("--top-k", "0") == []
-    assert set(ids("--min-success-rate", "1")) < set(ids("--min-success-rate", "0", "--top-k", "10")) | {""} | set(
-        ids("--min-success-rate", "1")
-    )
+    rates = {
+        pattern["id"]: pattern["success_rate"]
+        for pattern in call("patterns", "list", "--json", "--project", sample).document["patterns"]
+    }
+    strict = ids("--min-success-rate", "90%")
+    assert strict and all(rates[pattern_id] >= 0.9 for pattern_id in strict)
+    assert any(rates[pattern_id] < 0.9 for pattern_id in ids("--top-k", "10"))
     by_category = call("inject", "--task", TASK, "--category", "testing", "--json", "--project", sample).document
     assert by_category["category"] == "testing"
 
