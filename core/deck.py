@@ -142,6 +142,7 @@ class Deck:
     ) -> None:
         self.project = project
         self.settings = settings
+        self.by = by
         self.library = Library(project, settings, clock=clock, cache=cache)
         self.curator = Curator(project, settings, by=by)
         self._clock = clock

@@ -151,7 +151,7 @@ class DeckApp(App[None], inherit_bindings=False):
             for place in self._places():
                 place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
         else:
-            self._tell(happenings(before, self.view, delta, self.deck.curator.by))
+            self._tell(happenings(before, self.view, delta, self.deck.by))
             for place in self._places():
                 place.changed(delta)
         self._refresh_frame()

@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 from core.deck import Deck
 from core.paths import project_at
 from core.settings import Settings
+from tui.actions import PLACES
 from tui.app import DeckApp
 from tui.kept import Kept
 from tui.screens.place import Place
@@ -70,6 +71,38 @@ class Story:
         names = {" ": "space", ":": "colon", "-": "minus", ">": "greater_than_sign", "<": "less_than_sign",
                  ".": "full_stop", "/": "slash", "?": "question_mark"}  # fmt: skip
         await self.press(*(names.get(char, char) for char in text))
+
+    async def go(self, place: str) -> None:
+        """Go to a place by its number, and wait until it is drawn."""
+        await self.press(PLACES[place][0])
+        await self.until(lambda: self.place.place == place, f"{place} in front")
+        await self.settled()
+
+    async def filter(self, text: str) -> None:
+        """Replace the filter of the list, and go back to the list."""
+        await self.press("slash", "ctrl+u")
+        await self.type(text)
+        await self.press("enter")
+
+    async def decides(self, *keys: str) -> None:
+        """Press keys that decide something, and wait until it is on disk and on the screen."""
+        await self.press(*keys)
+        await self.settled()
+
+    def row(self, key: str) -> str:
+        """The line of a record in the list in front."""
+        table = self.table
+        at = table.position(key)
+        assert at is not None, f"{key} is not in the list"
+        return "".join(segment.text for segment in table.render_line(at + 1 - table.scroll_offset.y))
+
+    def toasts(self) -> list[str]:
+        """What was told in toasts, oldest first."""
+        return [str(toast.message) for toast in self.app._notifications]
+
+    def key_line(self) -> str:
+        """The bottom line."""
+        return self.text().splitlines()[-1]
 
     async def until(self, condition: Callable[[], bool], what: str = "") -> None:
         """Wait for something to become true."""

@@ -26,13 +26,19 @@ def decision_cells(decision: Decision, view: View, glyphs: Glyphs) -> Cells:
         ),
         "change": Content.styled(change_text(decision, glyphs), quiet if undone else ""),
         "by": Content.styled(visible_line(decision.by, 60), quiet),
-        "reason": Content.styled(visible_line(decision.reason, 300), quiet),
+        "reason": Content.styled(visible_line(words(decision), 300), quiet),
     }
 
 
 def verb_text(decision: Decision) -> str:
     """The verb as words."""
     return decision.verb.value.replace("_", " ")
+
+
+def words(decision: Decision) -> str:
+    """What the person wrote: the reason, the note, or the text of an inversion."""
+    text = decision.after.get("text")
+    return decision.reason or (text if isinstance(text, str) else "")
 
 
 def change_text(decision: Decision, glyphs: Glyphs) -> str:
@@ -60,7 +66,7 @@ def decision_line(decision: Decision, view: View, glyphs: Glyphs) -> Content:
         (f"{verb_text(decision):<16}", "strike $quiet" if undone else "bold"),
         f" {visible_line(decision.by, 30)}",
         f"  {change}" if change else "",
-        (f"  “{visible_line(decision.reason, 300)}”" if decision.reason else "", "$quiet"),
+        (f"  “{visible_line(words(decision), 300)}”" if words(decision) else "", "$quiet"),
         ("  (taken back)" if undone else "", "$warning"),
     )
 

@@ -160,6 +160,8 @@ class Browse(Place):
         self._query = parse_query(message.text, self.FIELDS)
         self.deck_app.kept.set_here(f"{self.place}-filter", message.text)
         self._select(self.view)
+        if self._query.terms:
+            self.table.cursor = 0  # while one types, the first that fits is meant
 
     @on(FilterLine.Left)
     def _filter_left(self, message: FilterLine.Left) -> None:

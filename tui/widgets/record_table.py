@@ -45,7 +45,7 @@ class Column:
     keep_end: int = 0
 
 
-class RecordTable(ScrollView, can_focus=True):
+class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows by key, drawn on demand by a pure function from key to cells.
 
     Args:

@@ -18,7 +18,7 @@ LONG: Final = 20_000
 """Characters from which wrapping leaves the UI thread."""
 
 
-class TextPane(ScrollView, can_focus=True):
+class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows paragraphs; each is wrapped to the width, its leading spaces kept for the following lines."""
 
     DEFAULT_CSS = """
