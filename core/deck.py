@@ -184,6 +184,13 @@ class Deck:
         with self._lock:
             return self._after(*self.library.apply(changed))
 
+    def settle(self) -> tuple[str, ...]:
+        """Write what an interrupted decision left unwritten; returns warnings for a person."""
+        with self._lock:
+            warnings = self.curator.settle()
+            self.apply((self.project.ledger, self.project.patterns))
+            return warnings
+
     def refresh(self) -> tuple[View, Delta]:
         """Judge again what changes by time alone: liveness of loops, decay of evidence."""
         with self._lock:
@@ -201,9 +208,7 @@ class Deck:
 
     def deprecate(self, pattern_id: str, *, reason: str) -> Decided:
         """Pin a pattern as deprecated: never injected until reset."""
-        return self._decide(
-            pattern_id, lambda p, a, now: self.curator.deprecate(p, a, now=now, reason=reason)
-        )
+        return self._decide(pattern_id, lambda p, a, now: self.curator.deprecate(p, a, now=now, reason=reason))
 
     def reset(self, pattern_id: str, *, reason: str = "") -> Decided:
         """Take the pin off: the arithmetic decides again."""
@@ -222,9 +227,7 @@ class Deck:
 
     def reject_inversion(self, pattern_id: str, *, reason: str = "") -> Decided:
         """Keep the pattern as it is until some more failures come."""
-        return self._decide(
-            pattern_id, lambda p, a, now: self.curator.reject_inversion(p, a, now=now, reason=reason)
-        )
+        return self._decide(pattern_id, lambda p, a, now: self.curator.reject_inversion(p, a, now=now, reason=reason))
 
     def snooze(self, pattern_id: str, *, until: datetime, reason: str = "") -> Decided:
         """Ask again after `until`."""

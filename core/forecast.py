@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import msgspec
 
 from core.curation.review import ReviewItem
+from core.curation.rules import anti_pattern, as_pattern
 from core.deck import View
 from core.learning.inversion import Inversion
 from core.records.decisions import CurationState, InversionVerdict, Pin
-from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.records.patterns import Maturity, Pattern
 from core.snapshot import Delta
 
-MAX_LOOPS = 20
+MAX_LOOPS: Final = 20
 """Running loops that are looked at, newest first."""
+_SUPPOSED_ID: Final = "pat-anti-{}-000"
+"""The id of an anti-pattern that does not exist yet; the context does not show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,45 +59,24 @@ def forecast(view: View, item: ReviewItem) -> Forecast:
 
 
 def _inverted(view: View, pattern: Pattern, inversion: Inversion) -> View:
-    anti = Pattern(
-        id=f"pat-anti-{inversion.slug}-000",
-        type=PatternType.ANTI,
-        title=inversion.text,
-        description=inversion.why_it_fails,
-        category=inversion.failure_mode,
-        why_it_fails=inversion.why_it_fails,
-        better_alternative=inversion.better_alternative,
-        better_pattern_id=inversion.better_pattern_id,
-        tags=pattern.tags,
-        claim=Claim(
-            rate=inversion.failures / inversion.total,
-            uses=inversion.total,
-            successes=inversion.failures,
-            failures=inversion.total - inversion.failures,
-        ),
-        last_used=view.now,
-        inverted_from=pattern.id,
-    )
+    assessment = view.assessment(pattern.id)
+    record = anti_pattern(pattern, assessment, inversion, inversion.text, _SUPPOSED_ID.format(inversion.slug), view.now)
+    anti = as_pattern(record)
     curation = view.snapshot.curation
-    pin = Pin(
-        state=Maturity.DEPRECATED,
-        at=view.now,
-        by="",
-        reason=inversion.reason,
-        content_hash=pattern.content_hash,
-        decision_id="",
-    )
     verdict = InversionVerdict(verdict="accepted", at=view.now, anti_id=anti.id)
+    pins = {pattern.id: _pin(view, pattern, Maturity.DEPRECATED), anti.id: _pin(view, anti, Maturity.ESTABLISHED)}
     return _supposing(
         view,
         {anti.id: anti},
         msgspec.structs.replace(
-            curation,
-            pins={**curation.pins, pattern.id: pin},
-            inversions={**curation.inversions, pattern.id: verdict},
+            curation, pins=curation.pins | pins, inversions=curation.inversions | {pattern.id: verdict}
         ),
         frozenset({anti.id, pattern.id}),
     )
+
+
+def _pin(view: View, pattern: Pattern, state: Maturity) -> Pin:
+    return Pin(state=state, at=view.now, by="", reason="", content_hash=pattern.content_hash, decision_id="")
 
 
 def _reset(view: View, pattern: Pattern) -> View:
@@ -102,30 +85,10 @@ def _reset(view: View, pattern: Pattern) -> View:
     return _supposing(view, {}, msgspec.structs.replace(curation, pins=pins), frozenset({pattern.id}))
 
 
-def _supposing(
-    view: View, added: dict[str, Pattern], curation: CurationState, touched: frozenset[str]
-) -> View:
+def _supposing(view: View, added: dict[str, Pattern], curation: CurationState, touched: frozenset[str]) -> View:
     patterns = {**view.snapshot.patterns, **added}
-    snapshot = view.snapshot
-    board = view.board.updated(
-        patterns, snapshot.loops, snapshot.events, curation, Delta(patterns=touched, decisions=True), view.now
-    )
+    snapshot = replace(view.snapshot, patterns=patterns, curation=curation)
+    delta = Delta(patterns=touched, decisions=True)
+    board = view.board.updated(patterns, snapshot.loops, snapshot.events, curation, delta, view.now)
     index = view.index.updated(patterns, touched) if added else view.index
-    return View(
-        type(snapshot)(
-            number=snapshot.number,
-            patterns=patterns,
-            loops=snapshot.loops,
-            reflections=snapshot.reflections,
-            memory_tasks=snapshot.memory_tasks,
-            events=snapshot.events,
-            decisions=snapshot.decisions,
-            curation=curation,
-            complete=snapshot.complete,
-        ),
-        board,
-        index,
-        view.queue,
-        view.settings,
-        view.now,
-    )
+    return replace(view, snapshot=snapshot, board=board, index=index)

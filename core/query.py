@@ -208,9 +208,13 @@ class PatternCatalog:
             "title": lambda p: p.title.lower(),
             "type": lambda p: p.type.value,
         }
-        text = texts.get(sort, lambda p: p.id)
-        keyed = sorted(range(len(self._records)), key=lambda n: text(self._records[n]), reverse=descending)
-        return np.array(keyed, dtype=np.intp)
+        text = texts.get(sort, _id)
+        keys = [text(record) for record in self._records]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__, reverse=descending), dtype=np.intp)
+
+
+def _id(pattern: Pattern) -> str:
+    return pattern.id
 
 
 def _flags(values: Iterable[bool]) -> Mask:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
 import os
 import shlex
@@ -13,9 +14,11 @@ import sys
 import traceback
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from rich.console import Console, RenderableType
 from rich.text import Text
 from textual import on
 from textual.app import App, SuspendNotSupported, SystemCommand
@@ -66,7 +69,7 @@ class DeckApp(App[None], inherit_bindings=False):
     TITLE = "ralphdeck"
     COMMANDS = {DeckCommands}
     COMMAND_PALETTE_BINDING = "f9"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "screen.act('quit')", "quit", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.quit", "quit", show=False, priority=True)]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
         "loops": LoopsPlace,
         "patterns": PatternsPlace,
@@ -94,6 +97,14 @@ class DeckApp(App[None], inherit_bindings=False):
 
     # Start and end
 
+    async def run_async(self, **how: Any) -> None:
+        """Run; a signal ends it in order, even one that comes before the first frame."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.add_signal_handler(number, lambda n=number: self.exit(return_code=128 + n))
+        await super().run_async(**how)
+
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""
         theme = self.kept.get("theme", DEFAULT_THEME)
@@ -105,7 +116,6 @@ class DeckApp(App[None], inherit_bindings=False):
         self.switch_mode(place if place in PLACES else "loops")
         for problem in problems:
             self.say(problem, severity="error")
-        self._handle_signals()
         self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._start_engine)
 
@@ -116,22 +126,30 @@ class DeckApp(App[None], inherit_bindings=False):
     def _start_engine(self) -> None:
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
 
-    def _handle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, lambda n=number: self.exit(return_code=128 + n))
-
     def on_unmount(self) -> None:
         """Stop the engine and keep what is to be remembered."""
         self.engine.stop()
         self.kept.save()
 
     def _fatal_error(self) -> None:
-        """A bug: end with what happened, made harmless to print; the log file has it too."""
-        text = visible(traceback.format_exc())
+        self.panic()
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """A bug: end with what happened, made harmless to print; the log file has it too.
+
+        Args:
+            renderables: How Textual would print it; used only where there is no exception to print.
+        """
+        if sys.exc_info()[0] is None:
+            plain = Console(file=io.StringIO(), width=100, color_system=None)
+            with plain.capture() as capture:
+                plain.print(*renderables)
+            text = visible(capture.get())
+        else:
+            text = visible(traceback.format_exc())
         log.error("fatal: %s", text)
-        self.panic(Text(text))
+        self._return_code = 1
+        super().panic(Text(text))
 
     # Messages of the engine
 
@@ -380,5 +398,16 @@ def run(deck: Deck, *, state_file: Path, keymap_file: Path) -> int:
     kept.load()
     app = DeckApp(deck, kept, keymap_file)
     app.run()
-    sys.stdout.flush()
+    _let_go_of_a_lost_terminal()
     return app.return_code or 0
+
+
+def _let_go_of_a_lost_terminal() -> None:
+    """What can't be written to a terminal that is gone must not change the exit code when Python ends."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -147,6 +147,8 @@ class Engine:
             self.deck.load(progress, publish)
         except _StoppedWhileLoading:
             return
+        for warning in self.deck.settle():
+            self._target.post_message(self.Failed(warning, ""))
         self._target.post_message(self.Changed())
 
     def _noticed(self, changes: Changes) -> None:

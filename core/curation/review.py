@@ -113,12 +113,11 @@ def _pins(board: Scoreboard, curation: CurationState, known: set[str]) -> Iterat
 
 def _contradicted(board: Scoreboard, pattern_id: str, pin: Pin) -> ReviewItem:
     good, bad = board.later_results(pattern_id)
-    promoted = pin.state is Maturity.PROVEN
-    against, word = (bad, "failed") if promoted else (good, "succeeded")
+    against, word = (good, "succeeded") if pin.state is Maturity.DEPRECATED else (bad, "failed")
     return ReviewItem(
         kind=CONTRADICTED,
         pattern_id=pattern_id,
-        question=f"Keep {shown(pattern_id)} {'promoted' if promoted else 'deprecated'}?",
+        question=f"Keep {shown(pattern_id)} {pin.verb}?",
         reason=f"{_decided(pin)}; since then {against} of {plural(good + bad, 'use')} {word}; "
         f"{_given(board, pattern_id)}",
         worth=_worth(board, pattern_id, against / (good + bad) if good + bad else 0.0),
@@ -126,8 +125,7 @@ def _contradicted(board: Scoreboard, pattern_id: str, pin: Pin) -> ReviewItem:
 
 
 def _decided(pin: Pin) -> str:
-    verb = "promoted" if pin.state is Maturity.PROVEN else "deprecated"
-    return f"{verb} by {visible_line(pin.by, 40)} on {day(pin.at)}"
+    return f"{pin.verb} by {visible_line(pin.by, 40)} on {day(pin.at)}"
 
 
 def _exposure(board: Scoreboard, pattern_id: str) -> int:

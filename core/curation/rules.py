@@ -1,10 +1,10 @@
-"""What may be decided, and what a decision will change (semantics 4, 5). Pure: nothing is read or written."""
+"""What may be decided, and what a decision will change (semantics 4, 5). No file is read or written."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,10 +13,12 @@ from msgspec import Struct
 from core.errors import BadInput, Refused
 from core.learning.assessment import Assessment
 from core.learning.inversion import Inversion
+from core.paths import PATTERN_FILES
 from core.records.decisions import CurationState, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.settings import Settings
+from core.sources.patterns import read_patterns
 from core.text import plural, visible_line
 
 OVERRIDE: Final = "override"
@@ -164,7 +166,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
         raise BadInput(f"the anti-pattern made of {case.name} needs a text")
     _check_invertible(case)
     anti_id = next_id(_NOT_IN_SLUG.sub("-", proposal.slug.lower())[:_MAX_SLUG].strip("-") or "pattern")
-    record = anti_pattern(case, proposal, text, anti_id)
+    record = anti_pattern(case.pattern, case.assessment, proposal, text, anti_id, case.at)
     made = Effect(file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id, insert=record)
     gone = Effect(file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id, remove=True)
     deprecated = _pinned(case, Verb.ACCEPT_INVERSION, Maturity.DEPRECATED, "inverted", [])
@@ -174,7 +176,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
         summary=f"inverted {case.name} into {anti_id}: {case.effective} → deprecated",
         reason=case.reason,
         before=deprecated.before,
-        after={**deprecated.after, "text": text, "anti_id": anti_id},
+        after={**deprecated.after, "text": text, "anti_id": anti_id, "anti_hash": as_pattern(record).content_hash},
         effects=(made, *deprecated.effects),
         inverse=(gone, *deprecated.inverse),
         warnings=deprecated.warnings,
@@ -213,9 +215,10 @@ def snooze(case: Case, until: datetime) -> Draft:
     )
 
 
-def anti_pattern(case: Case, proposal: Inversion, text: str, anti_id: str) -> dict[str, Any]:
+def anti_pattern(
+    pattern: Pattern, assessment: Assessment, proposal: Inversion, text: str, anti_id: str, at: datetime
+) -> dict[str, Any]:
     """The record (3) AntiPattern of an inverted pattern, with where it came from (formats C25)."""
-    pattern = case.pattern
     contributed = {source.loop_id: source for source in pattern.source_loops}
     source_loops = []
     for loop_id in proposal.source_loops:
@@ -240,10 +243,10 @@ def anti_pattern(case: Case, proposal: Inversion, text: str, anti_id: str) -> di
         "source_loops": source_loops,
         "failure_rate": proposal.failures / proposal.total if proposal.total else 0.0,
         "occurrence_count": proposal.total,
-        "first_discovered": iso(case.at),
+        "first_discovered": iso(at),
     }
-    if case.assessment.last_used is not None:
-        record["last_used"] = iso(case.assessment.last_used)
+    if assessment.last_used is not None:
+        record["last_used"] = iso(assessment.last_used)
     record |= {
         "tags": list(pattern.tags),
         "inverted_from": pattern.id,
@@ -251,6 +254,12 @@ def anti_pattern(case: Case, proposal: Inversion, text: str, anti_id: str) -> di
     }
     # Quoted files may hold half characters, which cannot be stored.
     return dict(json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")))
+
+
+def as_pattern(record: Mapping[str, Any]) -> Pattern:
+    """A record as it will be read again from its file."""
+    (pattern,) = read_patterns(PATTERN_FILES["anti"], json.dumps({"anti_patterns": [record]}).encode()).patterns
+    return pattern
 
 
 def override_of(pin: Pin) -> dict[str, Any]:

@@ -90,6 +90,18 @@ def _apply(
             anti_id=_text(decision.after.get("anti_id")),
             decision_id=decision.id,
         )
+        if decision.verb is Verb.ACCEPT_INVERSION and (made := _text(decision.after.get("anti_id"))):
+            pins[made] = Pin(
+                state=Maturity.ESTABLISHED,
+                at=decision.at,
+                by=decision.by,
+                reason=decision.reason,
+                content_hash=_text(decision.after.get("anti_hash")),
+                decision_id=decision.id,
+                # A failure of the avoided approach confirms the anti-pattern (semantics 1).
+                successes=_count(decision.after.get("failures")),
+                failures=_count(decision.after.get("successes")),
+            )
     elif decision.verb is Verb.SNOOZE:
         until = parse_time(decision.after.get("until"))
         standing = inversions.get(subject)

@@ -82,8 +82,7 @@ def _counts(assessment: Assessment) -> RuleLine:
 def _decision(assessment: Assessment) -> RuleLine:
     pin = assessment.pin
     if pin is not None:
-        verb = "deprecated" if pin.state is Maturity.DEPRECATED else "promoted"
-        who = f"{verb} by {visible_line(pin.by, 40)} on {pin.at:%Y-%m-%d}"
+        who = f"{pin.verb} by {visible_line(pin.by, 40)} on {pin.at:%Y-%m-%d}"
         if assessment.pin_stale:
             text = f"the text changed since it was {who}: a candidate until somebody looks again"
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -74,11 +74,20 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     inverse: tuple[Effect, ...] = ()
 
 
+_PINNED: Final = {
+    Maturity.PROVEN: "promoted",
+    Maturity.DEPRECATED: "deprecated",
+    Maturity.ESTABLISHED: "accepted",
+    Maturity.CANDIDATE: "made a candidate",
+}
+
+
 class Pin(Struct, frozen=True, kw_only=True):
     """A human decision on a pattern's state; it outlives arithmetic until reset.
 
     Attributes:
-        state: proven (promoted) or deprecated.
+        state: proven (promoted), deprecated, or established (an anti-pattern that an accepted inversion made: it
+            must be injected although its counts, 60 to 70 % failures, would deprecate it by rule).
         content_hash: The text that was seen. A pattern whose text differs now has a *stale* pin.
         successes, failures: The evidence that was seen, raw counts; later evidence is what came beyond it.
     """
@@ -91,6 +100,11 @@ class Pin(Struct, frozen=True, kw_only=True):
     decision_id: str
     successes: int = 0
     failures: int = 0
+
+    @property
+    def verb(self) -> str:
+        """What was done to the pattern, in the past tense."""
+        return _PINNED[self.state]
 
 
 class InversionVerdict(Struct, frozen=True, kw_only=True):

@@ -34,9 +34,7 @@ class LoopStatus(StrEnum):
         return self in _ACTIVE
 
 
-_ENDED = frozenset(
-    {LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.LIMIT, LoopStatus.ABORTED, LoopStatus.CRASHED}
-)
+_ENDED = frozenset({LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.LIMIT, LoopStatus.ABORTED, LoopStatus.CRASHED})
 _ACTIVE = frozenset({LoopStatus.RUNNING, LoopStatus.COMPLETING, LoopStatus.RECOVERING})
 
 

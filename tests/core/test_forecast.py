@@ -47,6 +47,31 @@ def test_an_accepted_inversion_changes_what_it_was_said_to_change(deck: Deck) ->
     assert set(told.changed) == {key for key in before if before[key] != after[key]}
 
 
+def test_the_context_shown_before_an_inversion_is_the_one_injected_after_it(deck: Deck) -> None:
+    item = next(item for item in deck.view.queue if item.inversion and forecast(deck.view, item).changed)
+    told = forecast(deck.view, item)
+    deck.accept_inversion(item.pattern_id)
+    assert told.after == deck.view.injection(deck.view.loop(told.changed[0]).task).context
+
+
+def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_deprecate_it(deck: Deck) -> None:
+    item = next(
+        item
+        for item in deck.view.queue
+        if item.inversion and item.inversion.total * 0.3 < item.inversion.total - item.inversion.failures
+    )
+    anti = str(deck.accept_inversion(item.pattern_id).decision.after["anti_id"])
+    assessment = deck.view.assessment(anti)
+    assert assessment.computed is Maturity.DEPRECATED
+    assert assessment.state is Maturity.ESTABLISHED
+    assert assessment.injectable
+    assert not assessment.contradicted
+    assert not assessment.pin_stale
+    deck.undo()
+    assert anti not in deck.view.snapshot.patterns
+    assert anti not in deck.view.snapshot.curation.pins
+
+
 def test_a_reset_changes_what_it_was_said_to_change(deck: Deck) -> None:
     item = question(deck.view, inversion=False)
     before = contexts(deck.view)

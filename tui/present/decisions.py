@@ -21,9 +21,7 @@ def decision_cells(decision: Decision, view: View, glyphs: Glyphs) -> Cells:
     return {
         "at": Content.styled(moment_text(decision.at, view.now), quiet),
         "verb": Content.styled(verb_text(decision), "strike $quiet" if undone else "bold"),
-        "subject": Content.styled(
-            visible_line(_subject(decision, view), 200), quiet if undone else "$secondary"
-        ),
+        "subject": Content.styled(visible_line(_subject(decision, view), 200), quiet if undone else "$secondary"),
         "change": Content.styled(change_text(decision, glyphs), quiet if undone else ""),
         "by": Content.styled(visible_line(decision.by, 60), quiet),
         "reason": Content.styled(visible_line(words(decision), 300), quiet),

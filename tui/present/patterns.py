@@ -29,13 +29,18 @@ def pattern_cells(pattern: Pattern, assessment: Assessment, now: datetime, glyph
         "flags": Content.styled(flags, "$warning"),
         "type": Content.styled(TYPE_LETTERS[pattern.type], "$quiet"),
         "id": Content.styled(visible_line(pattern.id, 120), quiet),
-        "title": Content.styled(visible_line(pattern.title, 200), quiet),
+        "title": Content.styled(visible_line(_what(pattern), 200), quiet),
         "rate": Content.styled(percent(assessment.rate), quiet),
         "interval": Content.styled(interval_bar(low, high, assessment.rate, 9, glyphs), "$quiet"),
         "uses": Content.styled(f"{assessment.uses:,}", quiet),
         "last_used": Content.styled(ago(assessment.last_used, now), "$quiet"),
         "score": Content.styled(fraction(assessment.score) if assessment.score else "0", quiet),
     }
+
+
+def _what(pattern: Pattern) -> str:
+    """What the pattern is about, in its own words: the id beside it has the short name already."""
+    return (pattern.error_pattern if pattern.type is PatternType.ERROR else pattern.description) or pattern.title
 
 
 def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
@@ -57,14 +62,10 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     if assessment.inversion_due:
         lines.append(Content.styled("Fails so often that it is due for inversion: see Review.", "$warning"))
     if pattern.mirror_of:
-        lines.append(
-            Content.styled(f"Known only from a mirror: {visible_line(pattern.mirror_of, 80)}", "$warning")
-        )
+        lines.append(Content.styled(f"Known only from a mirror: {visible_line(pattern.mirror_of, 80)}", "$warning"))
     for mirror in pattern.mirrors:
         word = "differs" if mirror.differs else "same"
-        lines.append(
-            Content.styled(f"Also in {visible_line(mirror.file, 100)} ({word}, not counted)", "$quiet")
-        )
+        lines.append(Content.styled(f"Also in {visible_line(mirror.file, 100)} ({word}, not counted)", "$quiet"))
     lines += [Content(""), *_body(pattern)]
     if pattern.tags:
         lines += [Content(""), _labelled("Tags", ", ".join(pattern.tags))]
@@ -95,8 +96,7 @@ def state_line(assessment: Assessment, now: datetime, glyphs: Glyphs) -> Content
         parts.append(("  faded: its evidence is old", "$quiet"))
     pin = assessment.pin
     if pin is not None:
-        verb = "promoted" if pin.state.value == "proven" else "deprecated"
-        parts.append(f"  {glyphs.pin} {verb} by {visible_line(pin.by, 40)} on {moment_text(pin.at, now)}")
+        parts.append(f"  {glyphs.pin} {pin.verb} by {visible_line(pin.by, 40)} on {moment_text(pin.at, now)}")
         if pin.reason:
             parts.append((f"  “{visible_line(pin.reason, 200)}”", "$quiet"))
         if assessment.pin_stale:
@@ -143,9 +143,7 @@ def _body(pattern: Pattern) -> list[Content]:
     def code(label: str, value: str) -> None:
         if value:
             lines.append(Content.styled(f"{label}:", "$quiet"))
-            lines.extend(
-                Content.styled(f"  {line}", "$secondary") for line in visible(value, 20_000).split("\n")
-            )
+            lines.extend(Content.styled(f"  {line}", "$secondary") for line in visible(value, 20_000).split("\n"))
 
     if pattern.error_pattern:
         text(
@@ -169,9 +167,7 @@ def _body(pattern: Pattern) -> list[Content]:
     text("Tools", ", ".join(pattern.tools))
     text("Tasks", pattern.task_pattern)
     code(
-        f"Template ({visible_line(pattern.template_language, 20)})"
-        if pattern.template_language
-        else "Template",
+        f"Template ({visible_line(pattern.template_language, 20)})" if pattern.template_language else "Template",
         pattern.template_code,
     )
     code("Diff", pattern.diff_pattern)
@@ -196,10 +192,7 @@ def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
             (f"harmful {assessment.harmful:.2f}", "$error"),
             (f"   of {assessment.successes:,} and {assessment.failures:,} in all", "$quiet"),
         ),
-        *(
-            Content.styled(visible_line(finding.message, 300), "$warning")
-            for finding in view.doubts(pattern.id)
-        ),
+        *(Content.styled(visible_line(finding.message, 300), "$warning") for finding in view.doubts(pattern.id)),
         Content(""),
     ]
     if not observations:

@@ -21,9 +21,7 @@ def reflection_cells(reflection: Reflection, now: datetime) -> Cells:
     about = "~" if reflection.at_approximate else ""
     return {
         "at": Content.styled(f"{about}{ago(reflection.at, now)}", "$quiet"),
-        "kind": Content.styled(
-            visible_line(reflection.kind.replace("_", " ") or "reflection", 40), "$secondary"
-        ),
+        "kind": Content.styled(visible_line(reflection.kind.replace("_", " ") or "reflection", 40), "$secondary"),
         "text": Content(visible_line(reflection.text, 300)),
         "effect": Content.styled(
             visible_line(reflection.effectiveness, 20), _EFFECTS.get(reflection.effectiveness, "$quiet")
@@ -63,9 +61,7 @@ def reflection_text(view: View, reflection: Reflection, glyphs: Glyphs) -> list[
     if reflection.loop_id:
         task = f"  {visible_line(loop.task, 200)}" if loop else "  (no such loop is known)"
         lines.append(
-            Content.assemble(
-                ("Loop ", "$quiet"), (visible_line(reflection.loop_id, 120), "$accent"), (task, "$quiet")
-            )
+            Content.assemble(("Loop ", "$quiet"), (visible_line(reflection.loop_id, 120), "$accent"), (task, "$quiet"))
         )
     if reflection.task_id:
         lines.append(Content.assemble(("Task ", "$quiet"), visible_line(reflection.task_id, 120)))

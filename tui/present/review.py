@@ -50,24 +50,16 @@ def subject(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
             (percent(assessment.rate), "bold"),
             f" of {plural(assessment.successes + assessment.failures, 'use')}",
             (
-                f", injected in {plural(assessment.exposures, 'further loop')}"
-                if assessment.exposures
-                else "",
+                f", injected in {plural(assessment.exposures, 'further loop')}" if assessment.exposures else "",
                 "$quiet",
             ),
         ),
         Content(""),
     ]
-    ordered = sorted(
-        view.observations(pattern.id), key=lambda seen: (seen.success is not False, seen.success is None)
-    )
+    ordered = sorted(view.observations(pattern.id), key=lambda seen: (seen.success is not False, seen.success is None))
     for seen in ordered[:40]:
         loop = view.snapshot.loops.get(seen.loop_id)
-        what = (
-            f"  {visible_line(loop.last_result, 120)}"
-            if loop and seen.success is False and loop.last_result
-            else ""
-        )
+        what = f"  {visible_line(loop.last_result, 120)}" if loop and seen.success is False and loop.last_result else ""
         count = f"{seen.count:,} x " if seen.count > 1 else ""
         lines.append(
             Content.assemble(
@@ -98,9 +90,7 @@ def proposal(inversion: Inversion, view: View) -> list[Content]:
         better = view.snapshot.patterns.get(inversion.better_pattern_id)
         rate = f" ({percent(view.assessment(better.id).rate)})" if better is not None else ""
         lines.append(
-            _labelled(
-                "Instead", f"{inversion.better_alternative} {inversion.better_pattern_id}{rate}".strip()
-            )
+            _labelled("Instead", f"{inversion.better_alternative} {inversion.better_pattern_id}{rate}".strip())
         )
     else:
         lines.append(Content.styled("Instead: no success pattern fits; name one by rewriting", "$quiet"))

@@ -75,9 +75,7 @@ class Deciding(Place):
         self.deck_app.push_screen(
             AskLine(
                 Content(f"Deprecate {self._names(subjects)}: why?"),
-                Content(
-                    "It will not be injected into any loop until somebody resets it. Undo takes this back."
-                ),
+                Content("It will not be injected into any loop until somebody resets it. Undo takes this back."),
                 required=True,
             ),
             answered,

@@ -116,9 +116,7 @@ class Confirm(ModalScreen[bool]):
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield Static(self._detail, classes="dialog--detail")
-            yield Static(
-                Content.from_markup("[$accent b]y[/] do it   [$accent b]n[/] cancel"), classes="dialog--keys"
-            )
+            yield Static(Content.from_markup("[$accent b]y[/] do it   [$accent b]n[/] cancel"), classes="dialog--keys")
 
     def action_answer(self, answer: bool) -> None:
         """Give the answer."""

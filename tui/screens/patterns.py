@@ -111,11 +111,7 @@ class PatternsPlace(Browse, Deciding):
 
     def why_not(self, action: str) -> str | None:
         """A decision needs a pattern that it can be about."""
-        subjects = (
-            self.subjects()
-            if action in {"promote", "deprecate", "reset", "note", "why", "in_context"}
-            else None
-        )
+        subjects = self.subjects() if action in {"promote", "deprecate", "reset", "note", "why", "in_context"} else None
         if subjects is not None and not subjects:
             return "there is no pattern under the cursor"
         if subjects is not None and len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:

@@ -142,9 +142,7 @@ class Place(Screen[None], inherit_bindings=False):
 
     def _key_item(self, action: str, label: str) -> Item:
         key = self.deck_app.shown_key(action)
-        return Item(
-            Content.assemble((key, "$accent bold"), " ", (visible_line(label), "$foreground")), action
-        )
+        return Item(Content.assemble((key, "$accent bold"), " ", (visible_line(label), "$foreground")), action)
 
     @on(ItemLine.Clicked)
     async def _clicked(self, message: ItemLine.Clicked) -> None:

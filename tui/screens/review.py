@@ -96,9 +96,7 @@ class ReviewPlace(Deciding):
             self._pane("subject").show(
                 [
                     Content("Inversions and decisions that later evidence contradicts will stand here."),
-                    Content.styled(
-                        "Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet"
-                    ),
+                    Content.styled("Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet"),
                 ]
             )
             self._pane("proposal").show([])
@@ -146,16 +144,10 @@ class ReviewPlace(Deciding):
             return
         self._forecast = result = message.result
         if not result.running:
-            lines = [
-                Content.styled(
-                    "No loop runs now. The next ones that this pattern fits will differ:", "$quiet"
-                )
-            ]
+            lines = [Content.styled("No loop runs now. The next ones that this pattern fits will differ:", "$quiet")]
         elif not result.changed:
             lines = [
-                Content.styled(
-                    f"{plural(result.running, 'running loop')}: none would get another context.", "$quiet"
-                )
+                Content.styled(f"{plural(result.running, 'running loop')}: none would get another context.", "$quiet")
             ]
         else:
             count = f"{len(result.changed)} of {plural(result.running, 'running loop')}"
@@ -221,9 +213,7 @@ class ReviewPlace(Deciding):
         if item.inversion is not None:
             self.deck_app.decide(lambda deck: deck.accept_inversion(item.pattern_id))
         else:
-            self.deck_app.decide(
-                lambda deck: deck.reset(item.pattern_id, reason="later evidence contradicts it")
-            )
+            self.deck_app.decide(lambda deck: deck.reset(item.pattern_id, reason="later evidence contradicts it"))
         self._answered()
 
     def do_reject(self) -> None:
@@ -250,9 +240,7 @@ class ReviewPlace(Deciding):
                 self.deck_app.decide(lambda deck: deck.accept_inversion(item.pattern_id, text=text))
                 self._answered()
 
-        self.deck_app.push_screen(
-            AskText(Content("The anti-pattern in your words"), item.inversion.text), answered
-        )
+        self.deck_app.push_screen(AskText(Content("The anti-pattern in your words"), item.inversion.text), answered)
 
     def _answered(self) -> None:
         """Let go of the question: the next one moves up when the answer is on disk."""
