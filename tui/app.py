@@ -102,7 +102,7 @@ class DeckApp(App[None], inherit_bindings=False):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, lambda n=number: self.exit(return_code=128 + n))
+                loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
         await super().run_async(**how)
 
     def on_mount(self) -> None:
@@ -130,6 +130,12 @@ class DeckApp(App[None], inherit_bindings=False):
         """Stop the engine and keep what is to be remembered."""
         self.engine.stop()
         self.kept.save()
+
+    def _handle_exception(self, error: Exception) -> None:
+        if self._exit:  # a screen that was not whole yet when the app was told to leave; the exit code stands
+            log.warning("while leaving: %s", visible("".join(traceback.format_exception(error))))
+        else:
+            super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
         self.panic()

@@ -72,7 +72,7 @@ def _learned(loop: Loop) -> str:
 
 def _sign(loop: Loop, now: datetime) -> Content:
     if loop.liveness is Liveness.DEAD:
-        return Content.styled(f"pid {loop.pid} gone", "$error")
+        return Content.styled("process gone", "$error")
     if loop.status.ended:
         return Content.styled(ago(loop.ended_at, now), "$quiet")
     style = "$warning" if loop.liveness is Liveness.STALE else ""
