@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from core.paths import ProjectPaths
+from core.records.patterns import Maturity
+from tests.tui.story import Story, story
+from tui.present.patterns import TABS
+from tui.screens.dialogs import AskLine, Confirm
+from tui.widgets.filter_line import FilterLine
+
+PROMOTED = "pat-success-profile-first-009"
+ESTABLISHED = "pat-error-unique-violation-007"
+DEPRECATED = "pat-error-cors-preflight-008"
+
+
+async def at_pattern(told: Story, key: str) -> None:
+    await told.go("patterns")
+    told.place.go_to(key)
+    await told.pilot.pause()
+    assert told.table.cursor_key == key
+
+
+def state_of(told: Story, key: str) -> Maturity:
+    return told.app.view.assessment(key).state
+
+
+async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        everything = len(told.table.keys)
+        assert everything == 40
+        await told.press("slash")
+        assert isinstance(told.app.focused, Input)
+        counts = []
+        for part in ("type:error", " uses:>3", " null"):
+            await told.type(part)
+            counts.append(len(told.table.keys))
+        assert everything > counts[0] > counts[1] > counts[2] > 0
+        await told.sees(f"{counts[2]} of 40")
+        await told.press("enter")
+        assert told.app.focused is told.table
+        await told.press("escape")
+        assert len(told.table.keys) == 40
+
+
+async def test_what_a_filter_cannot_read_is_said_and_nothing_found_says_how_to_go_on(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("colour:red")
+        await told.sees("no field 'colour'", "nothing fits this filter; esc takes it off")
+        await told.filter("uses:>")
+        await told.sees("wants a number")
+        assert len(told.table.keys) == 40
+
+
+async def test_sorting_keeps_the_cursor_on_its_record(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, ESTABLISHED)
+        orders = {told.table.keys[0]}
+        for _ in range(7):
+            await told.press("S")
+            assert told.table.cursor_key == ESTABLISHED
+            orders.add(told.table.keys[0])
+        assert len(orders) > 3
+        await told.press("S")
+        await told.sees("score ↓")
+
+
+async def test_a_heading_sorts_and_turns_around(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        header = "".join(segment.text for segment in told.table.render_line(0))
+        await told.pilot.click(told.table, offset=(header.index("uses"), 0))
+        await told.sees("uses ↓")
+        uses = [told.app.view.assessment(key).uses for key in told.table.keys]
+        assert uses == sorted(uses, reverse=True)
+        header = "".join(segment.text for segment in told.table.render_line(0))
+        await told.pilot.click(told.table, offset=(header.index("uses"), 0))
+        await told.sees("uses ↑")
+        assert [told.app.view.assessment(key).uses for key in told.table.keys] == sorted(uses)
+
+
+async def test_a_promoted_pattern_changes_its_row_its_file_and_its_key(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, ESTABLISHED)
+        assert "estab" in told.row(ESTABLISHED)
+        assert "promote" in told.key_line()
+        await told.decides("p")
+        assert state_of(told, ESTABLISHED) is Maturity.PROVEN
+        assert "prov" in told.row(ESTABLISHED)
+        assert told.table.cursor_key == ESTABLISHED, "the row moved, the cursor with it"
+        assert any("promoted" in toast and ESTABLISHED in toast for toast in told.toasts())
+        assert f"undo: promote …{ESTABLISHED[-18:]}" in told.key_line()
+        file = ProjectPaths(sample).pattern_file("error")
+        assert '"state": "proven"' in json.dumps(json.loads(file.read_text()))
+        await told.decides("p")
+        assert "promoted already" in told.toasts()[-1]
+
+
+async def test_deprecating_wants_a_reason(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, ESTABLISHED)
+        await told.press("d")
+        assert isinstance(told.app.screen, AskLine)
+        await told.press("enter")
+        await told.sees("a reason is needed")
+        assert isinstance(told.app.screen, AskLine)
+        await told.type("too slow now")
+        await told.decides("enter")
+        assert state_of(told, ESTABLISHED) is Maturity.DEPRECATED
+        assert told.app.view.snapshot.decisions[-1].reason == "too slow now"
+        await told.sees("“too slow now”")
+
+
+async def test_escape_takes_a_question_back(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, ESTABLISHED)
+        before = len(told.app.view.snapshot.decisions)
+        await told.press("d")
+        await told.type("no")
+        await told.decides("escape")
+        assert told.place.place == "patterns"
+        assert len(told.app.view.snapshot.decisions) == before
+
+
+async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, PROMOTED)
+        computed = told.app.view.assessment(PROMOTED).computed
+        await told.decides("r")
+        assert state_of(told, PROMOTED) is computed
+        await told.press("c")
+        await told.type("seen twice")
+        await told.decides("enter")
+        assert told.app.view.snapshot.curation.notes[PROMOTED][-1].reason == "seen twice" or any(
+            "seen twice" in str(d) for d in told.app.view.snapshot.curation.notes[PROMOTED]
+        )
+        await told.decides("u")
+        assert PROMOTED not in told.app.view.snapshot.curation.notes
+        await told.decides("u")
+        assert state_of(told, PROMOTED) is Maturity.PROVEN
+        await told.decides("U")
+        assert state_of(told, PROMOTED) is computed
+        told.place.show_tab(TABS.index("History"))  # type: ignore[attr-defined]
+        await told.sees("undo", "redo", "seen twice")
+
+
+async def test_a_key_that_cannot_act_says_why(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, DEPRECATED)
+        for key, why in (
+            ("p", "a deprecated pattern can't be promoted: reset it first"),
+            ("d", "it is deprecated already"),
+        ):
+            await told.press(key)
+            assert why in told.toasts()[-1]
+        assert "reset" in told.key_line()
+        await at_pattern(told, ESTABLISHED)
+        await told.press("r")
+        assert "nobody has pinned it" in told.toasts()[-1]
+        await told.filter("nothing-has-this-name")
+        for key, why in (
+            ("p", "no pattern under the cursor"),
+            ("enter", "the list is empty"),
+            ("y", "the list is empty"),
+        ):
+            await told.press(key)
+            assert why in told.toasts()[-1]
+
+
+async def test_many_are_marked_and_decided_together(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("state:established type:error")
+        keys = list(told.table.keys)
+        await told.press("m", "m")
+        assert told.table.marked == set(keys[:2])
+        await told.sees("2 marked", "promote 2")
+        await told.press("p")
+        assert isinstance(told.app.screen, Confirm)
+        await told.press("n")
+        assert state_of(told, keys[0]) is Maturity.ESTABLISHED
+        await told.press("p")
+        await told.decides("y")
+        assert {state_of(told, key) for key in keys[:2]} == {Maturity.PROVEN}
+        assert "2 patterns of 2" in told.toasts()[-1]
+        await told.filter("")
+        await told.press("escape")
+        assert told.table.marked == frozenset()
+        await told.decides("u")
+        assert sorted(state_of(told, key) for key in keys[:2]) == [Maturity.ESTABLISHED, Maturity.PROVEN]
+
+
+async def test_what_is_refused_among_many_is_told_and_the_rest_holds(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, DEPRECATED)
+        told.table.toggle_mark([DEPRECATED, ESTABLISHED])
+        await told.press("p")
+        await told.decides("y")
+        assert state_of(told, ESTABLISHED) is Maturity.PROVEN
+        assert state_of(told, DEPRECATED) is Maturity.DEPRECATED
+        assert any("1 pattern of 2" in toast for toast in told.toasts())
+        assert any(DEPRECATED in toast for toast in told.toasts())
+
+
+async def test_mark_all_marks_what_the_filter_shows(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("type:template")
+        shown = set(told.table.keys)
+        await told.press("M")
+        assert told.table.marked == shown
+        await told.press("M")
+        assert told.table.marked == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("tab", "texts"),
+    [
+        ("Overview", ("success rate", "Tags:", "File:")),
+        ("Evidence", ("Counted today", "half-life 90 days")),
+        ("Lineage", ("discovered",)),
+        ("Why", ("proven",)),
+        ("History", ("Nobody has decided",)),
+    ],
+)
+async def test_each_tab_tells_its_part(sample: Path, home: Path, tab: str, texts: tuple[str, ...]) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, "pat-error-type-mismatch-003")
+        for _ in range(TABS.index(tab)):
+            await told.press("right_square_bracket")
+        await told.press("enter")
+        await told.sees(*texts)
+
+
+async def test_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, ESTABLISHED)
+        await told.press("left_square_bracket")
+        await told.sees("Nobody has decided")
+        await told.press("right_square_bracket")
+        await told.sees("success rate")
+        line = told.place.query_one("TabLine")
+        await told.pilot.click(line, offset=(14, 1))
+        await told.sees("Counted today")
+        await told.press("w")
+        await told.until(lambda: "needs" in told.text() or "proven" in told.place.query_one("TextPane").plain)  # type: ignore[attr-defined]
+
+
+async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("type:error")
+        first = told.table.cursor_key
+        await told.press("enter")
+        assert not told.table.display
+        await told.press("j", "k", "escape")
+        assert told.table.display
+        assert told.app.focused is told.table
+        assert told.table.cursor_key == first
+        await told.press("tab")
+        assert told.app.focused is not told.table
+        await told.press("escape")
+        assert told.app.focused is told.table
+        assert told.place.query_one(FilterLine).text == "type:error"
+        await told.press("escape")
+        assert told.place.query_one(FilterLine).text == ""
+
+
+async def test_n_goes_from_question_to_question(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        waiting = {item.pattern_id for item in told.app.view.queue}
+        seen = []
+        for _ in waiting:
+            await told.press("n")
+            seen.append(told.table.cursor_key)
+        assert set(seen) == waiting
+        await told.press("N")
+        assert told.table.cursor_key == seen[-2]
+
+
+async def test_i_shows_the_pattern_in_a_context(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, "pat-error-type-mismatch-003")
+        await told.press("i")
+        await told.until(lambda: told.place.place == "context", "Context in front")
+        await told.sees("## Cross-Loop Learning Context", "pat-error-type-mismatch-003")
+
+
+async def test_vim_keys_move(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.press("j", "j", "k")
+        assert told.table.cursor == 1
+        await told.press("down", "up", "down")
+        assert told.table.cursor == 2
+        await told.press("G")
+        assert told.table.cursor == 39
+        await told.press("g", "pagedown")
+        assert told.table.cursor == told.table.page
+        await told.press("pageup")
+        assert told.table.cursor == 0
+
+
+async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, ESTABLISHED)
+        await told.press("y")
+        assert told.app.clipboard == ESTABLISHED
+        assert "copied" in told.toasts()[-1]
+        await told.press("enter", "y")
+        assert "success rate" in told.app.clipboard
