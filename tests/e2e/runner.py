@@ -1,0 +1,55 @@
+"""The dashboard with one thing gone wrong: `python -m tests.e2e.runner WHERE PROJECT`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final, NoReturn
+
+from core.cli import main
+from core.deck import Deck
+from tui.app import DeckApp
+from tui.screens.patterns import PatternsPlace
+
+MESSAGE: Final = "\x1b]0;RDXtitle\x07 \x1b[31mbroken\x9b [/] [@click=app.exit()]x[/] \ud800 broken"
+SECRET: Final = "a local variable RDXsecret"
+
+
+def _fail(*_args: object, **_more: object) -> NoReturn:
+    secret = SECRET
+    raise ValueError(MESSAGE[: len(secret) * 10])
+
+
+class _Shown(Exception):
+    """Some exceptions say how rich shall show them."""
+
+    def __rich__(self) -> str:
+        return f"[bold]{MESSAGE}"
+
+
+def _fail_richly(*_args: object, **_more: object) -> NoReturn:
+    raise _Shown(MESSAGE)
+
+
+def _work_and_fail(app: DeckApp) -> None:
+    app.run_worker(_fail, thread=True)
+
+
+if __name__ == "__main__":
+    where, project = sys.argv[1:]
+    match where:
+        case "key":
+            DeckApp.do_theme = _fail  # type: ignore[method-assign]
+        case "rich":
+            DeckApp.do_theme = _fail_richly  # type: ignore[method-assign]
+        case "drawing":
+            PatternsPlace.cells = _fail  # type: ignore[method-assign]
+        case "start":
+            DeckApp.get_theme_variable_defaults = _fail  # type: ignore[method-assign]
+        case "mount":
+            DeckApp._start_engine = _fail  # type: ignore[method-assign]
+        case "worker":
+            DeckApp.do_theme = _work_and_fail  # type: ignore[assignment, method-assign]
+        case "engine":
+            Deck.refresh = Deck.load = _fail  # type: ignore[method-assign]
+    main([str(Path(project))])

@@ -1,0 +1,132 @@
+"""However the dashboard ends, the terminal is as it was, and the exit code says why."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.runner import SECRET
+from tests.e2e.stream import offences
+from tests.e2e.terminal import Terminal, dashboard, environment, python
+
+LEAVING = ("\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[?2004l", "\x1b[?1004l")
+"""What gives a terminal back: its own screen, the cursor, the mouse off, plain pasting, no reports of focus."""
+ENTERING = tuple(code[:-1] + ("l" if code.endswith("h") else "h") for code in LEAVING)
+
+
+def running(terminal: Terminal) -> None:
+    """Wait until the dashboard shows the sample."""
+    terminal.sees("Loops", "running", "live")
+
+
+def assert_given_back(terminal: Terminal) -> None:
+    raw = bytes(terminal.raw).decode()
+    for on, off in zip(ENTERING, LEAVING, strict=True):
+        assert raw.rfind(off) > raw.rfind(on) >= 0, f"{off!r} does not follow {on!r}"
+    assert terminal.is_cooked
+    assert offences(bytes(terminal.raw)) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_signal_ends_it(sample: Path, home: Path, number: signal.Signals, code: int) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        running(terminal)
+        os.kill(terminal.pid, number)
+        assert terminal.end() == code
+        assert_given_back(terminal)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_it_starts_ends_it(sample: Path, home: Path, number: signal.Signals) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        terminal.until(lambda: b"\x1b[?1049h" in terminal.raw, "the alternate screen")
+        os.kill(terminal.pid, number)
+        assert terminal.end() == 128 + number
+        assert_given_back(terminal)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+def test_a_key_ends_it(sample: Path, home: Path, key: str) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        running(terminal)
+        terminal.press(key)
+        assert terminal.end() == 0
+        assert_given_back(terminal)
+
+
+def test_ctrl_c_ends_it_in_a_dialog_and_in_a_text_field(sample: Path, home: Path) -> None:
+    for keys in ("/abc", "?"):
+        with Terminal(dashboard(sample), environment(home)) as terminal:
+            running(terminal)
+            terminal.press(*keys)
+            terminal.press("ctrl+c")
+            assert terminal.end() == 0
+            assert_given_back(terminal)
+
+
+def test_a_terminal_that_is_gone_ends_it(sample: Path, home: Path) -> None:
+    terminal = Terminal(dashboard(sample), environment(home))
+    running(terminal)
+    os.close(terminal.fd)
+    deadline = time.monotonic() + 15
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(terminal.pid, os.WNOHANG)
+        if pid:
+            assert os.waitstatus_to_exitcode(status) == 129
+            return
+        time.sleep(0.05)
+    os.kill(terminal.pid, signal.SIGKILL)
+    os.waitpid(terminal.pid, 0)
+    pytest.fail("runs on without a terminal")
+
+
+def test_it_can_be_stopped_and_continued(sample: Path, home: Path) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        running(terminal)
+        os.kill(terminal.pid, signal.SIGTSTP)
+        terminal.stopped()
+        assert_given_back(terminal)
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.press("2")
+        terminal.sees("score")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert_given_back(terminal)
+
+
+@pytest.mark.parametrize("where", ["key", "rich", "drawing", "mount", "start", "worker"])
+def test_a_bug_ends_it_and_says_what_happened(sample: Path, home: Path, where: str) -> None:
+    with Terminal(python("-m", "tests.e2e.runner", where, str(sample)), environment(home)) as terminal:
+        if where in {"key", "rich", "worker"}:
+            running(terminal)
+            terminal.press("T")
+        elif where == "drawing":
+            running(terminal)
+            terminal.press("2")
+        assert terminal.end() == 1
+        raw = bytes(terminal.raw).decode()
+        shown = raw[raw.rfind("\x1b[?25h") :] if "\x1b[?25h" in raw else raw
+        assert "broken" in shown
+        assert SECRET not in raw.replace("\r\n", ""), "local variables are shown"
+        assert "RDXtitle\x07" not in raw
+        assert "\x1b[31mbroken" not in raw
+        if where == "start":
+            assert terminal.is_cooked
+        else:
+            assert_given_back(terminal)
+        log = (home / "state/ralphdeck/ralphdeck.log").read_bytes().decode()
+        assert "broken" in log
+        assert "\x1b" not in log
+
+
+def test_a_job_that_fails_is_told_and_the_dashboard_runs_on(sample: Path, home: Path) -> None:
+    with Terminal(python("-m", "tests.e2e.runner", "engine", str(sample)), environment(home)) as terminal:
+        terminal.sees("internal error", "broken")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert_given_back(terminal)
+        assert "Traceback" in (home / "state/ralphdeck/ralphdeck.log").read_text()
