@@ -279,9 +279,7 @@ class DeckApp(App[None], inherit_bindings=False):
         last = next((d for d in reversed(self.view.snapshot.decisions) if d.id == undoable[-1]), None)
         if last is None:
             return ""
-        if self.size.width < 100:
-            return "undo"
-        return f"undo: {last.verb.value.replace('_', ' ')} …{last.subject[-18:]}"
+        return f"undo {last.verb.value.replace('_', ' ')}"
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""

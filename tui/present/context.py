@@ -70,7 +70,9 @@ def why_lines(injection: Injection, glyphs: Glyphs) -> list[Content]:
         ]
         for left in injection.left_out:
             lines.append(
-                Content.assemble((visible_line(left.pattern_id, 120), "$quiet"), f"  {visible_line(left.reason, 300)}")
+                Content.assemble(
+                    (f"  {visible_line(left.pattern_id, 120)}", "$quiet"), f"  {visible_line(left.reason, 300)}"
+                )
             )
     return lines
 

@@ -7,6 +7,7 @@ from textual.content import Content
 from core.curation.review import ReviewItem
 from core.deck import View
 from core.learning.inversion import Inversion
+from core.records.events import Observation
 from core.records.patterns import Pattern
 from core.text import plural, visible_line
 from tui.present.marks import Glyphs, result_mark, state_mark
@@ -15,8 +16,8 @@ from tui.present.patterns import state_line
 
 KINDS = {
     "inversion": "Make it an anti-pattern?",
-    "contradicted": "Does your decision still hold?",
-    "stale-pin": "The text has changed: does your decision still hold?",
+    "contradicted": "Does this decision still hold?",
+    "stale-pin": "The text has changed: does this decision still hold?",
 }
 
 
@@ -58,19 +59,26 @@ def subject(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
     ]
     ordered = sorted(view.observations(pattern.id), key=lambda seen: (seen.success is not False, seen.success is None))
     for seen in ordered[:40]:
-        loop = view.snapshot.loops.get(seen.loop_id)
-        what = f"  {visible_line(loop.last_result, 120)}" if loop and seen.success is False and loop.last_result else ""
         count = f"{seen.count:,} x " if seen.count > 1 else ""
-        lines.append(
+        where = f"  iteration {seen.iteration}" if seen.iteration is not None else ""
+        lines += [
             Content.assemble(
                 result_mark(seen.success, glyphs),
                 f" {count}{visible_line(seen.loop_id, 80) or seen.source}",
-                (f"  it {seen.iteration}" if seen.iteration is not None else "", "$quiet"),
-                (f"  {moment_text(seen.at, view.now)}", "$quiet"),
-                (what, "$quiet"),
-            )
-        )
+                (where, "$quiet"),
+            ),
+            Content.styled(f"    {moment_text(seen.at, view.now)}  {_what_came_out(view, seen)}", "$quiet"),
+        ]
     return lines
+
+
+def _what_came_out(view: View, seen: Observation) -> str:
+    """What the iteration that used the pattern came to, where its loop says."""
+    loop = view.snapshot.loops.get(seen.loop_id)
+    if loop is None or seen.iteration is None:
+        return ""
+    results = [iteration.result for iteration in loop.iterations if iteration.number == seen.iteration]
+    return visible_line(results[-1], 120) if results else ""
 
 
 def _text(pattern: Pattern) -> list[Content]:

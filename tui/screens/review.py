@@ -117,7 +117,7 @@ class ReviewPlace(Deciding):
             heading.update(Content("would become"))
             self._pane("proposal").show(present.proposal(item.inversion, view), top=another)
         else:
-            heading.update(Content("your decision"))
+            heading.update(Content("the decision"))
             self._pane("proposal").show(present.standing(view, item, self.glyphs), top=another)
         if another:
             self._forecast = None

@@ -29,7 +29,10 @@ class Item:
 
 
 class ItemLine(Widget):
-    """One line of items from the left and from the right; what does not fit is left out, last items first."""
+    """One line of items from the left and from the right.
+
+    Where space is short the last items of the left are left out, then the first ones of the right.
+    """
 
     DEFAULT_CSS = """
     ItemLine { height: 1; background: $surface; color: $foreground; }
@@ -74,7 +77,7 @@ class ItemLine(Widget):
         parts: list[Content | str] = [" "]
         for item in self._left:
             size = item.content.cell_length
-            if x + size + 1 > width - min(needed, width // 2) and spots:
+            if x + size + 1 > width - needed and spots:
                 break
             parts += [item.content, self.SEPARATOR]
             spots.append((x, x + size, item.value))
