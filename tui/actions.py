@@ -160,6 +160,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown=False,
     ),
     Action("copy", "y", "copy", "Copy the id or text to the clipboard", "Look", shown=False),
+    Action("findings", "F", "findings", "What is wrong in the files", "Program", shown=False),
     Action("theme", "T", "theme", "The next theme", "Program", shown=False),
     Action("glyphs", "A", "ASCII", "Plain ASCII marks, or the drawn ones", "Program", shown=False),
     Action(

@@ -38,10 +38,11 @@ from tui.engine import Engine
 from tui.kept import Kept
 from tui.keymap import load_keymap
 from tui.palette import DeckCommands
+from tui.present.findings import findings_lines
 from tui.present.happenings import happenings
 from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.context import ContextPlace
-from tui.screens.dialogs import Help
+from tui.screens.dialogs import Findings, Help
 from tui.screens.log import LogPlace
 from tui.screens.loops import LoopsPlace
 from tui.screens.patterns import PatternsPlace
@@ -292,7 +293,7 @@ class DeckApp(App[None], inherit_bindings=False):
             text = f"{key} {label}" + (f"·{waiting}" if waiting else "")
             style = "bold $accent reverse" if other == place else "$foreground" if waiting else "$quiet"
             left.append(Item(Content.styled(text if narrow else f" {text} ", style), f"go_{other}"))
-        return left, [Item(self._pulse(narrow))]
+        return left, [Item(self._pulse(narrow), "findings")]
 
     def _pulse(self, narrow: bool) -> Content:
         if self.progress is not None:
@@ -357,6 +358,10 @@ class DeckApp(App[None], inherit_bindings=False):
         screen = self.screen
         if isinstance(screen, Place):
             self.push_screen(Help(screen.place, type(screen).ABOUT, self._keys))
+
+    def do_findings(self) -> None:
+        """Show what is wrong in the files."""
+        self.push_screen(Findings(findings_lines(self.view.snapshot)))
 
     def do_quit(self) -> None:
         """Leave."""

@@ -60,14 +60,13 @@ def subject(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
     ordered = sorted(view.observations(pattern.id), key=lambda seen: (seen.success is not False, seen.success is None))
     for seen in ordered[:40]:
         count = f"{seen.count:,} x " if seen.count > 1 else ""
-        where = f"  iteration {seen.iteration}" if seen.iteration is not None else ""
+        where = f"iteration {seen.iteration}, " if seen.iteration is not None else ""
+        came_out = f": {what}" if (what := _what_came_out(view, seen)) else ""
         lines += [
             Content.assemble(
-                result_mark(seen.success, glyphs),
-                f" {count}{visible_line(seen.loop_id, 80) or seen.source}",
-                (where, "$quiet"),
+                result_mark(seen.success, glyphs), f" {count}{visible_line(seen.loop_id, 80) or seen.source}"
             ),
-            Content.styled(f"    {moment_text(seen.at, view.now)}  {_what_came_out(view, seen)}", "$quiet"),
+            Content.styled(f"  {where}{moment_text(seen.at, view.now)}{came_out}", "$quiet"),
         ]
     return lines
 

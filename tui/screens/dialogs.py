@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -13,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from tui.actions import ACTIONS, GROUPS, PLACES, key_name
+from tui.widgets.text_pane import TextPane
 
 
 class AskLine(ModalScreen[str | None]):
@@ -167,6 +169,48 @@ class Help(ModalScreen[None]):
                     )
                 )
         return Content("\n").join(lines) if len(lines) > 1 else Content("")
+
+    def action_close(self) -> None:
+        """Back to the place."""
+        self.dismiss(None)
+
+
+class Findings(ModalScreen[None]):
+    """What is wrong in the files of the project.
+
+    Args:
+        paragraphs: The text.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,F", "close", "close"),
+        Binding("j", "move(1)", "down", show=False),
+        Binding("k", "move(-1)", "up", show=False),
+    ]
+
+    def __init__(self, paragraphs: Sequence[Content]) -> None:
+        super().__init__()
+        self._paragraphs = paragraphs
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        with Vertical(classes="dialog dialog--tall"):
+            yield Static(Content("What is wrong in the files"), classes="dialog--title")
+            yield TextPane()
+            yield Static(
+                Content.from_markup("Data beside it still works; nothing is written over.   [$accent b]esc[/] close"),
+                classes="dialog--keys",
+            )
+
+    def on_mount(self) -> None:
+        """Show the text."""
+        pane = self.query_one(TextPane)
+        pane.show(self._paragraphs)
+        pane.focus()
+
+    def action_move(self, rows: int) -> None:
+        """Scroll."""
+        self.query_one(TextPane).move(rows)
 
     def action_close(self) -> None:
         """Back to the place."""

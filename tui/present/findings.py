@@ -1,0 +1,41 @@
+"""What is wrong in the files, as paragraphs."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from core.records.findings import Finding, Severity
+from core.snapshot import Snapshot
+from core.text import plural, visible_line
+from tui.present.numbers import moment_text
+
+_STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}
+_ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+MOST = 2000
+"""Findings that are written out; a broken tree may have very many."""
+
+
+def findings_lines(snapshot: Snapshot) -> list[Content]:
+    """Every finding, the worst first, by file; then the files whose last good value is shown."""
+    if not snapshot.findings and not snapshot.unreadable:
+        return [Content.styled("Nothing is wrong with the files.", "$success")]
+    lines: list[Content] = []
+    for name, since in snapshot.unreadable.items():
+        lines.append(
+            Content.assemble(
+                ("unreadable ", "$error"), visible_line(name, 200), (f"  since {moment_text(since, since)}", "$quiet")
+            )
+        )
+    ordered = sorted(snapshot.findings, key=lambda finding: _ORDER.index(finding.severity))
+    lines += [line for finding in ordered[:MOST] for line in _finding(finding)]
+    if len(ordered) > MOST:
+        lines.append(Content.styled(f"and {plural(len(ordered) - MOST, 'more finding')}", "$quiet"))
+    return lines
+
+
+def _finding(finding: Finding) -> list[Content]:
+    place = f"{finding.file} {finding.pointer}".strip()
+    return [
+        Content.assemble((f"{finding.severity.value:<8}", _STYLES[finding.severity]), visible_line(place, 300)),
+        Content.styled(f"        {visible_line(finding.message, 400)} ({visible_line(finding.code, 40)})", "$quiet"),
+    ]
