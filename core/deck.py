@@ -19,6 +19,7 @@ from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
 from core.lineage import LineageEvent, lineage
 from core.paths import ProjectPaths
+from core.records.decisions import Verb
 from core.records.events import Observation
 from core.records.findings import Finding
 from core.records.loops import Loop, LoopStory
@@ -91,6 +92,15 @@ class View:
             self.settings,
             invertible=pattern.type is not PatternType.ANTI,
         )
+
+    def was_reset(self, pattern_id: str) -> bool:
+        """Whether the last decision on its state that holds was a reset, so that it may be promoted whatever it is."""
+        curation = self.snapshot.curation
+        deciding = {Verb.PROMOTE, Verb.DEPRECATE, Verb.ACCEPT_INVERSION, Verb.RESET}
+        for decision in reversed(self.snapshot.decisions):
+            if decision.subject == pattern_id and decision.verb in deciding and decision.id not in curation.undone:
+                return decision.verb is Verb.RESET
+        return False
 
     def doubts(self, pattern_id: str) -> tuple[Finding, ...]:
         """Where the file's own counts and the evidence disagree."""

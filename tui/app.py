@@ -41,6 +41,7 @@ from tui.palette import DeckCommands
 from tui.present.findings import findings_lines
 from tui.present.happenings import happenings
 from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
+from tui.screens.browse import Browse
 from tui.screens.context import ContextPlace
 from tui.screens.dialogs import Findings, Help
 from tui.screens.log import LogPlace
@@ -229,12 +230,14 @@ class DeckApp(App[None], inherit_bindings=False):
         hint = " (tmux: needs `set -g set-clipboard on`)" if os.environ.get("TMUX") else ""
         self.say(f"copied {plural(len(text), 'character')} through the terminal{hint}")
 
-    def open_record(self, place: str, key: str) -> None:
-        """Go to a place, with the cursor on a record."""
+    def open_record(self, place: str, key: str, *, tab: str = "") -> None:
+        """Go to a place, with the cursor on a record, and to one tab of its details."""
         self.go(place)
         screen = self.screen
         if isinstance(screen, Place):
             self.call_after_refresh(screen.go_to, key)
+        if isinstance(screen, Browse) and tab:
+            self.call_after_refresh(screen.show_tab, screen.TABS.index(tab))
 
     def now(self) -> datetime:
         """The present moment, aware UTC."""

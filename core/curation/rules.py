@@ -109,10 +109,13 @@ def shown(identifier: str) -> str:
 
 
 def promote(case: Case) -> Draft:
-    """Pin as proven; refused for a deprecated pattern until it is reset (2) Promotion Rules."""
+    """Pin as proven; refused for a deprecated pattern until it is reset (2) Promotion Rules.
+
+    A promotion that later evidence contradicts can be given again, with that evidence seen.
+    """
     if case.effective is Maturity.DEPRECATED and not (case.was_reset and case.pin is None):
         raise Refused(f"{case.name} is deprecated{_since(case.pin)}; reset it first")
-    if case.effective is Maturity.PROVEN and case.pin is not None:
+    if case.effective is Maturity.PROVEN and case.pin is not None and not case.assessment.contradicted:
         raise Refused(f"{case.name} is promoted already{_since(case.pin)}")
     warnings = []
     least = case.settings.learning.min_feedback_for_adjustment
@@ -126,7 +129,7 @@ def deprecate(case: Case) -> Draft:
     """Pin as deprecated, for a reason."""
     if not case.reason:
         raise BadInput(f"deprecating {case.name} needs a reason")
-    if case.effective is Maturity.DEPRECATED and case.pin is not None:
+    if case.effective is Maturity.DEPRECATED and case.pin is not None and not case.assessment.contradicted:
         raise Refused(f"{case.name} is deprecated already{_since(case.pin)}")
     return _pinned(case, Verb.DEPRECATE, Maturity.DEPRECATED, "deprecated", [])
 

@@ -93,10 +93,7 @@ class ContextPlace(Place):
         if kept:
             self.query_one(FilterLine).text = kept
         super().on_mount()
-        if kept:
-            self.query_one("#context-text", TextPane).focus()
-        else:
-            self.query_one(FilterLine).focus_input()
+        self.query_one("#context-text", TextPane).focus()
 
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
@@ -154,7 +151,7 @@ class ContextPlace(Place):
             size.update(Content.styled("what the loop will read", "$quiet"))
             text.show(
                 [
-                    Content("Type a task above, or press l for the task of a running loop."),
+                    Content("Press / and type a task, or l for the task of a running loop."),
                     Content.styled("You will see the exact bytes that the loop would get.", "$quiet"),
                 ]
             )

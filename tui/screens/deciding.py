@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from textual.content import Content
 
 from core.curation.curator import Decided
-from core.deck import Deck
+from core.deck import Deck, View
 from core.errors import RalphdeckError
 from core.learning.scoreboard import Assessment
 from core.records.patterns import Maturity
@@ -19,17 +19,19 @@ from tui.screens.place import Place
 Decide = Callable[[Deck, str], Decided]
 
 
-def why_not_decide(action: str, assessment: Assessment) -> str | None:
+def why_not_decide(action: str, view: View, pattern_id: str) -> str | None:
     """Why a decision on one pattern is not possible now; the same rules as the curator's (semantics 4)."""
-    pinned = assessment.pin is not None and not assessment.pin_stale
+    assessment = view.assessment(pattern_id)
+    pinned = assessment.pin is not None and not assessment.pin_stale and not assessment.contradicted
+    free = assessment.pin is None and (assessment.state is not Maturity.DEPRECATED or view.was_reset(pattern_id))
     if action == "promote":
-        if assessment.state is Maturity.DEPRECATED:
+        if assessment.state is Maturity.DEPRECATED and not free:
             return "a deprecated pattern can't be promoted: reset it first"
         if pinned and assessment.state is Maturity.PROVEN:
             return "it is promoted already; reset takes the pin off"
     if action == "deprecate" and pinned and assessment.state is Maturity.DEPRECATED:
         return "it is deprecated already; reset takes the pin off"
-    if action == "reset" and assessment.pin is None:
+    if action == "reset" and free:
         return "nobody has pinned it: the evidence decides already"
     return None
 
@@ -41,7 +43,7 @@ def consequence(action: str, assessment: Assessment) -> str | None:
     if action == "deprecate":
         return "deprecate → never injected"
     if action == "reset":
-        return f"reset → {assessment.computed.value}"
+        return f"reset → {assessment.computed.value}" if assessment.pin else "reset → may be promoted"
     return None
 
 

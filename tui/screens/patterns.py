@@ -115,7 +115,7 @@ class PatternsPlace(Browse, Deciding):
         if subjects is not None and not subjects:
             return "there is no pattern under the cursor"
         if subjects is not None and len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
-            return why_not_decide(action, self.view.assessment(subjects[0]))
+            return why_not_decide(action, self.view, subjects[0])
         if action in {"next_item", "previous_item"} and not self.view.queue:
             return "nothing waits for a decision"
         return super().why_not(action)

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.curation.review import ReviewItem
+from core.curation.review import STALE_PIN, ReviewItem
 from core.deck import View
 from core.errors import RalphdeckError
 from core.forecast import Forecast, forecast
@@ -51,6 +51,7 @@ class ReviewPlace(Deciding):
         self._current: tuple[str, str] | None = None
         self._at = 0
         self._forecast: Forecast | None = None
+        self._returning = ""
 
     def compose_content(self) -> ComposeResult:
         """Question, two panes, consequence."""
@@ -88,6 +89,9 @@ class ReviewPlace(Deciding):
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Stay at the question in front while others come and go; move on when it is answered."""
+        for n, waiting in enumerate(view.queue):
+            if waiting.pattern_id == self._returning:
+                self._at, self._current, self._returning = n, None, ""
         item = self.item
         line = self.query_one(".question", ItemLine)
         if item is None:
@@ -173,16 +177,7 @@ class ReviewPlace(Deciding):
                 return "only a proposed inversion can be rejected, rewritten or snoozed; here: a, p, d or r"
             if action in {"next_item", "previous_item"} and len(self.view.queue) < 2:
                 return "this is the only question"
-            if item.inversion is not None and action in {"promote", "deprecate", "reset"}:
-                return why_not_decide(action, self.view.assessment(item.pattern_id))
-            if item.inversion is None and action in {"promote", "deprecate", "reset"}:
-                return self._why_not_again(action, item)
-        return None
-
-    def _why_not_again(self, action: str, item: ReviewItem) -> str | None:
-        assessment = self.view.assessment(item.pattern_id)
-        if action == "promote" and assessment.state is Maturity.DEPRECATED:
-            return "a deprecated pattern can't be promoted: reset it first"
+            return why_not_decide(action, self.view, item.pattern_id)
         return None
 
     def wording(self, action: str) -> str | None:
@@ -201,7 +196,7 @@ class ReviewPlace(Deciding):
         return {
             "accept": f"accept {self.glyphs.arrow} reset, evidence says {assessment.computed.value}",
             "promote": "promote again",
-            "deprecate": "deprecate",
+            "deprecate": "deprecate again" if assessment.state is Maturity.DEPRECATED else "deprecate",
             "reset": f"reset {self.glyphs.arrow} {assessment.computed.value}",
         }.get(action)
 
@@ -213,7 +208,8 @@ class ReviewPlace(Deciding):
         if item.inversion is not None:
             self.deck_app.decide(lambda deck: deck.accept_inversion(item.pattern_id))
         else:
-            self.deck_app.decide(lambda deck: deck.reset(item.pattern_id, reason="later evidence contradicts it"))
+            reason = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
+            self.deck_app.decide(lambda deck: deck.reset(item.pattern_id, reason=reason))
         self._answered()
 
     def do_reject(self) -> None:
@@ -246,6 +242,13 @@ class ReviewPlace(Deciding):
         """Let go of the question: the next one moves up when the answer is on disk."""
         self._current = None
 
+    def do_undo(self) -> None:
+        """Take the newest decision back, and ask its question again."""
+        undoable = self.view.snapshot.curation.undoable
+        subjects = [d.subject for d in self.view.snapshot.decisions if undoable and d.id == undoable[-1]]
+        self._returning = subjects[0] if subjects else ""
+        self.deck_app.do_undo()
+
     # Looking
 
     def do_next_item(self) -> None:
@@ -273,7 +276,7 @@ class ReviewPlace(Deciding):
     def do_why(self) -> None:
         """To the pattern, with its rules."""
         if subjects := self.subjects():
-            self.deck_app.open_record("patterns", subjects[0])
+            self.deck_app.open_record("patterns", subjects[0], tab="Why")
 
     def do_in_context(self) -> None:
         """See it in Context."""

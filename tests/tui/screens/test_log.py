@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.records.decisions import Verb
+from tests.tui.story import story
+from tui.widgets.text_pane import TextPane
+
+ESTABLISHED = "pat-error-unique-violation-007"
+
+
+async def test_decisions_stand_newest_first_and_undone_ones_are_struck_out(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("log")
+        decisions = told.app.view.snapshot.decisions
+        assert list(told.table.keys) == [d.id for d in reversed(decisions)]
+        told.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        await told.settled()
+        assert "promote" in told.row(told.table.keys[0])
+        assert "established → proven" in told.row(told.table.keys[0])
+        promoted = told.table.keys[0]
+        await told.decides("u")
+        assert told.app.view.snapshot.decisions[-1].verb is Verb.UNDO
+        assert "undo" in told.row(told.table.keys[0])
+        assert "promote pat-error-unique" in told.row(told.table.keys[0])
+        drawn = told.table.render_line(told.table.position(promoted) + 1)  # type: ignore[operator]
+        assert any(segment.style and segment.style.strike and "promote" in segment.text for segment in drawn)
+        await told.decides("U")
+        assert "redo" in told.row(told.table.keys[0])
+
+
+async def test_enter_leads_to_the_pattern_even_from_an_undo(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        told.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        await told.settled()
+        for keys in ((), ("u",)):
+            await told.go("log")
+            await told.decides(*keys)
+            await told.press("g", "enter")
+            await told.until(lambda: told.place.place == "patterns", "Patterns in front")
+            await told.until(lambda: told.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
+
+
+async def test_the_log_is_filtered(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("log")
+        await told.filter("verb:promote by:dana")
+        decisions = {d.id: d for d in told.app.view.snapshot.decisions}
+        found = [decisions[key] for key in told.table.keys]
+        assert found
+        assert {(d.verb, d.by) for d in found} == {(Verb.PROMOTE, "dana")}
+
+
+async def test_a_decision_tells_before_after_and_what_was_written(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("log")
+        await told.filter("verb:deprecate")
+        text = told.place.query_one(TextPane).plain
+        for part in ("Before", "After", "Written", "error-patterns.json", "gateway answers preflight requests"):
+            assert part in text
+
+
+async def test_the_words_of_a_note_can_be_read(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(200, 50)) as told:
+        await told.go("log")
+        await told.filter("verb:note")
+        await told.sees("A good default for every move")
+
+
+async def test_there_is_always_something_to_undo_or_it_says_no(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("log")
+        for _ in range(len(told.app.view.snapshot.curation.undoable)):
+            await told.decides("u")
+        assert told.app.view.snapshot.curation.undoable == ()
+        assert "undo" not in told.key_line()
+        await told.decides("u")
+        assert "nothing" in told.toasts()[-1]

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.widgets import TextArea
+
+from core.records.patterns import Maturity, PatternType
+from tests.tui.story import Story, story
+from tui.screens.dialogs import AskText
+from tui.screens.review import ReviewPlace
+from tui.widgets.text_pane import TextPane
+
+
+def front(told: Story) -> str:
+    place = told.place
+    assert isinstance(place, ReviewPlace)
+    item = place.item
+    assert item is not None
+    return item.pattern_id
+
+
+def waiting(told: Story) -> list[str]:
+    return [item.pattern_id for item in told.app.view.queue]
+
+
+async def at_question(told: Story, *, inversion: bool) -> str:
+    """Go to the first question of a kind; returns the pattern."""
+    await told.go("review")
+    for _ in told.app.view.queue:
+        place = told.place
+        assert isinstance(place, ReviewPlace)
+        if place.item is not None and (place.item.inversion is not None) is inversion:
+            await told.settled()
+            return place.item.pattern_id
+        await told.press("n")
+    raise AssertionError("no such question")
+
+
+def pane(told: Story, name: str) -> str:
+    return told.place.query_one(f"#review-{name}", TextPane).plain
+
+
+async def test_the_question_that_matters_most_stands_first(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("review")
+        worths = [item.worth for item in told.app.view.queue]
+        assert worths == sorted(worths, reverse=True)
+        assert front(told) == waiting(told)[0]
+        await told.sees(f"1 of {len(worths)}", "worth:")
+        assert told.app.view.queue[0].reason.split(";")[0] in " ".join(pane(told, "subject").split())
+
+
+async def test_an_accepted_inversion_makes_an_anti_pattern_and_the_next_question_comes(
+    sample: Path, home: Path
+) -> None:
+    async with story(sample, home) as told:
+        subject = await at_question(told, inversion=True)
+        before = waiting(told)
+        assert "AVOID" in pane(told, "proposal")
+        assert "accept → anti-pattern, original ⊘" in told.key_line()
+        await told.decides("a")
+        decision = told.app.view.snapshot.decisions[-1]
+        anti = told.app.view.pattern(decision.after["anti_id"])
+        assert anti.type is PatternType.ANTI
+        assert told.app.view.assessment(subject).state is Maturity.DEPRECATED
+        assert waiting(told) == [key for key in before if key != subject]
+        assert front(told) != subject
+        await told.sees(f"of {len(before) - 1}")
+
+
+async def test_what_is_undone_is_in_front_again(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        subject = await at_question(told, inversion=True)
+        await told.decides("a")
+        assert subject not in waiting(told)
+        await told.decides("u")
+        assert subject in waiting(told)
+        assert front(told) == subject
+
+
+async def test_a_rejected_question_says_when_it_comes_again(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(200, 50)) as told:
+        subject = await at_question(told, inversion=True)
+        assert "reject → asks again after 3 failures" in told.key_line()
+        await told.decides("x")
+        assert subject not in waiting(told)
+
+
+async def test_a_snoozed_question_goes_and_says_for_how_long(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(200, 50)) as told:
+        subject = await at_question(told, inversion=True)
+        assert "snooze 7 d" in told.key_line()
+        await told.decides("s")
+        assert subject not in waiting(told)
+
+
+async def test_an_inversion_can_be_put_in_other_words(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_question(told, inversion=True)
+        await told.press("e")
+        assert isinstance(told.app.screen, AskText)
+        area = told.app.screen.query_one(TextArea)
+        assert area.text.startswith("AVOID")
+        area.text = "AVOID: splitting by file type; types depend on each other"
+        await told.decides("f2")
+        anti = told.app.view.pattern(told.app.view.snapshot.decisions[-1].after["anti_id"])
+        assert "splitting by file type; types depend" in f"{anti.title} {anti.description}"
+
+
+async def test_escape_leaves_the_rewriting_and_decides_nothing(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        subject = await at_question(told, inversion=True)
+        await told.press("e")
+        await told.press("escape")
+        assert front(told) == subject
+
+
+async def test_a_contradicted_pin_is_shown_with_what_came_since(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        subject = await at_question(told, inversion=False)
+        assert "Since then: 2 ✓  4 ✗" in pane(told, "proposal")
+        computed = told.app.view.assessment(subject).computed
+        assert f"reset, evidence says {computed.value}" in told.key_line()
+        await told.decides("a")
+        assert told.app.view.assessment(subject).state is computed
+        assert subject not in waiting(told)
+
+
+async def test_a_contradicted_pin_can_be_confirmed(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        subject = await at_question(told, inversion=False)
+        await told.decides("p")
+        assert told.app.view.assessment(subject).state is Maturity.PROVEN
+        assert subject not in waiting(told)
+
+
+async def test_a_contradicted_pin_can_be_turned_around(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        subject = await at_question(told, inversion=False)
+        await told.press("d")
+        await told.type("four of six failed")
+        await told.decides("enter")
+        assert told.app.view.assessment(subject).state is Maturity.DEPRECATED
+        assert subject not in waiting(told)
+
+
+async def test_a_key_of_another_kind_of_question_says_so(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_question(told, inversion=False)
+        await told.press("x")
+        assert "only a proposed inversion" in told.toasts()[-1]
+
+
+async def test_what_an_answer_changes_is_shown_before_it_is_given(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_question(told, inversion=False)
+        await told.until(lambda: "working out" not in pane(told, "consequence"), "the forecast")
+        text = pane(told, "consequence")
+        assert "running loop" in text or "No loop runs now" in text
+
+
+async def test_n_and_capital_n_go_around_without_deciding(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("review")
+        queue = waiting(told)
+        seen = [front(told)]
+        for _ in queue[1:]:
+            await told.press("n")
+            seen.append(front(told))
+        assert seen == queue
+        await told.press("n")
+        assert front(told) == queue[0]
+        await told.press("N")
+        assert front(told) == queue[-1]
+        assert waiting(told) == queue
+
+
+async def test_when_all_is_answered_it_says_so(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("review")
+        for _ in range(len(waiting(told))):
+            await told.decides("a")
+        assert waiting(told) == []
+        await told.sees("Nothing waits for a decision")
+        await told.press("a")
+        assert "nothing waits for a decision" in told.toasts()[-1]
+        assert "Review·" not in told.text()
+        await told.decides("u")
+        await told.sees("1 of 1")
+
+
+async def test_w_leads_to_the_rules_of_the_pattern(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        subject = await at_question(told, inversion=True)
+        await told.press("w")
+        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
+        await told.until(lambda: told.table.cursor_key == subject, "the pattern under the cursor")
+        place = told.place
+        assert place.TABS[place._tab] == "Why"  # type: ignore[attr-defined]
+
+
+async def test_the_question_in_front_stays_while_others_change(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("review")
+        await told.press("n")
+        second = front(told)
+        first = waiting(told)[0]
+        told.app.decide(lambda deck: deck.deprecate(first, reason="elsewhere"))
+        await told.settled()
+        assert front(told) == second
