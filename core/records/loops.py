@@ -43,13 +43,14 @@ class Liveness(StrEnum):
 
     `alive`: its own pid runs. `dead`: its own pid is gone though the files say it is at work (shown as crashed).
     `stale`: at work by its files, no pid to ask, no sign for longer than the setting. `fresh`: the same with a
-    recent sign. `ended`: finished, paused loops included. `unknown`: nothing to judge by.
+    recent sign. `idle`: paused, so nothing needs to run. `ended`: finished. `unknown`: nothing to judge by.
     """
 
     ALIVE = "alive"
     FRESH = "fresh"
     STALE = "stale"
     DEAD = "dead"
+    IDLE = "idle"
     ENDED = "ended"
     UNKNOWN = "unknown"
 

@@ -87,8 +87,10 @@ def judge(
     """
     if status is LoopStatus.UNKNOWN:
         return Liveness.UNKNOWN, "no file tells a status that is known"
-    if status.ended or status is LoopStatus.PAUSED:
+    if status.ended:
         return Liveness.ENDED, f"{status.value} by its files"
+    if status is LoopStatus.PAUSED:
+        return Liveness.IDLE, "paused by its files"
     if status.active and pid is not None and 0 < pid <= MAX_PID:
         return _by_process(pid, newest, processes)
     return _by_silence(newest, seen_at, now, stale_after)

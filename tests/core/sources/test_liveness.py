@@ -78,9 +78,13 @@ def test_silence_counts_where_there_is_no_process_to_ask() -> None:
     assert judged()[0] is Liveness.UNKNOWN
 
 
-@pytest.mark.parametrize("status", [s for s in LoopStatus if s.ended or s is LoopStatus.PAUSED])
-def test_what_ended_or_pauses_is_not_asked_about(status: LoopStatus) -> None:
+@pytest.mark.parametrize("status", [s for s in LoopStatus if s.ended])
+def test_what_ended_is_not_asked_about(status: LoopStatus) -> None:
     assert judged(status, pid=42, newest=ago(days=9))[0] is Liveness.ENDED
+
+
+def test_a_paused_loop_needs_no_process() -> None:
+    assert judged(LoopStatus.PAUSED, pid=42, newest=ago(days=9))[0] is Liveness.IDLE
 
 
 def test_a_loop_that_waits_has_no_process_to_lose() -> None:
