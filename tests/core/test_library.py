@@ -282,7 +282,7 @@ class TestTornFiles:
         project.patterns({**PATTERN, "usage_count": 2})
         after, delta = project.library.apply(project.library.retry_paths)
         assert delta.patterns
-        assert project.library.retry_paths == ()
+        assert not project.library.retry_paths
         assert after.unreadable == {}
 
     def test_it_is_reported_only_after_a_while(self, project: Project) -> None:
@@ -317,7 +317,7 @@ class TestTornFiles:
         assert project.library.retry_paths == (file,)
         file.unlink()
         project.library.apply([file])
-        assert project.library.retry_paths == ()
+        assert not project.library.retry_paths
 
 
 class TestReopening:
