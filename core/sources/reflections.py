@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -48,6 +49,8 @@ _TRIGGERS: Final = frozenset({"failure", "success", "timeout", "manual"})
 _LEARNINGS: Final = ("learnings", "accumulatedLearnings")
 _SAME_TIME: Final = timedelta(seconds=60)
 """A reflection that names no loop belongs to the loop that said the same within this time."""
+_Place = tuple[str, str, int | None, int | None]
+"""Where something was learned: loop, task (only where no loop is named), attempt, iteration."""
 
 
 def reflection_shape(file: str) -> str:
@@ -135,12 +138,14 @@ def _named(reflection: Reflection, text: str) -> Reflection:
 
 def _once(group: Sequence[Reflection], text: str) -> Iterator[Reflection]:
     """The different reflections among some that say the same, the richest copy of each."""
-    copies: dict[tuple[Any, ...], list[Reflection]] = {}
+    copies: dict[_Place, list[Reflection]] = {}
     for reflection in sorted(group, key=_rank):
         owner = (reflection.loop_id, "" if reflection.loop_id else reflection.task_id)
         copies.setdefault((*owner, reflection.attempt, reflection.iteration), []).append(reflection)
-    for place in sorted(copies, key=lambda place: (place[0] != "", place[3] is not None)):
-        home = _home(place, copies)
+    vague = [place for place in copies if place[2] is None and (not place[0] or place[3] is None)]
+    homes = _Homes(copies) if vague else None
+    for place in sorted(vague, key=lambda place: (place[0] != "", place[3] is not None)):
+        home = homes.of(place, copies[place][0].at) if homes else None
         if home is not None:
             copies[home] += copies.pop(place)
     for (loop_id, _, _, iteration), same in copies.items():
@@ -152,27 +157,40 @@ def _rank(reflection: Reflection) -> tuple[int, str, str]:
     return _RANK[reflection.shape], reflection.file, reflection.pointer
 
 
-def _home(place: tuple[Any, ...], copies: Mapping[tuple[Any, ...], Sequence[Reflection]]) -> tuple[Any, ...] | None:
-    """Where else the reflection of a vague `place` (no loop, or no iteration) is told with a precise one."""
-    loop_id, _, attempt, iteration = place
-    if attempt is not None:
-        return None
-    if loop_id:
-        if iteration is not None:
-            return None
-        of_loop = [other for other in copies if other[0] == loop_id and other != place]
-        return max(of_loop, key=lambda other: other[3] or 0, default=None)
-    others = [other for other in copies if other[0] and other[3] == iteration]
-    if len(others) < 2:
-        return others[0] if others else None
-    at = copies[place][0].at
-    distances = [
-        (abs(other_at - at), index)
-        for index, other in enumerate(others)
-        if at is not None and (other_at := copies[other][0].at) is not None
-    ]
-    distance, index = min(distances, default=(_SAME_TIME, 0))
-    return others[index] if distance < _SAME_TIME else None
+class _Homes:
+    """Where the reflection of a vague place (no loop, or no iteration) may be told with a precise one."""
+
+    def __init__(self, copies: Mapping[_Place, Sequence[Reflection]]) -> None:
+        self._of_loop: dict[str, list[_Place]] = {}
+        self._of_iteration: dict[int | None, list[_Place]] = {}
+        for place in copies:
+            if place[0]:
+                self._of_loop.setdefault(place[0], []).append(place)
+                self._of_iteration.setdefault(place[3], []).append(place)
+        self._copies = copies
+        self._times: dict[int | None, list[tuple[datetime, int]]] = {}
+
+    def of(self, place: _Place, at: datetime | None) -> _Place | None:
+        """The place in the same loop with the highest iteration; without a loop, the one told at the same time."""
+        loop_id, _, _, iteration = place
+        if loop_id:
+            of_loop = [other for other in self._of_loop[loop_id] if other != place]
+            return max(of_loop, key=lambda other: other[3] or 0, default=None)
+        others = self._of_iteration.get(iteration, [])
+        if len(others) < 2:
+            return others[0] if others else None
+        return self._nearest(iteration, at) if at is not None else None
+
+    def _nearest(self, iteration: int | None, at: datetime) -> _Place | None:
+        others = self._of_iteration[iteration]
+        times = self._times.get(iteration)
+        if times is None:
+            told = [(self._copies[other][0].at, index) for index, other in enumerate(others)]
+            times = self._times[iteration] = sorted((moment, index) for moment, index in told if moment is not None)
+        after = bisect_left(times, (at, 0))
+        near = [(abs(moment - at), index) for moment, index in times[max(after - 1, 0) : after + 1]]
+        distance, index = min(near, default=(_SAME_TIME, 0))
+        return others[index] if distance < _SAME_TIME else None
 
 
 def _merged(copies: Sequence[Reflection]) -> Reflection:

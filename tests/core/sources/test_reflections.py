@@ -202,6 +202,34 @@ def test_a_reflection_without_a_loop_finds_the_loop_that_said_it_then() -> None:
     assert len(join_reflections(told, {})) == 3
 
 
+class Compared(str):
+    """A loop id that counts how often one is compared."""
+
+    times = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str.__eq__(self, other)
+
+
+def test_a_sentence_that_every_loop_says_is_not_compared_loop_by_loop() -> None:
+    """Each of 1,000 loops tells it with and without its iteration, and 1,000 times it is told without a loop."""
+    told = []
+    for number in range(1000):
+        loop = Compared(f"loop-{number}")
+        precise = state("x", 2, minutes=10 * number)
+        told += [msgspec.structs.replace(precise, loop_id=loop)]
+        told += [msgspec.structs.replace(precise, loop_id=loop, iteration=None)]
+        told += [msgspec.structs.replace(precise, loop_id=Compared(""), task_id=f"task-{number}")]
+    Compared.times = 0
+    joined = join_reflections(told, {})
+    assert {(one.loop_id, one.task_id) for one in joined.values()} == {
+        (f"loop-{number}", f"task-{number}") for number in range(1000)
+    }
+    assert Compared.times < 50 * len(told)
+
+
 def test_a_task_of_the_memory_that_names_its_loop_is_joined_to_it() -> None:
     value = {"tags": [UUID], "reflections": [{"iteration": 2, "content": "x"}], "task_id": "t"}
     (one,) = join_reflections([*read(TASK, value), state("x", 2, "row")], {UUID: "row"}).values()
