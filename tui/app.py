@@ -20,10 +20,12 @@ from typing import Any, ClassVar, Final
 
 from rich.console import Console, RenderableType
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import App, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
@@ -34,6 +36,7 @@ from core.snapshot import Delta
 from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
 from tui.actions import ACTIONS, PLACES, key_name
+from tui.driver import PatientDriver
 from tui.engine import Engine
 from tui.kept import Kept
 from tui.keymap import load_keymap
@@ -106,6 +109,17 @@ class DeckApp(App[None], inherit_bindings=False):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
                 loop.add_signal_handler(number, partial(self.exit, return_code=128 + number))
         await super().run_async(**how)
+
+    def get_driver_class(self) -> type[Driver]:
+        """The driver of the platform; a terminal gets one that survives odd bytes."""
+        found = super().get_driver_class()
+        return PatientDriver if found is LinuxDriver else found
+
+    async def on_event(self, event: events.Event) -> None:
+        """Whatever is pasted is text only: its control characters are shown, in every field alike."""
+        if isinstance(event, events.Paste):
+            event.text = visible(event.text)
+        await super().on_event(event)
 
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
+from core.text import visible, visible_line
 from tui.actions import ACTIONS, GROUPS, PLACES, key_name
 from tui.widgets.text_pane import TextPane
 
@@ -41,7 +42,7 @@ class AskLine(ModalScreen[str | None]):
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield Static(self._detail, classes="dialog--detail")
-            yield Input(self._value, max_length=500)
+            yield Input(visible_line(self._value), max_length=500)
             yield Static(
                 Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"),
                 classes="dialog--keys",
@@ -81,7 +82,7 @@ class AskText(ModalScreen[str | None]):
         """Title, text area, keys."""
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
-            yield TextArea(self._value, soft_wrap=True, show_line_numbers=False)
+            yield TextArea(visible(self._value), soft_wrap=True, show_line_numbers=False)
             yield Static(
                 Content.from_markup(
                     "[$accent b]f2[/] or [$accent b]ctrl+j[/] accept this text   [$accent b]esc[/] cancel"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
+
+from core.text import visible_line
+
+LONGEST: Final = 300
+"""Characters that can be typed, and that are shown of a text that was put here."""
 
 
 class FilterLine(Horizontal):
@@ -44,21 +51,24 @@ class FilterLine(Horizontal):
     def __init__(self, hint: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._hint = hint
+        self._given = ""
 
     def compose(self) -> ComposeResult:
         """The parts."""
         yield Static(Content("❯"), classes="filter--prompt")
-        yield Input(placeholder=self._hint, max_length=300)
+        yield Input(placeholder=self._hint, max_length=LONGEST)
         yield Static(Content(""), classes="filter--count")
 
     @property
     def text(self) -> str:
-        """What is typed."""
-        return self.query_one(Input).value
+        """What is typed. A text that was put here is shown harmlessly, and comes back as it was until it is edited."""
+        shown = self.query_one(Input).value
+        return self._given if shown == visible_line(self._given, LONGEST) else shown
 
     @text.setter
     def text(self, value: str) -> None:
-        self.query_one(Input).value = value
+        self._given = value
+        self.query_one(Input).value = visible_line(value, LONGEST)
 
     def focus_input(self) -> None:
         """Start typing."""
@@ -71,7 +81,7 @@ class FilterLine(Horizontal):
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.Changed(self, event.value))
+        self.post_message(self.Changed(self, self.text))
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

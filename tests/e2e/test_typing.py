@@ -1,0 +1,59 @@
+"""What is typed and pasted is untrusted, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.stream import offences
+from tests.e2e.terminal import Terminal, dashboard, environment
+
+PASTE = (
+    "\x00\x07\x08\x0b\x0e\x7f\x9b31m\x9d0;\u202e\u2066\u200b\u2028\ufeff\U000e0041\u2764\ufe0f\U0001f44d\U0001f3fd"
+    "[/] [/b] [@click=app.exit()]x[/] [$primary] \\"
+)
+"""Everything but escape characters: terminals leave them out of what they paste."""
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("/",), (":",), ("4", "/"), ("2", "d"), ("2", "c"), ("3", "n", "n", "e")],
+    ids=["filter", "palette", "task", "reason", "note", "rewrite"],
+)
+def test_a_paste_is_only_text(sample: Path, home: Path, keys: tuple[str, ...]) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        terminal.sees("live")
+        terminal.press(*keys)
+        terminal.paste(f"{PASTE} the end")
+        terminal.settles()
+        terminal.paste("RDXsecond")
+        terminal.sees("RDXsecond")
+        terminal.press("escape", "escape", "ctrl+c")
+        assert terminal.end() == 0
+        assert offences(bytes(terminal.raw)) == []
+
+
+def test_a_hostile_reason_is_told_and_kept_harmlessly(sample: Path, home: Path) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        terminal.sees("live")
+        terminal.press("2", "d")
+        terminal.paste("because \u202e[/] [@click=app.exit()]RDX\x9b")
+        terminal.press("enter")
+        terminal.sees("deprecated", "⊘")
+        terminal.press("8", "enter")
+        terminal.sees("RDX")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert offences(bytes(terminal.raw)) == []
+
+
+def test_bytes_that_are_no_text_are_passed_over(sample: Path, home: Path) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        terminal.sees("live")
+        terminal.write(b"\x9b\xff")
+        terminal.settles()
+        terminal.press("2")
+        terminal.sees("score")
+        terminal.press("q")
+        assert terminal.end() == 0
