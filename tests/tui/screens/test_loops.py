@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tui.story import Story, copy_tree, story
+from tui.present.loops import TABS
+from tui.widgets.text_pane import TextPane
+
+
+def state_file(sample: Path, key: str) -> Path:
+    return sample / f".aiwg/ralph/loops/{key}/state.json"
+
+
+def running(told: Story) -> str:
+    return next(key for key, loop in told.app.view.snapshot.loops.items() if loop.status.value == "running")
+
+
+def details(told: Story) -> str:
+    return told.place.query_one(TextPane).plain
+
+
+async def test_loops_at_work_stand_first(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        loops = told.app.view.snapshot.loops
+        active = [loops[key].status.active for key in told.table.keys]
+        assert active == sorted(active, reverse=True)
+        assert any(active)
+        await told.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} running")
+
+
+@pytest.mark.parametrize("tab", TABS)
+async def test_each_tab_of_each_loop_can_be_read(sample: Path, home: Path, tab: str) -> None:
+    async with story(sample, home) as told:
+        for _ in range(TABS.index(tab)):
+            await told.press("right_square_bracket")
+        for _ in told.table.keys:
+            await told.settled()
+            assert details(told).strip()
+            await told.press("j")
+
+
+async def test_the_story_of_a_loop_is_read_when_it_is_looked_at(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.filter("settlement")
+        key = told.table.cursor_key
+        assert key is not None
+        for _ in range(TABS.index("Iterations")):
+            await told.press("right_square_bracket")
+        await told.settled()
+        story_read = told.app.deck.story(key)
+        assert len(story_read.iterations) > 3
+        for iteration in story_read.iterations:
+            assert iteration.result.split("\n")[0][:60] in details(told)
+
+
+async def test_a_change_on_disk_changes_the_row(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        key = running(told)
+        told.place.go_to(key)
+        state = json.loads(state_file(sample, key).read_text())
+        name = "currentIteration" if "currentIteration" in state else "current_iteration"
+        state[name] = 13
+        state_file(sample, key).write_text(json.dumps(state))
+        await told.until(lambda: "13/" in told.row(key), "the new iteration in the row")
+        assert told.table.cursor_key == key
+
+
+async def test_a_loop_that_ends_elsewhere_is_told(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        key = running(told)
+        task = told.app.view.loop(key).task
+        state = json.loads(state_file(sample, key).read_text())
+        state["status"] = "completed"
+        state_file(sample, key).write_text(json.dumps(state))
+        await told.until(
+            lambda: any("completed" in toast and task[:30] in toast for toast in told.toasts()), "the toast"
+        )
+        assert "completed" in told.row(key)
+
+
+async def test_a_new_loop_appears_and_the_cursor_stays(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.press("j", "j")
+        before = told.table.cursor_key
+        folder = sample / ".aiwg/ralph/loops/ralph-brand-new-12345678"
+        folder.mkdir()
+        (folder / "state.json").write_text(
+            json.dumps(
+                {
+                    "loop_id": folder.name,
+                    "task": "Brand new task",
+                    "status": "running",
+                    "started_at": "2026-11-21T20:59:50Z",
+                }
+            )
+        )
+        await told.sees("Brand new task")
+        assert told.table.cursor_key == before
+        assert any("1 loop started" in toast for toast in told.toasts())
+
+
+async def test_a_loop_that_is_deleted_goes_away(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.filter("id:session-store")
+        key = told.table.cursor_key
+        assert key is not None
+        for file in sorted((sample / f".aiwg/ralph/loops/{key}").rglob("*"), reverse=True):
+            file.unlink() if file.is_file() else file.rmdir()
+        (sample / f".aiwg/ralph/loops/{key}").rmdir()
+        await told.until(
+            lambda: key not in told.app.view.snapshot.loops or "registered-only" in told.app.view.loop(key).badges,
+            "the directory gone",
+        )
+
+
+async def test_every_sort_of_loops_works(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        first = set()
+        for _ in range(5):
+            assert len(told.table.keys) == 17
+            first.add(told.table.keys[0])
+            await told.press("S")
+        assert len(first) > 1
+
+
+async def test_the_upstream_tree_shows_every_loop(tmp_path: Path, home: Path) -> None:
+    tree = copy_tree("upstream", tmp_path / "upstream")
+    async with story(tree, home, size=(160, 50)) as told:
+        keys = told.table.keys
+        assert len(keys) == len(told.app.view.snapshot.loops) > 5
+        rows = {told.row(key) for key in keys[: told.table.page]}
+        assert len(rows) == min(len(keys), told.table.page), "no two rows look alike"
+        await told.filter("is:orphan")
+        assert told.table.keys

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from textual.command import CommandPalette
+from textual.widgets import Input
+
+from core.curation.curator import Curator
+from core.deck import View
+from core.paths import ProjectPaths
+from core.sample import copy_sample
+from core.settings import Settings
+from tests.tui.story import NOW, Story, make_app, story
+from tui.actions import PLACES, actions_of
+from tui.present.marks import ASCII
+from tui.screens.dialogs import AskLine, Help
+from tui.widgets.bars import KeyLine, TopBar
+
+ESTABLISHED = "pat-error-unique-violation-007"
+
+
+def spot(told: Story, bar: type[TopBar | KeyLine], text: str) -> tuple[int, int]:
+    """Where a text stands in a bar."""
+    line = told.place.query_one(bar)
+    drawn = "".join(segment.text for segment in line.render_line(0))
+    return drawn.index(text), 0
+
+
+# Start
+
+
+async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home: Path) -> None:
+    app = make_app(sample, home)
+    drawn: list[str] = []
+    go_on = threading.Event()
+    load = app.deck.load
+
+    def watched(
+        progress: Callable[[int, int], None] | None = None, publish: Callable[[View], None] | None = None
+    ) -> View:
+        drawn.append("\n".join(strip.text for strip in app.screen._compositor.render_strips()))
+        assert progress is not None
+        progress(300, 900)
+        go_on.wait(10)
+        return load(progress, publish)
+
+    app.deck.load = watched  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        told = Story(app, pilot)
+        await told.sees("acme-api", "2 Patterns", "reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
+        assert "acme-api" in drawn[0], "the frame stood before the engine began"
+        go_on.set()
+        await told.sees("4 running", "live")
+        assert "reading…" not in told.text()
+
+
+async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: Path) -> None:
+    app = make_app(sample, home)
+    go_on = threading.Event()
+    load = app.deck.load
+
+    def slow(progress: Callable[[int, int], None] | None = None, publish: Callable[[View], None] | None = None) -> View:
+        assert publish is not None
+
+        def published(view: View) -> None:
+            publish(view)
+            go_on.wait(10)
+
+        return load(progress, published)
+
+    for n in range(250):
+        folder = sample / f".aiwg/ralph/loops/ralph-copy-{n:08d}"
+        folder.mkdir()
+        (folder / "state.json").write_text(json.dumps({"loop_id": folder.name, "task": f"copy {n}"}))
+    app.deck.load = slow  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        told = Story(app, pilot)
+        await told.until(lambda: len(told.table.keys) > 100, "part of the loops")
+        assert app.progress is not None
+        await told.press("j", "j")
+        key = told.table.cursor_key
+        go_on.set()
+        await told.until(lambda: app.progress is None, "the rest")
+        assert told.table.cursor_key == key, "what one looks at stays in place while the rest comes"
+        assert told.toasts() == [], "what was there before is no news"
+
+
+async def test_leaving_while_it_loads_does_not_wait(sample: Path, home: Path) -> None:
+    app = make_app(sample, home)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
+async def test_an_empty_project_says_what_to_do_and_fills_when_files_come(tmp_path: Path, home: Path) -> None:
+    project = tmp_path / "empty"
+    project.mkdir()
+    async with story(project, home) as told:
+        await told.sees("waiting for .aiwg", "no loops yet")
+        for place, text in (
+            ("patterns", "no patterns yet"),
+            ("review", "Nothing waits for a decision"),
+            ("reflections", "no reflections yet"),
+            ("log", "nothing decided yet"),
+        ):
+            await told.go(place)
+            await told.sees(text)
+        source = tmp_path / "source"
+        copy_sample(source, NOW)
+        shutil.move(source / ".aiwg", project / ".aiwg")
+        await told.until(lambda: len(told.app.view.snapshot.patterns) == 40, "the patterns")
+        await told.sees("promote")
+        await told.go("loops")
+        await told.sees("● running", "live")
+
+
+async def test_a_project_that_goes_away_and_comes_back(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        shutil.move(sample / ".aiwg", sample / "away")
+        await told.until(lambda: not told.app.view.snapshot.loops, "everything gone")
+        await told.sees("no loops yet", "waiting for .aiwg")
+        shutil.move(sample / "away", sample / ".aiwg")
+        await told.until(lambda: len(told.app.view.snapshot.loops) == 17, "everything back")
+
+
+# Frame, help, palette, keys
+
+
+async def test_the_mouse_can_do_what_keys_do(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.pilot.click(TopBar, offset=spot(told, TopBar, "Patterns"))
+        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
+        await told.settled()
+        await told.pilot.click(told.table, offset=(10, 5))
+        assert told.table.cursor == 4
+        await told.pilot.click(KeyLine, offset=spot(told, KeyLine, "filter"))
+        assert isinstance(told.app.focused, Input)
+        await told.press("escape")
+        await told.pilot.click(told.table, offset=(10, 3), times=2)
+        await told.until(lambda: not told.table.display, "the details alone")
+        await told.press("escape")
+        await told.pilot.click(KeyLine, offset=spot(told, KeyLine, "help"))
+        assert isinstance(told.app.screen, Help)
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_the_help_lists_every_action_of_the_place_with_its_keys(sample: Path, home: Path, place: str) -> None:
+    (home / "keymap.toml").write_text('copy = "f8"\n')
+    async with story(sample, home, size=(140, 120)) as told:
+        told.app.go(place)
+        await told.settled()
+        told.place.focus_next() if told.app.focused is None else None
+        await told.press("f1")
+        assert isinstance(told.app.screen, Help)
+        dialog = [line.split("│")[1] for line in told.text().splitlines() if line.count("│") > 1]
+        text = " ".join(" ".join(dialog).split())
+        for action in actions_of(place):
+            assert f" {action.id} {action.tooltip}" in text
+        assert "f8 copy" in text
+        await told.press("escape")
+        assert told.place.place == place
+
+
+async def test_the_palette_finds_actions_patterns_and_loops(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+
+        async def find(text: str) -> None:
+            await told.press("ctrl+p")
+            await told.until(lambda: isinstance(told.app.screen, CommandPalette), "the palette")
+            await told.paste(text)
+            palette = told.app.screen
+            assert isinstance(palette, CommandPalette)
+            await told.until(lambda: palette._list_visible and palette._hit_count > 0, f"a hit for {text}")
+            await told.press("enter")
+            await told.press("enter") if isinstance(told.app.screen, CommandPalette) else None
+
+        await find("Go to Log")
+        await told.until(lambda: told.app.screen.id == "log", "Log in front")
+        await find(ESTABLISHED)
+        await told.until(lambda: told.app.screen.id == "patterns", "Patterns in front")
+        await told.until(lambda: told.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
+        key = next(iter(told.app.view.snapshot.loops))
+        await find(key)
+        await told.until(lambda: told.app.screen.id == "loops", "Loops in front")
+        await told.until(lambda: told.table.cursor_key == key, "the loop under the cursor")
+
+
+async def test_a_keymap_gives_other_keys_and_the_screen_shows_them(sample: Path, home: Path) -> None:
+    (home / "keymap.toml").write_text('promote = "P"\n')
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        told.place.go_to(ESTABLISHED)
+        await told.pilot.pause()
+        assert "P promote" in told.key_line()
+        before = len(told.app.view.snapshot.decisions)
+        await told.decides("p")
+        assert len(told.app.view.snapshot.decisions) == before
+        await told.decides("P")
+        assert len(told.app.view.snapshot.decisions) == before + 1
+
+
+async def test_a_broken_keymap_is_said_and_the_keys_stay(sample: Path, home: Path) -> None:
+    (home / "keymap.toml").write_text("promote = \n")
+    async with story(sample, home) as told:
+        assert any("keymap.toml" in toast for toast in told.toasts())
+        await told.press("2")
+        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
+
+
+async def test_control_c_leaves_even_from_a_dialog(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        told.place.go_to(ESTABLISHED)
+        await told.pilot.pause()
+        await told.press("d")
+        assert isinstance(told.app.screen, AskLine)
+        await told.pilot.press("ctrl+c")
+        await told.until(lambda: told.app._exit, "the end")
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_every_action_can_be_asked_for_without_harm(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.delenv("VISUAL", raising=False)
+    async with story(sample, home) as told:
+        for action in actions_of(place):
+            if action.id in {"quit", "theme"}:
+                continue
+            if told.app.screen.id != place:
+                told.app.go(place)
+                await told.pilot.pause()
+            await told.place.action_act(action.id)
+            await told.pilot.pause()
+            while len(told.app.screen_stack) > 1:
+                told.app.pop_screen()
+                await told.pilot.pause()
+        await told.settled()
+        assert told.app._exception is None
+
+
+# What is kept, and what happens elsewhere
+
+
+async def test_place_filter_theme_and_glyphs_are_kept(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("type:error")
+        await told.press("T", "A")
+        theme = told.app.theme
+        await told.sees("theme: ")
+    app = make_app(sample, home)
+    app.kept.load()
+    async with app.run_test(size=(120, 40)) as pilot:
+        again = Story(app, pilot)
+        await again.until(lambda: app.progress is None, "the load")
+        await again.settled()
+        assert again.place.place == "patterns"
+        assert app.theme == theme != "dark"
+        assert app.glyphs is ASCII
+        await again.until(lambda: 0 < len(again.table.keys) < 40, "the filter of the last run")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "colour-blind-safe", "ansi"])
+async def test_every_place_is_drawn_in_every_theme(sample: Path, home: Path, theme: str) -> None:
+    async with story(sample, home, size=(80, 24), theme=theme) as told:
+        assert told.app.theme == theme
+        for place in PLACES:
+            told.app.go(place)
+            await told.settled()
+            assert told.place.place == place
+            assert PLACES[place][1] in told.text().splitlines()[0]
+
+
+async def test_in_plain_ascii_every_mark_is_ascii(sample: Path, home: Path) -> None:
+    async with story(sample, home, glyphs="ascii") as told:
+        for place in ("loops", "patterns"):
+            await told.go(place)
+            for key in told.table.keys[: told.table.page]:
+                drawn = [segment.text for segment in told.table.render_line(told.table.keys.index(key) + 1)]
+                marks = {char for char in "".join(drawn) if ord(char) > 0x7F} - set("…▌—")
+                assert marks == set()
+
+
+async def test_decisions_made_elsewhere_are_told_and_shown(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        pattern, assessment = told.app.view.pattern(ESTABLISHED), told.app.view.assessment(ESTABLISHED)
+        Curator(ProjectPaths(sample), Settings(), by="ben").promote(pattern, assessment, now=datetime.now(UTC))
+        await told.until(lambda: "prov" in told.row(ESTABLISHED), "the new state")
+        assert any("ben: promote" in toast for toast in told.toasts())
+
+
+async def test_ones_own_decisions_are_told_once(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        told.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        await told.settled()
+        await asyncio.sleep(0.3)
+        assert len([toast for toast in told.toasts() if "promote" in toast]) == 1
+
+
+async def test_markup_in_files_is_text_on_the_screen(sample: Path, home: Path) -> None:
+    hostile = "[@click=app.quit]x[/] [b]bold[/b] \x1b]0;owned\x07"
+    folder = sample / ".aiwg/ralph/loops/ralph-hostile-00000000"
+    folder.mkdir()
+    (folder / "state.json").write_text(
+        json.dumps({"loop_id": folder.name, "task": hostile, "status": "running", "started_at": "2026-11-21T20:59:59Z"})
+    )
+    async with story(sample, home) as told:
+        told.place.go_to(folder.name)
+        await told.pilot.pause()
+        await told.sees("[@click=app.quit]x[/] [b]bold[/b]")
+        assert "\x1b" not in told.text()
+        await told.press("i")
+        await told.until(lambda: told.place.place == "context", "Context in front")
+        await told.settled()
+        assert not told.app._exit
