@@ -13,6 +13,7 @@ from typing import Any
 
 from textual import events
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from core.deck import Deck
 from core.paths import project_at
@@ -51,6 +52,14 @@ class Story:
         screen = self.app.screen
         assert isinstance(screen, Place), f"a dialog is in front: {screen}"
         return screen
+
+    def in_focus(self, widget: Widget) -> bool:
+        """Whether a widget has focus."""
+        return self.app.focused is widget
+
+    def shows_list(self) -> bool:
+        """Whether the list is drawn, or the details alone."""
+        return bool(self.table.display)
 
     @property
     def table(self) -> RecordTable:
@@ -128,7 +137,11 @@ class Story:
         """Wait until the engine has nothing to do and all is drawn."""
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self.app.engine.submit(lambda: loop.call_soon_threadsafe(done.set))
+
+        def reached() -> None:
+            loop.call_soon_threadsafe(done.set)
+
+        self.app.engine.submit(reached)
         await asyncio.wait_for(done.wait(), PATIENCE)
         await self.until(lambda: not self._working(), "workers to finish")
         await self.pilot.pause()

@@ -36,7 +36,7 @@ async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None
         everything = len(told.table.keys)
         assert everything == 40
         await told.press("slash")
-        assert isinstance(told.app.focused, Input)
+        assert told.in_focus(told.place.query_one(Input))
         counts = []
         for part in ("type:error", " uses:>3", " null"):
             await told.type(part)
@@ -44,7 +44,7 @@ async def test_the_list_narrows_with_every_key(sample: Path, home: Path) -> None
         assert everything > counts[0] > counts[1] > counts[2] > 0
         await told.sees(f"{counts[2]} of 40")
         await told.press("enter")
-        assert told.app.focused is told.table
+        assert told.in_focus(told.table)
         await told.press("escape")
         assert len(told.table.keys) == 40
 
@@ -277,15 +277,15 @@ async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample:
         await told.filter("type:error")
         first = told.table.cursor_key
         await told.press("enter")
-        assert not told.table.display
+        assert not told.shows_list()
         await told.press("j", "k", "escape")
-        assert told.table.display
-        assert told.app.focused is told.table
+        assert told.shows_list()
+        assert told.in_focus(told.table)
         assert told.table.cursor_key == first
         await told.press("tab")
-        assert told.app.focused is not told.table
+        assert not told.in_focus(told.table)
         await told.press("escape")
-        assert told.app.focused is told.table
+        assert told.in_focus(told.table)
         assert told.place.query_one(FilterLine).text == "type:error"
         await told.press("escape")
         assert told.place.query_one(FilterLine).text == ""
