@@ -170,6 +170,16 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
     _check_invertible(case)
     anti_id = next_id(_NOT_IN_SLUG.sub("-", proposal.slug.lower())[:_MAX_SLUG].strip("-") or "pattern")
     record = anti_pattern(case.pattern, case.assessment, proposal, text, anti_id, case.at)
+    anti_hash = as_pattern(record).content_hash
+    accepted = Pin(
+        state=Maturity.ESTABLISHED,
+        at=case.at,
+        by=case.by,
+        reason=case.reason,
+        content_hash=anti_hash,
+        decision_id=case.id,
+    )
+    record[OVERRIDE] = override_of(accepted)
     made = Effect(file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id, insert=record)
     gone = Effect(file=case.anti_file, type=PatternType.ANTI.value, pattern_id=anti_id, remove=True)
     deprecated = _pinned(case, Verb.ACCEPT_INVERSION, Maturity.DEPRECATED, "inverted", [])
@@ -179,7 +189,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
         summary=f"inverted {case.name} into {anti_id}: {case.effective} → deprecated",
         reason=case.reason,
         before=deprecated.before,
-        after={**deprecated.after, "text": text, "anti_id": anti_id, "anti_hash": as_pattern(record).content_hash},
+        after={**deprecated.after, "text": text, "anti_id": anti_id, "anti_hash": anti_hash},
         effects=(made, *deprecated.effects),
         inverse=(gone, *deprecated.inverse),
         warnings=deprecated.warnings,
