@@ -22,6 +22,7 @@ from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
 from core.records.decisions import CurationState
 from core.settings import Settings
 from core.sources.watching import Changes, Watcher
+from tests.bench.screen import Screen
 from tests.bench.trees import NOW, events, loop_name
 
 TASK: Final = "Fix the deadlock in the payment webhook migration, TypeError: Cannot cache order of null"
@@ -46,7 +47,9 @@ def milliseconds(action: Callable[[], object], times: int = 1) -> list[float]:
 def child(*arguments: str) -> dict[str, Any]:
     """What a fresh process says (`python -m tests.bench.child`)."""
     command = [sys.executable, "-m", "tests.bench.child", *arguments]
-    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
+    result = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise RuntimeError(result.stderr.strip().splitlines()[-1])
     answer: dict[str, Any] = json.loads(result.stdout)
     return answer
 
@@ -63,19 +66,17 @@ def start_up(option: str) -> str:
 
 def first_load(project: Path) -> str:
     """Everything read in a fresh process, nothing cached; fills the cache."""
-    return f"{child('load', str(project))['load_ms']:.0f} ms"
+    return _loaded([child("load", str(project))])
 
 
 def warm_load(project: Path) -> str:
     """Everything read and scored in a fresh process from a full cache, nothing changed."""
-    answers = [child("load", str(project)) for _ in range(3)]
-    return f"{median(answer['load_ms'] for answer in answers):.0f} ms"
+    return _loaded([child("load", str(project)) for _ in range(3)])
 
 
 def warm_library(project: Path) -> str:
     """The same without scores: scan, cache and joining."""
-    answers = [child("library", str(project)) for _ in range(3)]
-    return f"{median(answer['load_ms'] for answer in answers):.0f} ms"
+    return _loaded([child("library", str(project)) for _ in range(3)])
 
 
 def memory(project: Path) -> str:
@@ -173,10 +174,72 @@ def idle(deck: Deck, seconds: float = 5) -> str:
     return f"{share:.2%} (sweep {1000 * sweep:.0f} ms)"
 
 
+def first_frame(project: Path) -> str:
+    """From the start of the process to the dashboard's frame, the files still unread."""
+    taken = []
+    for _ in range(3):
+        with Screen(project) as screen:
+            taken.append((screen.wait_for("Loops") - screen.begun) * 1000)
+    return f"{median(taken):.0f} ms"
+
+
+def lists_on_screen(project: Path) -> str:
+    """From the start of the process to rows of loops, then of patterns."""
+    with Screen(project) as screen:
+        loops = screen.go_to("1", "Task ") - screen.begun
+        screen.press("2")
+        patterns = screen.wait_for("pat-") - screen.begun
+    return f"loops {loops * 1000:.0f} ms, patterns {patterns * 1000:.0f} ms"
+
+
+def write_to_row(project: Path, writes: int = 40) -> str:
+    """From the write of a running loop's state to the row on the screen."""
+    path = project / ".aiwg" / "ralph" / "loops" / loop_name(6) / "state.json"
+    state = json.loads(path.read_text())
+    taken = []
+    with Screen(project) as screen:
+        screen.go_to("1", "Task ")
+        screen.settle(0.7)
+        for number in range(writes):
+            state["task"] = f"Q{number:03d}X"
+            text = json.dumps(state)
+            begin = time.perf_counter()
+            path.write_text(text)
+            taken.append((screen.wait_for(state["task"]) - begin) * 1000)
+            screen.settle()
+    return _spread(sorted(taken), 0.99)
+
+
+def key_to_paint(project: Path) -> str:
+    """From a step down in the list of patterns to the first bytes of the answer."""
+    taken = []
+    with Screen(project) as screen:
+        screen.go_to("2", "pat-")
+        screen.settle(0.7)
+        for _ in range(60):
+            begin = screen.press("j")
+            taken.append((screen.wait_for_paint() - begin) * 1000)
+            screen.settle()
+    return _spread(sorted(taken), 0.95)
+
+
+def idle_dashboard(project: Path) -> str:
+    """Processor share of the whole dashboard on which nothing happens, and its size."""
+    with Screen(project) as screen:
+        screen.go_to("1", "Task ")
+        screen.settle(0.7)
+        return f"{screen.processor_share(20):.2%} ({screen.resident_mb():.0f} MB)"
+
+
 def resident_mb() -> float:
     """Resident size of this process now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _loaded(answers: list[dict[str, Any]]) -> str:
+    wall, cpu = (median(answer[key] for answer in answers) for key in ("load_ms", "cpu_ms"))
+    return f"{wall:.0f} ms (processor {cpu:.0f})"
 
 
 def _spread(taken: list[float], share: float) -> str:

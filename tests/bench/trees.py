@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from core.records.events import Event
 
-NOW: Final = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
+NOW: Final = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+"""All times of the trees are before last midnight; every process of a run means the same."""
 FILES_PER_LOOP: Final = 6
 _WORDS: Final = [
     "auth", "token", "session", "cart", "order", "invoice", "payment", "refund", "webhook", "migration",
