@@ -95,6 +95,8 @@ def check_settled(paths: ProjectPaths) -> None:
     assert ledger.pending() == ()
     pins = ledger.state().pins
     written = overrides(paths)
+    if paths.pattern_file("anti").exists():
+        written |= overrides(paths, "anti")
     assert {key: value["decision"] for key, value in written.items()} == {
         key: pin.decision_id for key, pin in pins.items()
     }

@@ -195,6 +195,13 @@ def test_accepting_an_inversion_writes_a_valid_anti_pattern(curator: Curator, pa
     )
     decided = curator.accept_inversion(pattern, failing(), make_proposal(), now=NOW)
     (record,) = antis(paths)
+    assert record.pop("override") == {
+        "state": "established",
+        "reason": "Failed 5/7 times (71% failure rate)",
+        "by": "alice",
+        "at": "2026-05-03T12:00:00.000Z",
+        "decision": decided.decision.id,
+    }
     assert record == {
         "pattern_id": "pat-anti-split-by-type-001",
         "approach_description": "AVOID: Split by file type. Failed 5/7 times (71% failure rate)",
