@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from core.curation.review import ReviewItem
+from core.deck import View
+from core.learning.scoreboard import Scoreboard
+from core.records.decisions import CurationState, Decision, Verb
+from core.records.loops import Loop, LoopStatus
+from core.retrieval.index import PatternIndex
+from core.settings import Settings
+from core.snapshot import Delta, Snapshot
+from tui.present.happenings import happenings
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+
+
+def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[str, ...] = ()) -> View:
+    snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
+    queue = tuple(ReviewItem(kind="inversion", pattern_id=key, question="?", reason="", worth=0.5) for key in questions)
+    board = Scoreboard.build({}, {}, (), CurationState(), NOW, Settings())
+    return View(snapshot, board, PatternIndex.build({}), queue, Settings(), NOW)
+
+
+def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
+    return Loop(id=key, task=task or f"task {key}", status=status)
+
+
+def told(before: View, after: View) -> list[tuple[str, str]]:
+    delta = Delta(loops=frozenset(before.snapshot.loops) | frozenset(after.snapshot.loops), decisions=True)
+    return [(text, severity) for text, severity in happenings(before, after, delta, "ana")]
+
+
+RUNNING, DONE, FAILED, CRASHED = LoopStatus.RUNNING, LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.CRASHED
+
+
+def test_one_loop_is_named_and_more_are_counted() -> None:
+    assert told(view(loop("a", RUNNING)), view(loop("a", DONE))) == [("completed: task a", "information")]
+    both = view(loop("a", RUNNING), loop("b", RUNNING))
+    assert told(both, view(loop("a", DONE), loop("b", DONE))) == [("2 loops completed", "information")]
+
+
+def test_what_broke_comes_first() -> None:
+    before = view(loop("a", RUNNING), loop("b", RUNNING), loop("c", RUNNING))
+    after = view(loop("a", DONE), loop("b", CRASHED), loop("c", LoopStatus.LIMIT), loop("d", RUNNING))
+    lines = told(before, after)
+    assert {text for text, severity in lines[:2]} == {"crashed: task b", "hit its limit: task c"}
+    assert [severity for _, severity in lines] == ["error", "error", "information", "information"]
+    assert lines[-1] == ("1 loop started", "information")
+
+
+def test_what_was_over_before_is_no_news() -> None:
+    assert told(view(), view(loop("old", DONE))) == []
+    assert told(view(loop("a", FAILED)), view(loop("a", CRASHED))) == []
+    assert told(view(loop("a", RUNNING)), view()) == []
+
+
+def test_decisions_of_others_are_told_and_ones_own_are_not() -> None:
+    ours = Decision(id="1", at=NOW, by="ana", verb=Verb.PROMOTE, subject="pat-a")
+    theirs = Decision(id="2", at=NOW, by="ben", verb=Verb.ACCEPT_INVERSION, subject="pat-b")
+    assert told(view(decisions=(ours,)), view(decisions=(ours, ours, theirs))) == [
+        ("ben: accept inversion pat-b", "information")
+    ]
+
+
+def test_new_questions_are_told() -> None:
+    assert told(view(questions=("a",)), view(questions=("a", "b"))) == [("1 new question in Review", "warning")]
+    assert told(view(questions=("a", "b")), view(questions=("a",))) == []
+
+
+def test_names_from_files_are_harmless() -> None:
+    lines = told(view(loop("a", RUNNING)), view(loop("a", DONE, task="\x1b[31mred\u202e")))
+    assert "\x1b" not in lines[0][0]
+    assert "\u202e" not in lines[0][0]

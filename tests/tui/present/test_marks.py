@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from rich.cells import cell_len
+
+from core.records.loops import LoopStatus, Outcome
+from core.records.patterns import Maturity, PatternType
+from core.text import visible
+from tui.present.marks import (
+    ASCII,
+    DRAWN,
+    GLYPH_SETS,
+    STATE_SHORT,
+    TYPE_LETTERS,
+    Glyphs,
+    outcome_mark,
+    result_mark,
+    state_mark,
+    status_mark,
+)
+
+SETS = list(GLYPH_SETS.values())
+
+
+def marks(glyphs: Glyphs) -> dict[str, str]:
+    return {field.name: getattr(glyphs, field.name) for field in fields(glyphs) if field.name != "name"}
+
+
+@pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
+def test_every_mark_takes_one_cell(glyphs: Glyphs) -> None:
+    for name, mark in marks(glyphs).items():
+        for char in mark if name in {"sparks", "arrow"} else [mark]:
+            assert cell_len(char) == len(char) == 1, name
+        assert visible(mark) == mark, "no terminal draws it in its own way"
+
+
+def test_the_plain_set_is_plain() -> None:
+    for name, mark in marks(ASCII).items():
+        assert mark.isascii(), name
+        assert mark.isprintable(), name
+
+
+@pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
+def test_states_differ_by_mark_and_by_word(glyphs: Glyphs) -> None:
+    assert len({glyphs.state(state) for state in Maturity}) == len(Maturity)
+    assert len({state_mark(state, glyphs).plain for state in Maturity}) == len(Maturity)
+    assert len(set(STATE_SHORT.values())) == len(Maturity)
+    for state in Maturity:
+        assert state.value in state_mark(state, glyphs).plain
+        assert state.value.startswith(state_mark(state, glyphs, short=True).plain[2:])
+
+
+@pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
+def test_every_status_result_and_outcome_has_its_mark(glyphs: Glyphs) -> None:
+    for status in LoopStatus:
+        assert status_mark(status, glyphs).plain.endswith(f" {status.value}")
+    results = [result_mark(success, glyphs).plain for success in (True, False, None)]
+    assert len(set(results)) == 3
+    for outcome in Outcome:
+        text = outcome_mark(outcome, glyphs).plain
+        assert text
+        assert glyphs is DRAWN or text.isascii()
+    assert set(TYPE_LETTERS) == set(PatternType)
+    assert len(set(TYPE_LETTERS.values())) == len(PatternType)

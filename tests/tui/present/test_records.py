@@ -1,0 +1,148 @@
+"""Every record of the sample and of the reference trees as text, in both sets of marks."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+import pytest
+from textual.content import Content
+
+from core.deck import Deck, View
+from core.paths import ProjectPaths
+from core.retrieval.ranking import Injection
+from core.sample import copy_sample
+from core.settings import Settings
+from tests.tui.story import NOW, TREES, copy_tree
+from tui.present import context, decisions, loops, patterns, reflections, review
+from tui.present.marks import ASCII, DRAWN, Glyphs
+
+BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
+
+
+@pytest.fixture(scope="module", params=["sample", *sorted(tree.name for tree in TREES.iterdir() if tree.is_dir())])
+def deck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Deck:
+    folder = tmp_path_factory.mktemp("project") / request.param
+    if request.param == "sample":
+        copy_sample(folder, NOW)
+    else:
+        copy_tree(request.param, folder)
+    deck = Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    return deck
+
+
+@pytest.fixture(scope="module")
+def sample_view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    folder = tmp_path_factory.mktemp("sample")
+    copy_sample(folder, NOW)
+    return Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
+
+
+def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
+    """Each is something, and holds nothing that acts on a terminal."""
+    for paragraph in paragraphs:
+        for char in paragraph.plain:
+            assert char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}, repr(char)
+        if one_line:
+            assert "\n" not in paragraph.plain
+
+
+def lines_of(view: View, glyphs: Glyphs) -> Iterator[list[Content]]:
+    for pattern in view.snapshot.patterns.values():
+        for write in (
+            patterns.overview,
+            patterns.evidence,
+            patterns.lineage_lines,
+            patterns.why_lines,
+            patterns.history_lines,
+        ):
+            yield write(view, pattern, glyphs)
+    for reflection in view.snapshot.reflections.values():
+        yield reflections.reflection_text(view, reflection, glyphs)
+    for decision in view.snapshot.decisions:
+        yield decisions.decision_text(decision, view, glyphs)
+    for item in view.queue:
+        yield review.subject(view, item, glyphs)
+        yield review.standing(view, item, glyphs)
+
+
+@BOTH
+def test_every_row_is_one_line(deck: Deck, glyphs: Glyphs) -> None:
+    view = deck.view
+    assert view.snapshot.loops or view.snapshot.patterns
+    for pattern in view.snapshot.patterns.values():
+        cells = patterns.pattern_cells(pattern, view.assessment(pattern.id), view.now, glyphs)
+        check(cells.values(), one_line=True)
+        assert cells["state"].plain
+    for loop in view.snapshot.loops.values():
+        check(loops.loop_cells(loop, view.now, glyphs).values(), one_line=True)
+    for reflection in view.snapshot.reflections.values():
+        check(reflections.reflection_cells(reflection, view.now).values(), one_line=True)
+    for decision in view.snapshot.decisions:
+        check(decisions.decision_cells(decision, view, glyphs).values(), one_line=True)
+
+
+@BOTH
+def test_every_detail_can_be_drawn(deck: Deck, glyphs: Glyphs) -> None:
+    view = deck.view
+    for lines in lines_of(view, glyphs):
+        assert lines
+        check(lines)
+    for key, loop in view.snapshot.loops.items():
+        for story in (None, deck.story(key)):
+            check(loops.now_lines(loop, story, view, glyphs))
+            check(loops.iterations_lines(loop, story, view, glyphs))
+            check(loops.file_lines(loop, story))
+        check(loops.pattern_lines(loop, view, glyphs))
+
+
+def prepared(view: View) -> Injection:
+    return view.injection("Fix TypeScript type errors in user validation")
+
+
+def test_the_preview_is_the_context_itself(sample_view: View) -> None:
+    injection = prepared(sample_view)
+    assert "\n".join(line.plain for line in context.context_lines(injection)) == injection.context
+
+
+@BOTH
+def test_each_chosen_pattern_is_explained_part_by_part(sample_view: View, glyphs: Glyphs) -> None:
+    injection = prepared(sample_view)
+    text = "\n".join(line.plain for line in context.why_lines(injection, glyphs))
+    for chosen in injection.chosen:
+        assert f"{chosen.score:.2f} {chosen.pattern_id}" in text
+        assert f" x {chosen.multiplier:g}" in text
+        assert f"lower bound {chosen.lower_bound:.2f}" in text
+        for name, value in chosen.parts.items():
+            assert not value or name in text
+    for left in injection.left_out:
+        assert left.pattern_id in text
+
+
+def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: View) -> None:
+    pattern = sample_view.pattern("pat-success-profile-first-009")
+    line = patterns.state_line(sample_view.assessment(pattern.id), sample_view.now, DRAWN).plain
+    assert "● proven" in line
+    assert "promoted by imre on 16 Nov" in line
+    assert "“measured twice by hand, the plans agree”" in line
+    assert "by evidence: established" in line
+
+
+def test_the_worth_of_a_question_is_drawn(sample_view: View) -> None:
+    for number, item in enumerate(sample_view.queue, start=1):
+        head, worth = review.head(item, number, len(sample_view.queue), DRAWN)
+        assert f"{number} of {len(sample_view.queue)}" in head.plain
+        assert worth.plain.count(DRAWN.full) == round(item.worth * 5)
+
+
+def test_a_diff_shows_only_what_differs() -> None:
+    before, after = "a\nb\nc\nd\ne\nf", "a\nb\nX\nd\ne\nf"
+    assert [line.plain for line in review.diff_lines(before, after)] == ["@@ -2,3 +2,3 @@", " b", "-c", "+X", " d"]
+    assert review.diff_lines(before, before) == []
+
+
+def test_a_loop_without_start_or_with_a_future_one_has_no_wrong_length(sample_view: View) -> None:
+    for loop in sample_view.snapshot.loops.values():
+        seconds = loops.elapsed(loop, NOW)
+        assert seconds is None or seconds >= 0
