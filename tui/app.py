@@ -23,7 +23,6 @@ from rich.text import Text
 from textual import events, on
 from textual.app import App, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.content import Content
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
@@ -41,6 +40,7 @@ from tui.engine import Engine
 from tui.kept import Kept
 from tui.keymap import load_keymap
 from tui.palette import DeckCommands
+from tui.present import frame
 from tui.present.findings import findings_lines
 from tui.present.happenings import happenings
 from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
@@ -58,6 +58,8 @@ from tui.widgets.bars import Item
 
 log = logging.getLogger("ralphdeck")
 
+NARROW: Final = 100
+"""Cells below which the top bar shortens its names."""
 MOST_TOASTS: Final = 3
 """Happenings that are told one by one; more become one line."""
 
@@ -301,39 +303,10 @@ class DeckApp(App[None], inherit_bindings=False):
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""
-        narrow = self.size.width < 100
-        name = visible_line(self.deck.project.project.name, 12 if narrow else 24)
-        left = [Item(Content.styled(name if narrow else f"{name} ", "bold"))]
-        for other, (key, title) in PLACES.items():
-            waiting = len(self.view.queue) if other == "review" else 0
-            label = title[:4] if narrow and other != place else title
-            text = f"{key} {label}" + (f"·{waiting}" if waiting else "")
-            style = "bold $accent reverse" if other == place else "$foreground" if waiting else "$quiet"
-            left.append(Item(Content.styled(text if narrow else f" {text} ", style), f"go_{other}"))
-        return left, [Item(self._pulse(narrow), "findings")]
-
-    def _pulse(self, narrow: bool) -> Content:
-        if self.progress is not None:
-            done, total = self.progress
-            if not total:
-                return Content.styled("reading…", "$quiet")
-            width = 10
-            bar = self.glyphs.full * (width * done // total)
-            return Content.assemble((f"{bar:{self.glyphs.empty}<{width}}", "$accent"), f" {done:,}/{total:,}")
-        state = self.watch_state
-        running = sum(loop.status.active for loop in self.view.snapshot.loops.values())
-        errors = sum(f.severity.value == "error" for f in self.view.snapshot.findings)
-        parts: list[tuple[str, str]] = []
-        if errors:
-            parts.append((f"{errors}! " if narrow else f"{plural(errors, 'error')} in files  ", "$warning"))
-        if state is None or state.mode == "events":
-            parts.append((self.glyphs.live if narrow else f"live {self.glyphs.live}", "$success"))
-        elif state.mode == "polling":
-            parts.append(("polling", "$warning"))
-        else:
-            parts.append(("waiting for .aiwg", "$warning"))
-        parts.append((f" {running} running", "$quiet"))
-        return Content.assemble(*parts)
+        narrow = self.size.width < NARROW
+        left = frame.places(self.deck.project.project.name, place, len(self.view.queue), narrow=narrow)
+        pulse = frame.pulse(self.view.snapshot, self.progress, self.watch_state, self.glyphs, narrow=narrow)
+        return [Item(content, value) for content, value in left], [Item(pulse, "findings")]
 
     def use_theme(self, name: str) -> None:
         """Switch to a theme and remember it."""

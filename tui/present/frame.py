@@ -1,0 +1,58 @@
+"""The top bar: where one is, what waits, and how live the picture is."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from core.records.findings import Severity
+from core.snapshot import Snapshot
+from core.sources.watching import WatchState
+from core.text import plural, visible_line
+from tui.actions import PLACES
+from tui.present.marks import Glyphs
+from tui.present.numbers import bar
+
+PROGRESS_CELLS = 10
+
+
+def places(project: str, here: str, waiting: int, *, narrow: bool) -> list[tuple[Content, str]]:
+    """The project's name, then every place with its key; each with the action that a click means.
+
+    Args:
+        project: Name of the project's folder.
+        here: The place in front.
+        waiting: Questions in Review.
+        narrow: Whether names must be short.
+    """
+    name = visible_line(project, 12 if narrow else 24)
+    items = [(Content.styled(name if narrow else f"{name} ", "bold"), "")]
+    for place, (key, title) in PLACES.items():
+        count = f"·{waiting}" if place == "review" and waiting else ""
+        text = f"{key} {title[:4] if narrow and place != here else title}{count}"
+        style = "bold $accent reverse" if place == here else "$foreground" if count else "$quiet"
+        items.append((Content.styled(text if narrow else f" {text} ", style), f"go_{place}"))
+    return items
+
+
+def pulse(
+    snapshot: Snapshot, progress: tuple[int, int] | None, watch: WatchState | None, glyphs: Glyphs, *, narrow: bool
+) -> Content:
+    """How far the first load is; afterwards errors in files, how the disk is followed, and how many loops run."""
+    if progress is not None:
+        done, total = progress
+        if not total:
+            return Content.styled("reading…", "$quiet")
+        return Content.assemble((bar(done, total, PROGRESS_CELLS, glyphs), "$accent"), f" {done:,}/{total:,}")
+    running = sum(loop.status.active for loop in snapshot.loops.values())
+    errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
+    parts: list[tuple[str, str]] = []
+    if errors:
+        parts.append((f"{errors}! " if narrow else f"{plural(errors, 'error')} in files  ", "$warning"))
+    if watch is None or watch.mode == "events":
+        parts.append((glyphs.live if narrow else f"live {glyphs.live}", "$success"))
+    elif watch.mode == "polling":
+        parts.append(("polling", "$warning"))
+    else:
+        parts.append(("waiting for .aiwg", "$warning"))
+    parts.append((f" {running} running", "$quiet"))
+    return Content.assemble(*parts)
