@@ -79,7 +79,10 @@ class ProjectPaths:
 
     def inside(self, relative: str) -> Path:
         """The absolute path of a project-relative name, which must stay inside `.aiwg` (no `..`, no link out)."""
-        path = (self.project / relative).resolve()
+        try:
+            path = (self.project / relative).resolve()
+        except (OSError, RuntimeError, ValueError):  # links in a circle, NUL, half a surrogate pair
+            raise BadInput(f"{relative[:120]!r} is no path") from None
         if not path.is_relative_to(self.aiwg.resolve()):
             raise BadInput(f"path {relative[:120]!r} leads out of {self.aiwg}")
         return path
