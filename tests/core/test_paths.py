@@ -63,3 +63,11 @@ def test_nothing_outside_is_reached(tmp_path: Path) -> None:
     for name in ("../secret", ".aiwg/../../secret", ".aiwg/ralph/link/secret", "/etc/passwd", "README.md"):
         with pytest.raises(BadInput):
             paths.inside(name)
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\ud800"], ids=["null", "surrogate"])
+def test_what_is_no_path_is_refused(tmp_path: Path, name: str) -> None:
+    paths = ProjectPaths(tmp_path)
+    paths.ralph.mkdir(parents=True)
+    with pytest.raises(BadInput):
+        paths.inside(f".aiwg/{name}")
