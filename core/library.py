@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from pathlib import Path
+from time import monotonic
 from types import MappingProxyType
 from typing import Final
 
@@ -22,7 +24,7 @@ from core.records.loops import LoopStory
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
 from core.sources.books import MemoryBook, PatternBook, ReflectionBook
-from core.sources.cache import Cache, Cached, cache_file
+from core.sources.cache import Cache, Cached, cache_file, decoded
 from core.sources.contribution import Contribution, Earlier, contribution, folder_contribution
 from core.sources.joining import LoopBook
 from core.sources.liveness import Processes, system_processes
@@ -35,7 +37,13 @@ from core.text import visible_line
 UNREADABLE_AFTER: Final = timedelta(seconds=1)
 """A torn file is reported only if it stays torn for so long; most are whole again in a millisecond."""
 _FIRST_PUBLISH: Final = 200
-"""Files after which the first partial snapshot comes; each next one after four times as many."""
+"""Files after which the first partial snapshot comes: more loops than a screen has lines."""
+_PUBLISH_SECONDS: Final = 1.0
+"""Time before the next one comes, if the lists are not read by then."""
+_PUBLISH_SHARE: Final = 4
+"""Of so much time at most one part goes into partial snapshots."""
+_LISTED: Final = 3
+"""Urgency up to which files tell of loops and patterns; once these are read, the lists are as they will be."""
 _SWEEP_FROM: Final = 1000
 """More changed paths than this at once are found faster by a sweep."""
 _LIMITS: Final = {  # of files that hold many records; others have `MAX_BYTES`
@@ -116,18 +124,25 @@ class Library:
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
-            next_publish = _FIRST_PUBLISH
-            for done, file in enumerate(sorted(stamps, key=lambda file: _urgency(file, stamps[file])), start=1):
-                if found := cached.get(file):
-                    self._take(file, found)
+            order = sorted((_urgency(file), -stamp.mtime_ns, file) for file, stamp in stamps.items())
+            listed = sum(urgency <= _LISTED for urgency, _, _ in order)
+            next_publish = math.inf
+            for done, (_, _, file) in enumerate(order, start=1):
+                kept = cached.pop(file, None)
+                said = decoded(kept) if kept is not None else None
+                if said is not None:
+                    self._take(file, Cached(stamps[file], said))
                 else:
                     self._read(file, stamps[file])
-                if progress is not None and (done % 100 == 0 or done == len(stamps)):
-                    progress(done, len(stamps))
-                if publish is not None and done == next_publish < len(stamps):
-                    next_publish *= 4
-                    self._join(complete=False)
-                    publish(self._snapshot)
+                if progress is not None and (done % 100 == 0 or done == len(order)):
+                    progress(done, len(order))
+                if publish is not None and done < len(order):
+                    due = done < listed and done % 100 == 0 and monotonic() > next_publish
+                    if due or done in (_FIRST_PUBLISH, listed):
+                        begun = monotonic()
+                        self._join(complete=False)
+                        publish(self._snapshot)
+                        next_publish = monotonic() + max(_PUBLISH_SECONDS, _PUBLISH_SHARE * (monotonic() - begun))
             self._join()
             self._save()
             return self._snapshot
@@ -261,7 +276,7 @@ class Library:
         delta = Delta(
             patterns=patterns,
             loops=loops,
-            reflections=self._reflections.join(self._loops.aliases),
+            reflections=self._reflections.join(self._loops.aliases) if complete else frozenset(),
             memory_tasks=self._memory.join(),
             events=self._events is not before.events,
             decisions=self._decisions is not before.decisions,
@@ -305,18 +320,16 @@ def _place(finding: Finding) -> tuple[str, str, str]:
     return (finding.file, finding.pointer, finding.code)
 
 
-def _urgency(file: str, stamp: Stamp) -> tuple[int, int]:
-    """What is read first: registries and decisions, loop states, patterns, the rest; the newest of each."""
+def _urgency(file: str) -> int:
+    """What is read first: registries and decisions, the states of loops, patterns, what adds to loops, the rest."""
     name = file.rpartition("/")[2]
     if name in ("registry.json", "launcher-registry.json", "ledger.jsonl"):
-        rank = 0
-    elif name in ("state.json", "session-state.json", "current-loop.json"):
-        rank = 1
-    elif "/patterns/" in file:
-        rank = 2
-    else:
-        rank = 3
-    return rank, -stamp.mtime_ns
+        return 0
+    if name in ("state.json", "session-state.json", "current-loop.json"):
+        return 1
+    if "/patterns/" in file:
+        return 2
+    return 4 if "/reflections" in file or "/memory/" in file else _LISTED
 
 
 @contextmanager

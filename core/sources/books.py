@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -16,8 +17,10 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import Mirror, Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.memory import join_memory
-from core.sources.reflections import join_reflections, reflection_key
+from core.sources.reflections import join_group, reflection_key
 from core.text import visible_line
+
+_file = attrgetter("file")
 
 
 class PatternBook:
@@ -180,10 +183,10 @@ class ReflectionBook:
     def __init__(self) -> None:
         self.reflections: dict[str, Reflection] = {}
         self._files: dict[str, tuple[Reflection, ...]] = {}
-        self._groups: dict[str, dict[str, list[Reflection]]] = {}
-        self._joined: dict[str, dict[str, Reflection]] = {}
+        self._groups: dict[str, list[Reflection]] = {}
+        self._joined: dict[str, tuple[Reflection, ...]] = {}
         self._order: list[tuple[float, str]] = []
-        self._touched: set[str] = set()
+        self._touched: dict[str, None] = {}
         self._aliases: Mapping[str, str] = {}
 
     def replace(self, file: str, reflections: Sequence[Reflection]) -> None:
@@ -194,15 +197,12 @@ class ReflectionBook:
         if before == tuple(reflections):
             return
         for key in {reflection_key(reflection) for reflection in before}:
-            group = self._groups[key]
-            group.pop(file, None)
-            if not group:
-                del self._groups[key]
-            self._touched.add(key)
+            self._groups[key] = [reflection for reflection in self._groups[key] if reflection.file != file]
+            self._touched[key] = None
         for reflection in reflections:
             key = reflection_key(reflection)
-            self._groups.setdefault(key, {}).setdefault(file, []).append(reflection)
-            self._touched.add(key)
+            self._groups.setdefault(key, []).append(reflection)
+            self._touched[key] = None
 
     def join(self, aliases: Mapping[str, str]) -> frozenset[str]:
         """Bring `reflections` up to date; ids of those that changed, came or went.
@@ -212,22 +212,24 @@ class ReflectionBook:
         """
         if aliases != self._aliases:
             self._aliases = dict(aliases)
-            self._touched = set(self._groups) | set(self._joined)
-        changed: set[str] = set()
-        fresh = dict(self.reflections) if self._touched else {}
+            self._touched = dict.fromkeys((*self._groups, *self._joined))
+        if not self._touched:
+            return frozenset()
+        changed: dict[str, None] = {}  # not a set: in the order of memory this is twice as fast
+        fresh = dict(self.reflections)
         for key in self._touched:
-            before = self._joined.pop(key, {})
-            group = self._groups.get(key, {})
-            told = chain.from_iterable(group[file] for file in sorted(group))
-            after = join_reflections(told, self._aliases) if group else {}
-            if after:
-                self._joined[key] = after
-            for identifier in before.keys() | after.keys():
-                if before.get(identifier) != after.get(identifier):
-                    changed.add(identifier)
-                    fresh.pop(identifier, None)
-                    if identifier in after:
-                        fresh[identifier] = after[identifier]
+            before = {reflection.id: reflection for reflection in self._joined.pop(key, ())}
+            group = sorted(self._groups.pop(key, ()), key=_file)
+            if group:
+                self._groups[key] = group
+                self._joined[key] = join_group(key, group, self._aliases)
+                for reflection in self._joined[key]:
+                    if before.pop(reflection.id, None) != reflection:
+                        fresh[reflection.id] = reflection
+                        changed[reflection.id] = None
+            for identifier in before:
+                del fresh[identifier]
+                changed[identifier] = None
         self._touched.clear()
         if changed:
             self._order = sorted(

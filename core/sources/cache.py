@@ -41,6 +41,14 @@ def cache_file(project: Path) -> Path:
     return platformdirs.user_cache_path("ralphdeck") / f"{name}.sqlite3"
 
 
+def decoded(value: bytes) -> Contribution | None:
+    """What `Cache.load` gives for one file, or None where it is damaged."""
+    try:
+        return _decoder.decode(value)
+    except (msgspec.MsgspecError, TypeError):
+        return None
+
+
 class Cache:
     """Contributions of one project between runs. No method raises for what is wrong with the file."""
 
@@ -48,15 +56,14 @@ class Cache:
         self._file = file
         self._version = _version()
 
-    def load(self, stamps: Mapping[str, Stamp]) -> dict[str, Cached]:
-        """The kept contribution of each file that still has the stamp it was read with."""
-        found: dict[str, Cached] = {}
+    def load(self, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
+        """What was kept of each file that still has the stamp it was read with; for `decoded`."""
+        found: dict[str, bytes] = {}
         encoded = {path: _encoder.encode(stamp) for path, stamp in stamps.items()}
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection:
             for path, stamp, value in connection.execute("SELECT path, stamp, value FROM contribution"):
                 if encoded.get(path) == stamp:
-                    with contextlib.suppress(msgspec.MsgspecError, TypeError):
-                        found[path] = Cached(stamps[path], _decoder.decode(value))
+                    found[path] = value
         return found
 
     def save(self, changed: Mapping[str, Cached], gone: Iterable[str]) -> None:

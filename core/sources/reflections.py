@@ -117,15 +117,17 @@ def join_reflections(reflections: Iterable[Reflection], aliases: Mapping[str, st
     """
     groups: dict[str, list[Reflection]] = {}
     for reflection in reflections:
-        row = aliases.get(reflection.loop_id)
-        if row is not None:
-            reflection = replace(reflection, loop_id=row)
         groups.setdefault(reflection_key(reflection), []).append(reflection)
-    joined = {}
-    for text, group in groups.items():
-        for kept in [_named(group[0], text)] if len(group) == 1 else _once(group, text):
-            joined[kept.id] = kept
-    return joined
+    return {kept.id: kept for key, group in groups.items() for kept in join_group(key, group, aliases)}
+
+
+def join_group(key: str, group: Iterable[Reflection], aliases: Mapping[str, str]) -> tuple[Reflection, ...]:
+    """`join_reflections` for the one group with this `reflection_key`."""
+    told = [
+        replace(reflection, loop_id=aliases[reflection.loop_id]) if reflection.loop_id in aliases else reflection
+        for reflection in group
+    ]
+    return (_named(told[0], key),) if len(told) == 1 else tuple(_once(told, key))
 
 
 def _named(reflection: Reflection, text: str) -> Reflection:

@@ -124,6 +124,16 @@ class TestLoading:
         starts = [loop.started_at for loop in snapshot.loops.values() if loop.started_at]
         assert starts == sorted(starts, reverse=True)
 
+    def test_the_lists_come_before_the_reflections_are_read(self, project: Project) -> None:
+        project.state()
+        project.patterns(PATTERN)
+        project.write("ralph/loops/ralph-a-00000001/reflections/reflection-1.json", {"content": "x", "iteration": 1})
+        partial: list[Snapshot] = []
+        snapshot = project.library.load(publish=partial.append)
+        assert (partial[-1].loops, partial[-1].patterns) == (snapshot.loops, snapshot.patterns)
+        assert not partial[-1].reflections
+        assert snapshot.reflections
+
     def test_bad_neighbours_cost_nothing(self, project: Project) -> None:
         project.patterns(PATTERN, 7, {"pattern_id": "pat-error-b-001"})
         project.state()
