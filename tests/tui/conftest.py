@@ -6,12 +6,20 @@ from pathlib import Path
 import pytest
 
 from core.sample import copy_sample
-from tests.tui.story import NOW
+from tests.tui.story import NOW, set_times
+
+
+class NoProcesses:
+    """A machine on which nothing runs."""
+
+    def started_at(self, pid: int) -> None:
+        return None
 
 
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are drawn in the machine's zone; here that is UTC. No colour setting leaks in."""
+    """Times are drawn in the machine's zone; here that is UTC. No colour setting and no process leaks in."""
+    monkeypatch.setattr("core.library.system_processes", NoProcesses)
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("TMUX", raising=False)
@@ -23,6 +31,7 @@ def sample(tmp_path: Path) -> Path:
     """The sample project, as of `NOW`."""
     target = tmp_path / "acme-api"
     copy_sample(target, NOW)
+    set_times(target)
     return target
 
 

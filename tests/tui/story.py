@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -166,4 +167,11 @@ async def story(
 def copy_tree(name: str, target: Path) -> Path:
     """A writable copy of one of the reference trees."""
     shutil.copytree(TREES / name, target, symlinks=True)
+    set_times(target)
     return target
+
+
+def set_times(folder: Path, moment: datetime = NOW) -> None:
+    """Let everything in a folder be as old as if it had been written at `moment`, whatever the day of the test."""
+    for path in (folder, *folder.rglob("*")):
+        os.utime(path, (moment.timestamp(), moment.timestamp()), follow_symlinks=False)

@@ -1,0 +1,64 @@
+"""How each place looks, as SVG. Look at every change: `pytest tests/tui/test_snapshots.py --snapshot-update`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytest_textual_snapshot import SVGImageExtension
+from syrupy.assertion import SnapshotAssertion
+from textual.widgets import Input
+
+from tests.tui.story import Story, copy_tree, make_app
+from tui.actions import PLACES
+from tui.app import DeckApp
+
+TASK = "Fix TypeScript type errors in user validation"
+SIZES = [(80, 24), (120, 40), (200, 50)]
+
+
+@pytest.fixture(autouse=True)
+def _still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing blinks, nothing is told in a corner, no clock ticks while the picture is taken."""
+    monkeypatch.setattr(Input, "cursor_blink", False)
+    monkeypatch.setattr(DeckApp, "_tick", lambda self: None)
+    monkeypatch.setattr(DeckApp, "say", lambda self, text, *, severity="information": None)
+
+
+@pytest.fixture
+def svg(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    """The accepted picture of the test, one SVG file each."""
+    return snapshot.use_extension(SVGImageExtension)
+
+
+async def picture(project: Path, home: Path, place: str, size: tuple[int, int], theme: str = "dark") -> str:
+    """The dashboard at one place, when all is read and drawn."""
+    app = make_app(project, home, theme=theme)
+    app.kept.set_here("place", place)
+    app.kept.set_here("context-task", TASK)
+    async with app.run_test(size=size) as pilot:
+        told = Story(app, pilot)
+        await told.until(lambda: app.progress is None, "the load")
+        await told.until(lambda: app.watch_state is not None, "the watch")
+        await told.settled()
+        return app.export_screenshot(simplify=True)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("place", PLACES)
+async def test_place(svg: SnapshotAssertion, sample: Path, home: Path, place: str, size: tuple[int, int]) -> None:
+    same = await picture(sample, home, place, size) == svg
+    assert same, "looks different from the accepted picture"
+
+
+@pytest.mark.parametrize("theme", ["light", "high-contrast"])
+@pytest.mark.parametrize("place", ["patterns", "review"])
+async def test_theme(svg: SnapshotAssertion, sample: Path, home: Path, place: str, theme: str) -> None:
+    same = await picture(sample, home, place, (120, 40), theme) == svg
+    assert same, "looks different from the accepted picture"
+
+
+async def test_upstream_loops(svg: SnapshotAssertion, tmp_path: Path, home: Path) -> None:
+    tree = copy_tree("upstream", tmp_path / "upstream")
+    same = await picture(tree, home, "loops", (120, 40)) == svg
+    assert same, "looks different from the accepted picture"
