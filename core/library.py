@@ -171,7 +171,7 @@ class Library:
     def refresh(self, now: datetime) -> tuple[Snapshot, Delta]:
         """Judge anew what changes without a file: processes die, loops fall silent, files stay torn."""
         with self._lock:
-            delta = self._join(now)
+            delta = self._join(now, anew=True)
             return self._snapshot, delta
 
     def story(self, loop_id: str) -> LoopStory:
@@ -265,11 +265,11 @@ class Library:
         if before.decisions != after.decisions:
             self._decisions = after.decisions
 
-    def _join(self, now: datetime | None = None, *, complete: bool = True) -> Delta:
+    def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
         """Make the next snapshot of what the books say, if it differs from the last one."""
         now = now or self._clock()
         before = self._snapshot
-        loops = self._loops.join(now, self._settings.watch, self._processes)
+        loops = self._loops.join(now, self._settings.watch, self._processes, anew=anew)
         patterns = self._patterns.join()
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
         findings = tuple(sorted(self._all_findings(unreadable), key=_place))

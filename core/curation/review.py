@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 
 from core.curation.rules import day, shown
 from core.learning.inversion import Inversion
@@ -27,7 +28,8 @@ _UNSEEN_SHARE: Final = 0.5
 """Failure share of a text that nobody has judged yet."""
 
 
-class ReviewItem(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ReviewItem:
     """One thing to decide.
 
     Attributes:
@@ -36,7 +38,7 @@ class ReviewItem(Struct, frozen=True, kw_only=True):
         question: One line.
         reason: Why it is asked, and why at this place; one line.
         worth: 0..1, how often loops get it times how badly it does; the queue is sorted by it.
-        inversion: The proposal, for an inversion.
+        propose: Makes the proposal, for an inversion.
     """
 
     kind: str
@@ -44,7 +46,12 @@ class ReviewItem(Struct, frozen=True, kw_only=True):
     question: str
     reason: str
     worth: float
-    inversion: Inversion | None = None
+    propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def inversion(self) -> Inversion | None:
+        """The proposal, for an inversion. Made when it is looked at: a queue can be long, and is made often."""
+        return self.propose() if self.propose else None
 
 
 def review_queue(
@@ -90,7 +97,7 @@ def _inversions(board: Scoreboard, curation: CurationState, settings: Settings) 
             question=f"Turn {shown(pattern_id)} into a warning?",
             reason=f"{failures} of {plural(total, 'use')} failed{again}; {_given(board, pattern_id)}",
             worth=_worth(board, pattern_id, failures / total if total else 0.0),
-            inversion=board.proposal(pattern_id),
+            propose=partial(board.proposal, pattern_id),
         )
 
 

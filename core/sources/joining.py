@@ -27,6 +27,8 @@ _EXTERNAL: Final = "external"
 _PRESENCE: Final = "registry"
 _LOOP: Final = "loop:"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_JUDGED_FOR: Final = timedelta(seconds=5)
+"""A thousand loops at work take 30 ms to judge: too long for every change of one of them."""
 
 
 def join_loops(
@@ -65,6 +67,7 @@ class LoopBook:
         self._joined: dict[str, tuple[tuple[Loop, ...], tuple[Finding, ...]]] = {}
         self._dirty: set[str] = set()
         self._living: set[str] = set()
+        self._judged_at = _LONG_AGO
         self._registries: frozenset[str] = frozenset()
 
     def replace(self, file: str, facts: Sequence[LoopFact]) -> None:
@@ -86,8 +89,16 @@ class LoopBook:
         else:
             self._keys.pop(file, None)
 
-    def join(self, now: datetime, settings: WatchSettings, processes: Processes) -> frozenset[str]:
-        """Bring the rows up to date, loops at work judged anew.
+    def join(
+        self, now: datetime, settings: WatchSettings, processes: Processes, *, anew: bool = False
+    ) -> frozenset[str]:
+        """Bring the rows up to date; loops at work are judged anew, but not at every change of another loop.
+
+        Args:
+            now: The present, UTC.
+            settings: Thresholds of liveness.
+            processes: Whom to ask about a pid.
+            anew: Judge loops at work even if that was done a moment ago.
 
         Returns:
             Ids of the rows that changed, came or went.
@@ -101,9 +112,13 @@ class LoopBook:
         stale_after = timedelta(minutes=settings.stale_after_minutes)
         internal = Context(now, stale_after, processes, _REGISTRY_FILE in registries)
         external = Context(now, stale_after, processes, _EXTERNAL_REGISTRY_FILE in registries)
+        touched = self._dirty
+        if anew or abs(now - self._judged_at) >= _JUDGED_FOR:
+            touched = self._dirty | self._living
+            self._judged_at = now
         changed = [
             key
-            for key in (self._dirty | self._living) - {_PRESENCE, _EXTERNAL}
+            for key in touched - {_PRESENCE, _EXTERNAL}
             if self._join_group(key, external if key.startswith(_EXTERNAL) else internal)
         ]
         self._dirty.clear()

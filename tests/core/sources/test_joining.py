@@ -35,7 +35,22 @@ def test_a_live_process_keeps_it_running_until_it_dies() -> None:
     assert book.loops["a"].liveness is Liveness.ALIVE
     assert book.join(NOW, WatchSettings(), processes) == frozenset()
     processes.starts.clear()
-    assert book.join(NOW, WatchSettings(), processes) == {"a"}
+    assert book.join(NOW, WatchSettings(), processes) == frozenset()
+    assert book.join(NOW, WatchSettings(), processes, anew=True) == {"a"}
+    assert book.loops["a"].status is LoopStatus.CRASHED
+
+
+def test_a_busy_neighbour_does_not_keep_a_loop_from_being_judged() -> None:
+    processes = Running({7: NOW - timedelta(hours=1)})
+    book = LoopBook()
+    (fact,) = internal("a", currentPid=7)
+    book.replace(fact.file, [fact])
+    book.join(NOW, WatchSettings(), processes)
+    processes.starts.clear()
+    for second in range(1, 7):
+        (busy,) = internal("b", iteration=second)
+        book.replace(busy.file, [busy])
+        book.join(NOW + timedelta(seconds=second), WatchSettings(), processes)
     assert book.loops["a"].status is LoopStatus.CRASHED
 
 
