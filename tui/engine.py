@@ -147,8 +147,9 @@ class Engine:
             self.deck.load(progress, publish)
         except _StoppedWhileLoading:
             return
-        for warning in self.deck.settle():
-            self._target.post_message(self.Failed(warning, ""))
+        if warnings := self.deck.settle():
+            more = f" (and {len(warnings) - 1} more like this)" if len(warnings) > 1 else ""
+            self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
         self._target.post_message(self.Changed())
 
     def _noticed(self, changes: Changes) -> None:

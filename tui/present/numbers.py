@@ -22,7 +22,8 @@ def duration(seconds: float) -> str:
     ):
         if seconds < limit:
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / (365.25 * 86400):.1f} y"
+    years = seconds / (365.25 * 86400)
+    return f"{years:.1f} y" if years < 1000 else "ages"
 
 
 def ago(moment: datetime | None, now: datetime) -> str:

@@ -27,6 +27,8 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane
 
 SNOOZE_DAYS: Final = 7
+BESIDE: Final = 100
+"""Cells from which the two sides stand beside each other."""
 
 
 class ReviewPlace(Deciding):
@@ -74,7 +76,7 @@ class ReviewPlace(Deciding):
 
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
-        self.set_class(event.size.width >= 100, "-wide")
+        self.set_class(event.size.width >= BESIDE, "-wide")
         self.refresh_frame()
 
     @property
@@ -185,16 +187,17 @@ class ReviewPlace(Deciding):
         item = self.item
         if item is None:
             return None
+        wide = self.size.width >= BESIDE
         if item.inversion is not None:
+            failures = self.view.settings.anti_pattern.failures_until_asked_again
             return {
-                "accept": f"accept {self.glyphs.arrow} anti-pattern, original {self.glyphs.deprecated}",
-                "reject": f"reject {self.glyphs.arrow} asks again after "
-                f"{self.view.settings.anti_pattern.failures_until_asked_again} failures",
+                "accept": f"accept {self.glyphs.arrow} anti-pattern" + f", original {self.glyphs.deprecated}" * wide,
+                "reject": f"reject {self.glyphs.arrow} asks again after {failures} failures" if wide else "reject",
                 "snooze": f"snooze {SNOOZE_DAYS} d",
             }.get(action)
         assessment = self.view.assessment(item.pattern_id)
         return {
-            "accept": f"accept {self.glyphs.arrow} reset, evidence says {assessment.computed.value}",
+            "accept": f"accept {self.glyphs.arrow} reset" + f", evidence says {assessment.computed.value}" * wide,
             "promote": "promote again",
             "deprecate": "deprecate again" if assessment.state is Maturity.DEPRECATED else "deprecate",
             "reset": f"reset {self.glyphs.arrow} {assessment.computed.value}",
