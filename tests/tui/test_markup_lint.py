@@ -53,9 +53,13 @@ def offences(tree: ast.AST) -> list[str]:
             first = node.args[0] if node.args else None
             if name in SINKS | UPDATES and first is not None and is_text(first):
                 found.append(f"line {node.lineno}: {name}(str) is read as markup; give it Content")
-            if name == "notify" and node.args and not any(
-                k.arg == "markup" and isinstance(k.value, ast.Constant) and k.value.value is False
-                for k in node.keywords
+            if (
+                name == "notify"
+                and node.args
+                and not any(
+                    k.arg == "markup" and isinstance(k.value, ast.Constant) and k.value.value is False
+                    for k in node.keywords
+                )
             ):
                 found.append(f"line {node.lineno}: notify without markup=False")
             if name in {"from_markup", "render_markup", "render_str"} and not (
