@@ -24,7 +24,7 @@ from core.records.events import Observation
 from core.records.findings import Finding
 from core.records.loops import Loop, LoopStory
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import PatternIndex
+from core.retrieval.index import LazyIndex, PatternIndex
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import analyse_task
 from core.settings import InjectionSettings, Settings
@@ -39,17 +39,22 @@ class View:
     Attributes:
         snapshot: The records.
         board: Evidence and state of every pattern, as of `now`.
-        index: The patterns, searchable.
+        lazy_index: What `index` comes from.
         queue: What a person should decide, most worth first.
         now: The moment the scores are for.
     """
 
     snapshot: Snapshot
     board: Scoreboard
-    index: PatternIndex
+    lazy_index: LazyIndex
     queue: tuple[ReviewItem, ...]
     settings: Settings
     now: datetime
+
+    @property
+    def index(self) -> PatternIndex:
+        """The patterns, searchable; the first to ask waits until it is made."""
+        return self.lazy_index.get()
 
     def pattern(self, pattern_id: str) -> Pattern:
         """The pattern with this id (or with this alias), else `UnknownRecord`."""
@@ -291,12 +296,12 @@ class Deck:
             board = Scoreboard.build(
                 snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, now, self.settings
             )
-            index = PatternIndex.build(snapshot.patterns)
+            index = LazyIndex(snapshot.patterns)
         else:
             board = self._view.board.updated(
                 snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, delta, now
             )
-            index = self._view.index
+            index = self._view.lazy_index
             if delta.patterns:
                 index = index.updated(snapshot.patterns, delta.patterns)
         queue = review_queue(snapshot.patterns, board, snapshot.curation, now, self.settings)

@@ -13,6 +13,7 @@ from core.deck import View
 from core.learning.inversion import Inversion
 from core.records.decisions import CurationState, InversionVerdict, Pin
 from core.records.patterns import Maturity, Pattern
+from core.retrieval.index import LazyIndex
 from core.snapshot import Delta
 
 MAX_LOOPS: Final = 20
@@ -90,5 +91,5 @@ def _supposing(view: View, added: dict[str, Pattern], curation: CurationState, t
     snapshot = replace(view.snapshot, patterns=patterns, curation=curation)
     delta = Delta(patterns=touched, decisions=True)
     board = view.board.updated(patterns, snapshot.loops, snapshot.events, curation, delta, view.now)
-    index = view.index.updated(patterns, touched) if added else view.index
-    return replace(view, snapshot=snapshot, board=board, index=index)
+    index = LazyIndex(patterns, view.index, touched) if added else view.lazy_index
+    return replace(view, snapshot=snapshot, board=board, lazy_index=index)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import TYPES, PatternIndex
+from core.retrieval.index import TYPES, LazyIndex, PatternIndex
 from tests.core.learning.making import make_pattern
 
 _TEXTS = st.sampled_from(["null check", "parse cache", "user token null", "", "修复 cache"])
@@ -43,6 +43,21 @@ def test_updated_is_a_new_index_of_what_changed(one: dict, two: dict, three: dic
         index = index.updated(after, changed)
         assert content(index) == content(PatternIndex.build(after))
         before = after
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(_PATTERNS, st.booleans()), min_size=1, max_size=5))
+def test_whenever_a_lazy_index_is_asked_it_is_a_new_one(steps: list) -> None:  # type: ignore[type-arg]
+    before: dict[str, Pattern] = {}
+    lazy = LazyIndex(before)
+    for drawn, asked in steps:
+        after = made(drawn)
+        changed = frozenset(id for id in before.keys() | after.keys() if before.get(id) != after.get(id))
+        lazy, before = lazy.updated(after, changed), after
+        if asked:
+            assert content(lazy.get()) == content(PatternIndex.build(after))
+    assert content(lazy.get()) == content(PatternIndex.build(before))
+    assert lazy.get() is lazy.get()
 
 
 def test_an_update_leaves_the_old_index_alone() -> None:

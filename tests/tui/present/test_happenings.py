@@ -8,7 +8,7 @@ from core.deck import View
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.loops import Loop, LoopStatus
-from core.retrieval.index import PatternIndex
+from core.retrieval.index import LazyIndex
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
 from tui.present.happenings import happenings
@@ -20,7 +20,7 @@ def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[st
     snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
     queue = tuple(ReviewItem(kind="inversion", pattern_id=key, question="?", reason="", worth=0.5) for key in questions)
     board = Scoreboard.build({}, {}, (), CurationState(), NOW, Settings())
-    return View(snapshot, board, PatternIndex.build({}), queue, Settings(), NOW)
+    return View(snapshot, board, LazyIndex({}), queue, Settings(), NOW)
 
 
 def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
