@@ -141,9 +141,7 @@ if sys.platform == "linux":
         def watches(self) -> int:
             return len(self._watch_for_wd)
 
-        def _add_callback(
-            self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId
-        ) -> WatchDescriptor:
+        def _add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
             # As inherited, less a warning about folders met twice, which is normal while they are made and
             # moved: its text names every watch there is, megabytes in a big tree.
             try:

@@ -186,9 +186,8 @@ def first_frame(project: Path) -> str:
 def lists_on_screen(project: Path) -> str:
     """From the start of the process to rows of loops, then of patterns."""
     with Screen(project) as screen:
-        loops = screen.go_to("1", "Task ") - screen.begun
-        screen.press("2")
-        patterns = screen.wait_for("pat-") - screen.begun
+        loops = screen.show_loops() - screen.begun
+        patterns = screen.show_patterns() - screen.begun
     return f"loops {loops * 1000:.0f} ms, patterns {patterns * 1000:.0f} ms"
 
 
@@ -198,7 +197,7 @@ def write_to_row(project: Path, writes: int = 40) -> str:
     state = json.loads(path.read_text())
     taken = []
     with Screen(project) as screen:
-        screen.go_to("1", "Task ")
+        screen.show_loops()
         screen.settle(0.7)
         for number in range(writes):
             state["task"] = f"Q{number:03d}X"
@@ -214,7 +213,8 @@ def key_to_paint(project: Path) -> str:
     """From a step down in the list of patterns to the first bytes of the answer."""
     taken = []
     with Screen(project) as screen:
-        screen.go_to("2", "pat-")
+        screen.show_loops()
+        screen.show_patterns()
         screen.settle(0.7)
         for _ in range(60):
             begin = screen.press("j")
@@ -226,7 +226,7 @@ def key_to_paint(project: Path) -> str:
 def idle_dashboard(project: Path) -> str:
     """Processor share of the whole dashboard on which nothing happens, and its size."""
     with Screen(project) as screen:
-        screen.go_to("1", "Task ")
+        screen.show_loops()
         screen.settle(0.7)
         return f"{screen.processor_share(20):.2%} ({screen.resident_mb():.0f} MB)"
 

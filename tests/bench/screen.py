@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 _ROOT: Final = Path(__file__).parents[2]
+ROW_IDS: Final = ("pat-error-", "pat-success-", "pat-anti-", "tmpl-")
 _ROWS: Final = 40
 _COLUMNS: Final = 120
 
@@ -56,22 +57,27 @@ class Screen:
         self._process.wait()
         os.close(self._main)
 
-    def wait_for(self, text: str, seconds: float = 60) -> float:
-        """When `text` came out, by `time.perf_counter`; it must come in one piece, in one style."""
-        wanted, tail = text.encode(), b""
+    def wait_for(self, *texts: str, seconds: float = 60) -> float:
+        """When the first of `texts` came out, by `time.perf_counter`; it must come in one piece, in one style."""
+        tail = b""
         deadline = time.perf_counter() + seconds
         while time.perf_counter() < deadline:
             tail += self._read(0.05)
-            if wanted in tail:
+            if any(text.encode() in tail for text in texts):
                 return time.perf_counter()
-            tail = tail[-len(wanted) :]
-        raise TimeoutError(f"{text!r} did not appear on the screen")
+            tail = tail[-100:]
+        raise TimeoutError(f"{' or '.join(texts)} did not appear on the screen")
 
-    def go_to(self, place: str, text: str) -> float:
-        """Go to a place by its key; when `text` of it was there, by `time.perf_counter`."""
+    def show_loops(self) -> float:
+        """Go to the loops; when the first rows were there, by `time.perf_counter`."""
         self.wait_for("Loops")
-        self.press(place)
-        return self.wait_for(text)
+        self.press("1")
+        return self.wait_for("Task ")
+
+    def show_patterns(self) -> float:
+        """Go to the patterns; when the first rows were there, by `time.perf_counter`."""
+        self.press("2")
+        return self.wait_for(*ROW_IDS)
 
     def wait_for_paint(self, seconds: float = 10) -> float:
         """When anything came out, by `time.perf_counter`."""

@@ -24,6 +24,8 @@ _WORDS: Final = [
     "page", "filter", "sort", "key", "constraint", "column", "table", "view", "trigger",
 ]  # fmt: skip
 _STATUSES: Final = ("completed", "completed", "completed", "failed", "aborted", "paused", "running")
+_AT_WORK: Final = 28
+"""Only so many of the newest loops may be running or paused."""
 
 
 def _stamp(days: float) -> str:
@@ -116,7 +118,7 @@ def _iteration(source: random.Random, number: int, days: float) -> dict[str, Any
 def _state(
     source: random.Random, number: int, name: str, days: float, iterations: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    status = _STATUSES[number % len(_STATUSES)]
+    status = _STATUSES[number % (len(_STATUSES) if number < _AT_WORK else 5)]
     return {
         "loopId": name,
         "active": status == "running",

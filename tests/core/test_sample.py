@@ -63,9 +63,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 
 @pytest.fixture(scope="module")
 def board(snapshot: Snapshot) -> Scoreboard:
-    return Scoreboard.build(
-        snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, NOW, Settings()
-    )
+    return Scoreboard.build(snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, NOW, Settings())
 
 
 def test_every_file_reads_well(snapshot: Snapshot) -> None:

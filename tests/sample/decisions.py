@@ -56,9 +56,7 @@ def _decide(tree: Tree) -> None:
         computed=Maturity.ESTABLISHED,
         state=Maturity.ESTABLISHED,
     )
-    dana.promote(
-        patterns[CONTRADICTED], seen, now=early, reason="holds in orders and in the settlement tests"
-    )
+    dana.promote(patterns[CONTRADICTED], seen, now=early, reason="holds in orders and in the settlement tests")
     dana.note(
         patterns["pat-success-types-first-006"],
         text="A good default for every move to strict mode; see the order client.",

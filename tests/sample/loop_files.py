@@ -142,9 +142,7 @@ def _learning(loop: SampleLoop, extracted: list[str]) -> dict[str, Any]:
             }
             for use in loop.uses
         ],
-        "extracted_patterns": [
-            {"pattern_id": pattern, "new": True, "success_rate": 1.0} for pattern in extracted
-        ],
+        "extracted_patterns": [{"pattern_id": pattern, "new": True, "success_rate": 1.0} for pattern in extracted],
     }
     if loop.uses and _ended(loop):
         actual = len(loop.steps)
@@ -159,9 +157,7 @@ def _learning(loop: SampleLoop, extracted: list[str]) -> dict[str, Any]:
 
 def _write_tracking(tree: Tree, loop: SampleLoop) -> None:
     """Analytics, best output and the memory manager's reflections, in upstream's own shapes."""
-    deltas = [0] + [
-        now.quality - before.quality for before, now in zip(loop.steps, loop.steps[1:], strict=False)
-    ]
+    deltas = [0] + [now.quality - before.quality for before, now in zip(loop.steps, loop.steps[1:], strict=False)]
     best = max(range(len(loop.steps)), key=lambda index: loop.steps[index].quality) + 1
     folder = f"/srv/acme-api/.aiwg/{loop.directory}"
     rows: list[dict[str, Any]] = []
@@ -262,9 +258,7 @@ def _write_tracking(tree: Tree, loop: SampleLoop) -> None:
 
 def _write_registry(tree: Tree) -> None:
     """Active loops as the shipped CLI keeps them: the aborted one keeps its slot."""
-    listed = [
-        loop for loop in LOOPS if loop.status in ("running", "paused", "aborted") and loop.place == "loops"
-    ]
+    listed = [loop for loop in LOOPS if loop.status in ("running", "paused", "aborted") and loop.place == "loops"]
     tree.json(
         "ralph/registry.json",
         {

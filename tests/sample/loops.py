@@ -109,8 +109,7 @@ LOOPS: Final = (
             Step(
                 11,
                 "Reproduced the crash with an invoice whose customer was deleted",
-                "2 failing: TypeError: Cannot read properties of null (reading 'email') at "
-                "src/billing/mailer.ts:58",
+                "2 failing: TypeError: Cannot read properties of null (reading 'email') at src/billing/mailer.ts:58",
                 "The customer is null when the account was closed between billing and mailing",
                 48,
             ),
@@ -234,8 +233,7 @@ LOOPS: Final = (
             Step(
                 13,
                 "Gave every test its own session store",
-                "200 of 200 passed twice, 1 failed in the third round: Exceeded timeout of 5000 ms for a "
-                "test",
+                "200 of 200 passed twice, 1 failed in the third round: Exceeded timeout of 5000 ms for a test",
                 "One more real timer in the coupon service",
                 81,
             ),

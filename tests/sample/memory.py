@@ -151,9 +151,7 @@ class _Episode:
                 "actions_performed": 4 * len(quality),
                 "quality_history": [
                     {"iteration": index, "quality": value, "delta": round(value - before, 2)}
-                    for index, (before, value) in enumerate(
-                        zip((quality[0], *quality), quality, strict=False), 1
-                    )
+                    for index, (before, value) in enumerate(zip((quality[0], *quality), quality, strict=False), 1)
                 ],
             },
             "outcome": result,
@@ -532,9 +530,7 @@ def _execution(
         "failures": [
             {
                 "test_name": f"{function} handles what the report describes",
-                "test_file": f"tests/{file}"
-                if python
-                else file.replace("src/", "test/").replace(".ts", ".test.ts"),
+                "test_file": f"tests/{file}" if python else file.replace("src/", "test/").replace(".ts", ".test.ts"),
                 "error_type": error_type,
                 "error_message": message,
                 "source_location": {"file": file, "line": line, "function": function},

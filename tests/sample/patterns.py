@@ -236,11 +236,9 @@ ERRORS: Final = (
             "RuntimeError",
             'duplicate key value violates unique constraint ".*"',
             ["src/**/repository.ts", "migrations/*.sql"],
-            "Insert with ON CONFLICT on the business key and read the row back, instead of "
-            "select-then-insert",
+            "Insert with ON CONFLICT on the business key and read the row back, instead of select-then-insert",
             "fix_logic_error",
-            "INSERT INTO {{table}} ({{columns}}) VALUES ({{values}})\n"
-            "ON CONFLICT ({{key}}) DO NOTHING RETURNING *;\n",
+            "INSERT INTO {{table}} ({{columns}}) VALUES ({{values}})\nON CONFLICT ({{key}}) DO NOTHING RETURNING *;\n",
             "sql",
             ["postgres", "idempotency", "migrations"],
         ),
@@ -307,8 +305,7 @@ ERRORS: Final = (
             ["workers/**/*.py", "tests/workers/conftest.py"],
             "Create the client inside the running loop and close it in the same fixture that opened it",
             "refactor_code_structure",
-            "@pytest.fixture\nasync def {{client}}():\n    async with {{factory}}() as client:\n"
-            "        yield client\n",
+            "@pytest.fixture\nasync def {{client}}():\n    async with {{factory}}() as client:\n        yield client\n",
             "python",
             ["python", "asyncio", "testing"],
         ),
@@ -342,8 +339,7 @@ ERRORS: Final = (
             "Other",
             "cannot import name '.*' from partially initialized module",
             ["workers/**/*.py"],
-            "Move the shared types into a module without imports of its own; a local import only hides the "
-            "cycle",
+            "Move the shared types into a module without imports of its own; a local import only hides the cycle",
             "refactor_code_structure",
             "from workers.types import {{Name}}\n",
             "python",
@@ -867,8 +863,7 @@ TEMPLATES: Final = (
         discovered_by="sign-up",
         body=_template(
             "javascript",
-            "const wrap = (handler) => (req, res, next) =>\n"
-            "  Promise.resolve(handler(req, res, next)).catch(next);\n",
+            "const wrap = (handler) => (req, res, next) =>\n  Promise.resolve(handler(req, res, next)).catch(next);\n",
             "Send rejections of an asynchronous handler to Express",
             "Express 4 handlers that are async functions",
             {},

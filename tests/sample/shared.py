@@ -24,12 +24,7 @@ def extracted_by_loop() -> dict[str, list[str]]:
 
 def recorded_uses(pattern: str) -> list[tuple[SampleLoop, Use]]:
     """The loops that applied a pattern, oldest first."""
-    uses = [
-        (loop, use)
-        for loop in LOOPS
-        for use in loop.uses
-        if use.pattern == pattern and use.iteration is not None
-    ]
+    uses = [(loop, use) for loop in LOOPS for use in loop.uses if use.pattern == pattern and use.iteration is not None]
     return sorted(uses, key=lambda pair: -pair[0].started)
 
 
@@ -104,8 +99,7 @@ def _error_record(tree: Tree, sample: Sample) -> dict[str, Any]:
         "pattern_id": sample.key,
         **copy.deepcopy(sample.body),
         "source_loops": [
-            {"loop_id": loop.id, "timestamp": iso_seconds(at), "contributed_by": loop.owner}
-            for loop, at in sources
+            {"loop_id": loop.id, "timestamp": iso_seconds(at), "contributed_by": loop.owner} for loop, at in sources
         ],
         "success_rate": _rate(sample.successes, sample.successes + sample.failures),
         "usage_count": sample.successes + sample.failures,

@@ -122,9 +122,7 @@ def test_tells_files_in_folders_made_a_moment_ago(project: ProjectPaths) -> None
             folder = project.ralph / "loops" / f"ralph-{number}" / "iterations"
             folder.mkdir(parents=True)
             (folder / "iteration-1.json").write_text("{}")
-        expected = {
-            project.ralph / "loops" / f"ralph-{n}" / "iterations" / "iteration-1.json" for n in range(20)
-        }
+        expected = {project.ralph / "loops" / f"ralph-{n}" / "iterations" / "iteration-1.json" for n in range(20)}
         heard.wait(lambda heard: heard.paths >= expected)
 
 
@@ -174,9 +172,7 @@ def test_what_happens_during_a_call_is_told_with_the_next(project: ProjectPaths)
         heard.wait_for_path(second)
 
 
-def test_a_failing_callee_does_not_end_the_watch(
-    project: ProjectPaths, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failing_callee_does_not_end_the_watch(project: ProjectPaths, caplog: pytest.LogCaptureFixture) -> None:
     heard = Heard()
 
     def fail(changes: Changes) -> None:
@@ -493,9 +489,7 @@ def test_too_many_open_files_leads_to_polling(project: ProjectPaths) -> None:
     watcher.stop()
 
 
-def test_after_a_while_events_are_asked_for_again(
-    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_while_events_are_asked_for_again(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     from watchdog.observers import inotify_c
 
     real = inotify_c.inotify_add_watch
@@ -540,9 +534,7 @@ def test_an_overflow_leads_to_a_sweep_and_a_whole_watch(project: ProjectPaths) -
     assert (reason, err) == ("", "")
 
 
-def test_a_quarrel_over_folders_prints_nothing(
-    project: ProjectPaths, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quarrel_over_folders_prints_nothing(project: ProjectPaths, capfd: pytest.CaptureFixture[str]) -> None:
     with watched(project) as (_, heard):
         loops = project.ralph / "loops"
         for number in range(200):
