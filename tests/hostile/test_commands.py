@@ -1,0 +1,107 @@
+"""Every command on the hostile projects: harmless text, whole JSON, the documented exit codes, no traceback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.cli.entry import run
+from core.deck import Deck
+from tests.e2e.stream import harmless, offences
+from tests.e2e.terminal import Terminal, environment, python
+from tests.hostile.payloads import PAYLOADS
+from tests.hostile.test_present import spread
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(
+    deck: Deck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Call:
+    """Runs a command; returns its exit code, standard output and standard error, both looked through."""
+    monkeypatch.setenv("RALPHDECK_USER", "ana")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def call(*arguments: str, project: Path = deck.project.project) -> tuple[int, str, str]:
+        code = run(["--project", str(project), *arguments])
+        out, err = (data.decode() for data in capfdbinary.readouterr())
+        shown = " ".join(arguments)[:200]
+        for text in (out, err):
+            # JSON is for programs: it keeps the selectors of a glyph's form, which do nothing but change its width.
+            kept = "\n\ufe0e\ufe0f" if "--json" in arguments else "\n"
+            bad = {char for char in text if char not in kept and not harmless(char)}
+            assert not bad, f"{bad!r} printed by {shown!r}: {text[:300]!r}"
+            assert "Traceback" not in text
+            assert "internal error" not in text, shown
+        if "--json" in arguments and code == 0:
+            json.loads(out)
+        return code, out, err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "command", ["loops", "patterns list", "reflections", "log", "invert", "doctor", "inject --task fix-the-name"]
+)
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_lists_are_harmless(call: Call, command: str, form: str) -> None:
+    code, out, _ = call(*(word.replace("-the-", " the ") for word in command.split()), *form.split())
+    assert code == 0
+    assert out or command.startswith("inject")
+
+
+def test_single_records_are_harmless(call: Call, deck: Deck) -> None:
+    for pattern_id in spread(deck.view.snapshot.patterns, 5):
+        if not pattern_id.startswith("-"):
+            for command in (("patterns", "show"), ("why",)):
+                assert call(*command, "--", pattern_id)[0] == 0
+                assert call(*command, "--json", "--", pattern_id)[0] == 0
+    for loop_id in spread(deck.view.snapshot.loops, 4):
+        assert call("inject", "--", loop_id)[0] in {0, 1}
+
+
+def test_hostile_arguments_are_refused_harmlessly(call: Call, tmp_path: Path) -> None:
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    for payload in PAYLOADS:
+        text = f"no-such-{payload.text[:200]}"
+        for command in ("why", "promote", "inject"):
+            code, out, err = call(command, "--", text, project=tmp_path)
+            assert code == 1
+            assert not out
+            assert err.count("\n") == 1, "one line says why"
+        assert call("patterns", "list", "--state", text, project=tmp_path)[0] == 2
+        assert call(text.replace("/", ""), project=tmp_path)[0] == 2
+
+
+def test_decisions_are_harmless(deck: Deck, call: Call, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(deck.project.project, project, symlinks=True)
+    done = 0
+    for n, pattern_id in enumerate(spread(deck.view.snapshot.patterns, 2)):
+        reason = PAYLOADS[n].text[:100]
+        for command in (("promote",), ("reset",), ("deprecate", "--reason", reason), ("note",), ("undo",), ("redo",)):
+            subject = (
+                ()
+                if command[0] in {"undo", "redo"}
+                else ("--", pattern_id, *(("x" + reason,) * (command[0] == "note")))
+            )
+            code, _out, _err = call(*command, "--by", f"by {reason}", *subject, project=project)
+            assert code in {0, 1}
+            done += code == 0
+    assert done > 6
+    assert call("log", project=project)[0] == 0
+    assert call("log", "--json", project=project)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["loops", "patterns list", "log", "doctor"])
+def test_on_a_terminal_too(texts: Path, tmp_path: Path, command: str) -> None:
+    words = python("-m", "core.cli", *command.split(), "--project", str(texts))
+    with Terminal(words, environment(tmp_path)) as terminal:
+        assert terminal.end() == 0
+        assert offences(bytes(terminal.raw)) == []

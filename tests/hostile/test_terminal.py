@@ -1,0 +1,121 @@
+"""The dashboard on the hostile projects in a real terminal: every place, every tab, dialogs, toasts, mouse."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.e2e.stream import harmless, offences, tokens
+from tests.e2e.terminal import Terminal, dashboard, environment
+from tests.hostile.payloads import MARK, PAYLOADS
+from tests.hostile.tree import write_texts, write_types
+
+OWN_COMMANDS: Final = re.compile(r"22;[a-z-]*|52;c;[A-Za-z0-9+/=]*")
+"""Operating system commands of our own: shape of the pointer, copying."""
+ROWS: Final = ("", "jjjj", "\x1b[6~", "G")
+"""Moves in a list, to rows in all its parts."""
+
+
+def assert_harmless(raw: bytes) -> None:
+    assert offences(raw, allowed_osc=OWN_COMMANDS) == []
+    for token in tokens(raw):
+        if token.kind == "osc":
+            assert MARK not in token.value
+            if token.value.startswith("52;"):
+                copied = base64.b64decode(token.value.removeprefix("52;c;")).decode()
+                assert all(char in "\n\t" or harmless(char) for char in copied)
+    for payload in PAYLOADS:
+        if payload.acts:
+            assert payload.text.encode("utf-8", "surrogatepass") not in raw, payload.name
+
+
+def browse(terminal: Terminal, tabs: int) -> None:
+    """Look at rows in all parts of a list, all tabs of each, and one in full."""
+    for move in ROWS:
+        terminal.press(move, *"]" * tabs)
+    terminal.press("enter", "\x1b[6~", "G", "escape", "S", "S", "y")
+
+
+def patterns(terminal: Terminal) -> None:
+    """Filter, mark, decide with dialogs, take back."""
+    browse(terminal, 5)
+    for word in ("close", "boldred"):
+        terminal.press("/", f"{MARK}{word}", "enter", "g", "escape", "escape")
+    terminal.press("g", "p")
+    terminal.sees("promoted")
+    terminal.press("u", "j", "d", "nobody reads this [/] [b]", "enter", "c", "note [@click=app.exit()]x[/]")
+    terminal.press("enter", "U", "u", "M", "p", "n", "d", "escape", "escape")
+
+
+def review(terminal: Terminal) -> None:
+    """Some questions, a text to rewrite, answers."""
+    terminal.press("n", "n", "n", "N", "\t", "G", "e", "escape", "a", "x", "s", "u", "p", "r", "i")
+    terminal.press("3", "w", "3", "o")
+
+
+def context(terminal: Terminal) -> None:
+    """Tasks of running loops, knobs."""
+    terminal.press("l", "+", "-", "f", "f", "b", "v", "c", "l", "l", "\t", "G", "y", "l", "l")
+    terminal.press("/", f" {MARK} fix name approach", "enter", "escape")
+
+
+WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
+    ("1", "newest", lambda terminal: browse(terminal, 5)),
+    ("2", "score", patterns),
+    ("3", "what changes", review),
+    ("4", "top", context),
+    ("5", "where", lambda terminal: browse(terminal, 1)),
+    ("8", "decision", lambda terminal: browse(terminal, 1)),
+)
+
+
+@pytest.mark.parametrize("write", [write_texts, write_types])
+def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[Path], None]) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    write(project)
+    home.mkdir()
+    with Terminal(dashboard(project), environment(home)) as terminal:
+        terminal.sees("live", "newest")
+        for key, sight, walk in WALKS:
+            terminal.press(key)
+            terminal.sees(sight)
+            walk(terminal)
+            terminal.press("escape", "escape", "?", "escape")
+        for word in (MARK, "click", "close", "[/"):
+            terminal.press(":", word, "down", "escape")
+        terminal.press(":", f"{MARK}boldred", "down", "enter", "T", "A")
+        terminal.settles()
+        terminal.press("ctrl+c")
+        assert terminal.end() == 0
+        raw = bytes(terminal.raw)
+    assert_harmless(raw)
+    if write is write_texts:
+        assert f"[bold red]{MARK}boldred".encode() in raw, "markup is shown as it is written"
+
+
+def test_markup_that_asks_for_a_click_does_nothing(tmp_path: Path) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    write_texts(project)
+    home.mkdir()
+    with Terminal(dashboard(project), environment(home)) as terminal:
+        terminal.sees("live", "newest")
+        for place in "1258":
+            terminal.press("escape", "escape", place, "/", f"{MARK}click", "enter")
+            terminal.until(lambda: terminal.screen.find("[@click=") is not None, f"[@click= in place {place}")
+            for y, line in enumerate(terminal.screen.lines):
+                for found in list(re.finditer(re.escape("[@click="), line))[:2]:
+                    terminal.click(found.end() + 3, y)
+            for text in (f"{MARK}click", f"{MARK}click2"):
+                if (at := terminal.screen.find(text)) is not None:
+                    terminal.click(at[0] + 2, at[1])
+            terminal.settles()
+        terminal.press("2")
+        terminal.sees("score")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert_harmless(bytes(terminal.raw))
