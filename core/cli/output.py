@@ -90,7 +90,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
     if not cells:
         return
     cells.insert(0, [_Cell.of(column.title) for column in columns])
-    widths = [max(row[n].width for row in cells) for n in range(len(columns))]
+    # One id of any length must not widen all other rows with it; it stands out of its column.
+    widths = [min(MAX_CELL, max(row[n].width for row in cells)) for n in range(len(columns))]
     if sys.stdout.isatty():
         _fit(widths, columns, shutil.get_terminal_size().columns)
     painted = _colours()
@@ -125,7 +126,7 @@ class _Cell(NamedTuple):
 
     def shown(self, width: int, column: Column, painted: bool, heading: bool) -> str:
         text = self.text
-        if self.width > width:
+        if self.width > width and column.free:
             text = set_cell_size(text, width - 1).rstrip() + ELLIPSIS
         pad = " " * (width - self.width)
         colour = "bold" if heading else (column.colours or {}).get(text, "")
