@@ -198,7 +198,7 @@ def write_to_row(project: Path, writes: int = 40) -> str:
     taken = []
     with Screen(project) as screen:
         screen.show_loops()
-        screen.settle(0.7)
+        screen.calm()
         for number in range(writes):
             state["task"] = f"Q{number:03d}X"
             text = json.dumps(state)
@@ -215,7 +215,7 @@ def key_to_paint(project: Path) -> str:
     with Screen(project) as screen:
         screen.show_loops()
         screen.show_patterns()
-        screen.settle(0.7)
+        screen.calm()
         for _ in range(60):
             begin = screen.press("j")
             taken.append((screen.wait_for_paint() - begin) * 1000)
@@ -227,7 +227,7 @@ def idle_dashboard(project: Path) -> str:
     """Processor share of the whole dashboard on which nothing happens, and its size."""
     with Screen(project) as screen:
         screen.show_loops()
-        screen.settle(0.7)
+        screen.calm()
         return f"{screen.processor_share(20):.2%} ({screen.resident_mb():.0f} MB)"
 
 

@@ -91,6 +91,12 @@ class Screen:
         while self._read(quiet) and time.perf_counter() < deadline:
             pass
 
+    def calm(self, at_most: float = 120) -> None:
+        """Wait until all is loaded and the dashboard rests."""
+        deadline = time.perf_counter() + at_most
+        while self.processor_share(2) > 0.25 and time.perf_counter() < deadline:
+            pass
+
     def press(self, keys: str) -> float:
         """Type; returns when, by `time.perf_counter`."""
         os.write(self._main, keys.encode())
