@@ -209,17 +209,21 @@ def test_a_score_is_sorted_by_default() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_an_updated_catalog_equals_a_new_one() -> None:
+@pytest.mark.parametrize("others", [True, False])
+def test_an_updated_catalog_equals_a_new_one(others: bool) -> None:
+    """`others`: patterns came and went, too; without, one came and went since the older catalog."""
     changed = {**PATTERNS, "pat-error-null-001": made("pat-error-null-001", good=1, title="Renamed", tags=("css",))}
-    del changed["pat-error-retry-002"]
-    changed["pat-error-new-006"] = made("pat-error-new-006", good=4, title="New one")
     ids = frozenset({"pat-error-null-001", "pat-error-retry-002", "pat-error-new-006"})
+    if others:
+        del changed["pat-error-retry-002"]
+        changed["pat-error-new-006"] = made("pat-error-new-006", good=4, title="New one")
     board = BOARD.updated(changed, {}, (), CURATION, Delta(patterns=ids), NOW + timedelta(seconds=1))
     updated = CATALOG.updated(changed, board, ids)
     rebuilt = PatternCatalog(changed, Scoreboard.build(changed, {}, (), CURATION, NOW, SETTINGS))
     for text in ("", "null", "renamed", "new", "css", "type:error", "uses:>3", "is:pinned", "state:deprecated"):
         query = parse_query(text, PATTERN_FIELDS)
         assert updated.select(query, "id", False) == rebuilt.select(query, "id", False), text
+    assert CATALOG.select(parse_query("renamed", PATTERN_FIELDS)) == []
 
 
 def test_a_catalog_without_patterns_finds_nothing() -> None:
