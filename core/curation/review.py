@@ -62,10 +62,9 @@ def review_queue(
     settings: Settings,
 ) -> tuple[ReviewItem, ...]:
     """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first."""
-    known = set(board.ids)
     items = [
         item
-        for item in (*_inversions(board, curation, settings), *_pins(board, curation, known))
+        for item in (*_inversions(board, curation, settings), *_pins(board, curation))
         if item.pattern_id in patterns and not _is_snoozed(item.pattern_id, curation, now)
     ]
     return tuple(sorted(items, key=lambda item: (-item.worth, item.kind, item.pattern_id)))
@@ -101,9 +100,9 @@ def _inversions(board: Scoreboard, curation: CurationState, settings: Settings) 
         )
 
 
-def _pins(board: Scoreboard, curation: CurationState, known: set[str]) -> Iterator[ReviewItem]:
+def _pins(board: Scoreboard, curation: CurationState) -> Iterator[ReviewItem]:
     for pattern_id, pin in curation.pins.items():
-        if pattern_id not in known:
+        if pattern_id not in board:
             continue
         row = board.row(pattern_id)
         if board.pin_stale[row]:

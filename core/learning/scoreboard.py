@@ -341,6 +341,9 @@ class Scoreboard:
 
     # One pattern.
 
+    def __contains__(self, pattern_id: str) -> bool:
+        return pattern_id in self._rows
+
     def row(self, pattern_id: str) -> int:
         """Its row in the arrays.
 

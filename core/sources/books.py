@@ -68,6 +68,8 @@ class PatternBook:
 
     def join(self) -> frozenset[str]:
         """Bring `patterns` up to date; ids of those that changed, came or went."""
+        if not self._touched:
+            return frozenset()
         changed = set()
         moved = set()
         patterns = dict(self.patterns)
