@@ -22,9 +22,7 @@ PATTERN_FILES: Final = {
 def safe_component(identifier: str) -> str:
     """`identifier` if it can be one path component, else `BadInput`."""
     if not SAFE_ID.fullmatch(identifier) or ".." in identifier:
-        raise BadInput(
-            f"id {identifier[:80]!r} cannot be part of a path: letters, digits, '.', '_', '-' only"
-        )
+        raise BadInput(f"id {identifier[:80]!r} cannot be part of a path: letters, digits, '.', '_', '-' only")
     return identifier
 
 
@@ -107,6 +105,4 @@ def find_project(start: Path) -> ProjectPaths:
         paths = ProjectPaths(folder)
         if paths.ralph.is_dir() or paths.external.is_dir():
             return paths
-    raise ProjectNotFound(
-        f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo"
-    )
+    raise ProjectNotFound(f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo")

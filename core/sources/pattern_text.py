@@ -159,9 +159,7 @@ def _entries(value: Any, path: Path) -> Iterator[Record]:
                 yield Record((*path, index), _id_of(item), item)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if isinstance(item, dict) and (
-                key.startswith(("pat-", "tmpl-")) or not _TELLING_KEYS.isdisjoint(item)
-            ):
+            if isinstance(item, dict) and (key.startswith(("pat-", "tmpl-")) or not _TELLING_KEYS.isdisjoint(item)):
                 yield Record((*path, key), _id_of(item) or key, item)
 
 
