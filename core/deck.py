@@ -191,7 +191,10 @@ class Deck:
                 publish(self._view)
 
         with self._lock:
-            self._view = self._scored(self.library.load(progress, published if publish else None))
+            snapshot = self.library.load(progress, published if publish else None)
+            # What is read last, reflections, is no evidence: then the scores last published still hold.
+            same = _same_evidence(snapshot, self._view.snapshot)
+            self._view = self._scored(snapshot, Delta() if same else None)
             return self._view
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[View, Delta]:
@@ -306,3 +309,13 @@ class Deck:
                 index = index.updated(snapshot.patterns, delta.patterns)
         queue = review_queue(snapshot.patterns, board, snapshot.curation, now, self.settings)
         return View(snapshot, board, index, queue, self.settings, now)
+
+
+def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two snapshots give the same scores."""
+    return (
+        one.events == other.events
+        and one.curation == other.curation
+        and one.loops == other.loops
+        and one.patterns == other.patterns
+    )
