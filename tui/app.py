@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import traceback
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -27,6 +28,8 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from core.curation.curator import Decided
 from core.deck import Deck, View
@@ -60,6 +63,8 @@ log = logging.getLogger("ralphdeck")
 
 NARROW: Final = 100
 """Cells below which the top bar shortens its names."""
+TYPED_AHEAD: Final = 1000
+"""Keys in flight that are remembered with what had focus when they came."""
 MOST_TOASTS: Final = 3
 """Happenings that are told one by one; more become one line."""
 
@@ -98,6 +103,7 @@ class DeckApp(App[None], inherit_bindings=False):
         self.progress: tuple[int, int] | None = (0, 0)
         self.watch_state: WatchState | None = None
         self._keymap_file = keymap_file
+        self._typed: deque[tuple[events.Key, Widget | None]] = deque(maxlen=TYPED_AHEAD)
         self._keys = {action.id: action.keys for action in ACTIONS}
         for _label, theme in themes.values():
             self.register_theme(theme)
@@ -121,7 +127,21 @@ class DeckApp(App[None], inherit_bindings=False):
         """Whatever is pasted is text only: its control characters are shown, in every field alike."""
         if isinstance(event, events.Paste):
             event.text = visible(event.text)
+        elif isinstance(event, events.Key) and not event.is_forwarded:
+            self._typed.append((event, self.focused))
         await super().on_event(event)
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Keys typed ahead belong to the field that an earlier one has opened, not to the list it was opened from.
+
+        Textual sends each key to what has focus when the key arrives, and looks for its action later: of `/d`, typed
+        fast, the `d` would deprecate.
+        """
+        aim = next((widget for typed, widget in self._typed if typed is event), self.focused)
+        if isinstance(self.focused, Input | TextArea) and aim is not self.focused:
+            self.focused._forward_event(events.Key(event.key, event.character))
+        else:
+            await super()._on_key(event)
 
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""

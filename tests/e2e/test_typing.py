@@ -57,3 +57,17 @@ def test_bytes_that_are_no_text_are_passed_over(sample: Path, home: Path) -> Non
         terminal.sees("score")
         terminal.press("q")
         assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("place", ["2", "8", "4"])
+def test_what_is_typed_ahead_is_typed_into_the_field(sample: Path, home: Path, place: str) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        terminal.sees("live")
+        terminal.press(place)
+        terminal.settles()
+        terminal.write(b"/pdrUxaq1")  # in one go, as over a slow line: every one of them is a key that acts
+        terminal.sees("❯  pdrUxaq1" if place != "4" else "pdrUxaq1")
+        terminal.press("ctrl+c")
+        assert terminal.end() == 0
+    decided = (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
+    assert '"by":"ana"' not in decided

@@ -71,8 +71,8 @@ class FilterLine(Horizontal):
         self.query_one(Input).value = visible_line(value, LONGEST)
 
     def focus_input(self) -> None:
-        """Start typing."""
-        self.query_one(Input).focus()
+        """Start typing, with the very next key: `Input.focus` would let those pass that wait already."""
+        self.screen.set_focus(self.query_one(Input))
 
     def count(self, content: Content) -> None:
         """Say how much is left."""
