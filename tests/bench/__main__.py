@@ -47,6 +47,7 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     deck = measures.opened(project)
     deck.load()
     _row("the same without a screen: file written -> view changed, p99", "", lambda: measures.write_to_view(deck))
+    _row("file written -> watcher tells, p99", "100 ms", lambda: measures.write_to_told(project))
     _row("task history read, p95", "50 ms", lambda: measures.history(deck))
     _row("idle, dashboard", "1 %", lambda: measures.idle_dashboard(project))
     _row("idle, watcher and deck, with the regular sweep", "1 %", lambda: measures.idle(deck))

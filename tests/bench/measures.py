@@ -120,6 +120,24 @@ def write_to_view(deck: Deck, writes: int = 150) -> str:
     return _spread(sorted(taken), 0.99)
 
 
+def write_to_told(project: Path, writes: int = 100) -> str:
+    """From the write of a file to the watcher's call."""
+    path = project / ".aiwg" / "ralph" / "loops" / loop_name(6) / "state.json"
+    content = path.read_bytes()
+    told = threading.Event()
+    taken = []
+    with Watcher(ProjectPaths(project), Settings().watch, lambda _changes: told.set()):
+        told.wait(60)
+        for _ in range(writes):
+            time.sleep(0.06)  # let the batch of the last write pass
+            told.clear()
+            begin = time.perf_counter()
+            path.write_bytes(content)
+            told.wait(60)
+            taken.append((time.perf_counter() - begin) * 1000)
+    return _spread(sorted(taken), 0.99)
+
+
 def filter_keystrokes(view: View) -> str:
     """Each beginning of a query, as typed."""
     catalog = PatternCatalog(view.snapshot.patterns, view.board)
@@ -199,6 +217,7 @@ def write_to_row(project: Path, writes: int = 40) -> str:
     with Screen(project) as screen:
         screen.show_loops()
         screen.calm()
+        screen.press("g")  # the cursor may have stayed with a row of the first, partial list
         for number in range(writes):
             state["task"] = f"Q{number:03d}X"
             text = json.dumps(state)
