@@ -529,7 +529,7 @@ def test_an_overflow_leads_to_a_sweep_and_a_whole_watch(project: ProjectPaths) -
 def test_a_quarrel_over_folders_prints_nothing(project: ProjectPaths, capfd: pytest.CaptureFixture[str]) -> None:
     with watched(project) as (_, heard):
         loops = project.ralph / "loops"
-        for number in range(200):
+        for number in range(40):
             (loops / "a").rename(loops / "b")
             (loops / "b" / str(number)).mkdir()
             (loops / "b").rename(loops / "a")
