@@ -96,13 +96,16 @@ class UseTable:
         discovered = origin(self._pattern)
         for loop, entry in sorted(uses, key=_use_order):
             use = self._find(loop.id, entry.iteration)
-            if use is None:
-                known = self._by_loop.setdefault(loop.id, [])
+            known = self._by_loop.setdefault(loop.id, [])
+            if use is None or (use.kind == "injected" and entry.applied):
                 source = next((sources[name] for name in (loop.id, *loop.aliases) if name in sources), None)
                 first = entry.applied and not any(other.kind != "injected" for other in known)
                 at = _date(loop, entry, source, first and source is not discovered)
-                use = _Use(entry.iteration, at, LOOP)
-                known.append(use)
+                if use is None:
+                    use = _Use(entry.iteration, at, LOOP)
+                    known.append(use)
+                else:  # that it was injected is no use: the time of the use is the loop's to tell
+                    use.at, use.source = at or use.at, LOOP
             if use.iteration is None:
                 use.iteration = entry.iteration
             if not entry.applied:

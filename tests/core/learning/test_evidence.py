@@ -118,6 +118,12 @@ def test_a_loop_fills_in_the_result_that_the_event_log_leaves_open() -> None:
     assert (seen.source, seen.success, seen.at) == ("event-log", False, days_ago(3))
 
 
+def test_injecting_again_into_a_loop_does_not_freshen_what_it_did_before() -> None:
+    uses = [(Loop(id="a", ended_at=days_ago(90)), use(ID, True, iteration=4))]
+    (seen,) = observations_of(make_pattern(), uses, [event(1, "injected", days_ago(0), loop_id="a")])
+    assert (seen.kind, seen.success, seen.at, seen.source) == ("applied", True, days_ago(90), "loop")
+
+
 def test_of_two_entries_for_one_use_the_failure_counts() -> None:
     loop = Loop(id="a", ended_at=days_ago(1))
     uses = [(loop, use(ID, True, iteration=1)), (loop, use(ID, False, iteration=1))]
