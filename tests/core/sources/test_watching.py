@@ -326,7 +326,8 @@ def test_torn_files_come_again_until_they_are_whole_or_the_delays_are_over(proje
     def told(path: Path) -> int:
         return sum(path in batch.paths for batch in heard.batches)
 
-    with Watcher(project, settings, callee) as watcher:
+    watcher = Watcher(project, settings, callee)
+    with watcher:
         heard.wait(lambda _: told(torn) == 3)
         for name in ("one", "two"):  # two more batches, time enough for a fourth try
             (project.ralph / name).write_text("")
@@ -344,7 +345,8 @@ def test_a_write_gives_a_torn_file_its_tries_back(project: ProjectPaths) -> None
         watcher.retry([torn])
         heard(changes)
 
-    with Watcher(project, settings, callee) as watcher:
+    watcher = Watcher(project, settings, callee)
+    with watcher:
         heard.wait(lambda heard: len(heard.batches) == 2)
         torn.write_text("{")
         heard.wait(lambda heard: len(heard.batches) == 4)
