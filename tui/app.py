@@ -24,6 +24,7 @@ from rich.text import Text
 from textual import events, on
 from textual.app import App, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
@@ -34,6 +35,7 @@ from textual.widgets import Input, TextArea
 from core.curation.curator import Decided
 from core.deck import Deck, View
 from core.errors import RalphdeckError
+from core.records.decisions import Decision
 from core.snapshot import Delta
 from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
@@ -49,7 +51,7 @@ from tui.present.happenings import happenings
 from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.browse import Browse
 from tui.screens.context import ContextPlace
-from tui.screens.dialogs import Findings, Help
+from tui.screens.dialogs import Confirm, Findings, Help
 from tui.screens.log import LogPlace
 from tui.screens.loops import LoopsPlace
 from tui.screens.patterns import PatternsPlace
@@ -65,8 +67,10 @@ NARROW: Final = 100
 """Cells below which the top bar shortens its names."""
 TYPED_AHEAD: Final = 1000
 """Keys in flight that are remembered with what had focus when they came."""
-MOST_TOASTS: Final = 3
-"""Happenings that are told one by one; more become one line."""
+MOST_TOASTS: Final = 2
+"""Toasts that are up at once."""
+TOAST_SECONDS: Final = 3.0
+"""How long a toast is up; a warning twice as long."""
 
 
 class DeckApp(App[None], inherit_bindings=False):
@@ -103,6 +107,7 @@ class DeckApp(App[None], inherit_bindings=False):
         self.progress: tuple[int, int] | None = (0, 0)
         self.watch_state: WatchState | None = None
         self._keymap_file = keymap_file
+        self._mine: set[str] = set()
         self._typed: deque[tuple[events.Key, Widget | None]] = deque(maxlen=TYPED_AHEAD)
         self._keys = {action.id: action.keys for action in ACTIONS}
         for _label, theme in themes.values():
@@ -131,7 +136,7 @@ class DeckApp(App[None], inherit_bindings=False):
             self._typed.append((event, self.focused))
         await super().on_event(event)
 
-    async def _on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         """Keys typed ahead belong to the field that an earlier one has opened, not to the list it was opened from.
 
         Textual sends each key to what has focus when the key arrives, and looks for its action later: of `/d`, typed
@@ -139,9 +144,8 @@ class DeckApp(App[None], inherit_bindings=False):
         """
         aim = next((widget for typed, widget in self._typed if typed is event), self.focused)
         if isinstance(self.focused, Input | TextArea) and aim is not self.focused:
+            event.prevent_default()  # of App._on_key, which would carry out the action
             self.focused._forward_event(events.Key(event.key, event.character))
-        else:
-            await super()._on_key(event)
 
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""
@@ -213,13 +217,16 @@ class DeckApp(App[None], inherit_bindings=False):
             for place in self._places():
                 place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
         else:
-            self._tell(happenings(before, self.view, delta, self.deck.by))
+            self._tell(happenings(before, self.view, delta, self._mine))
             for place in self._places():
                 place.changed(delta)
         self._refresh_frame()
 
     @on(Engine.Decision)
     def _decided(self, message: Engine.Decision) -> None:
+        self._mine |= message.made
+        if isinstance(self.screen, Place):
+            self.screen.answered(decided=message.decided is not None)
         if message.decided is None:
             self.say(message.error, severity="warning")
             return
@@ -240,10 +247,9 @@ class DeckApp(App[None], inherit_bindings=False):
         self.say(message.text, severity="error")
 
     def _tell(self, lines: list[tuple[str, SeverityLevel]]) -> None:
-        for text, severity in lines[:MOST_TOASTS]:
-            self.say(text, severity=severity)
-        if len(lines) > MOST_TOASTS:
-            self.say(f"and {plural(len(lines) - MOST_TOASTS, 'more change')}")
+        for text, severity in lines[:1]:
+            more = f", and {plural(len(lines) - 1, 'more change')}" if len(lines) > 1 else ""
+            self.say(f"{text}{more}", severity=severity)
 
     # What places ask for
 
@@ -253,8 +259,11 @@ class DeckApp(App[None], inherit_bindings=False):
         return GLYPH_SETS.get(self.kept.get("glyphs"), DRAWN)
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """A toast; the text may be untrusted."""
-        self.notify(visible(text, 400), severity=severity, markup=False)
+        """A toast; the text may be untrusted. A new one takes the place of older ones, lest they bury the screen."""
+        if len(self._notifications) >= MOST_TOASTS:
+            self.clear_notifications()
+        seconds = TOAST_SECONDS if severity == "information" else 2 * TOAST_SECONDS
+        self.notify(visible(text, 400), severity=severity, timeout=seconds, markup=False)
 
     def decide(self, decide: Callable[[Deck], Decided]) -> None:
         """Hand a decision to the engine."""
@@ -311,15 +320,19 @@ class DeckApp(App[None], inherit_bindings=False):
         """The first key of an action, for people."""
         return key_name(self._keys[action].split(",")[0])
 
-    def undo_hint(self) -> str:
-        """What `u` would take back; empty if nothing."""
+    def _last_decision(self) -> Decision | None:
+        """The decision that `u` would take back."""
         undoable = self.view.snapshot.curation.undoable
-        if not undoable:
-            return ""
-        last = next((d for d in reversed(self.view.snapshot.decisions) if d.id == undoable[-1]), None)
+        decisions = reversed(self.view.snapshot.decisions)
+        return next((decision for decision in decisions if decision.id == undoable[-1]), None) if undoable else None
+
+    def undo_hint(self) -> str:
+        """What `u` would take back, and whose it is; empty if nothing."""
+        last = self._last_decision()
         if last is None:
             return ""
-        return f"undo {last.verb.value.replace('_', ' ')}"
+        whose = "" if last.by == self.deck.by else f" {visible_line(last.by, 12)}'s"
+        return f"undo{whose} {last.verb.value.replace('_', ' ')}"
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""
@@ -338,8 +351,19 @@ class DeckApp(App[None], inherit_bindings=False):
     # Actions that every place has
 
     def do_undo(self) -> None:
-        """Take the newest decision back."""
-        self.decide(lambda deck: deck.undo())
+        """Take the newest decision back; somebody else's only when asked."""
+        last = self._last_decision()
+        if last is None or last.by == self.deck.by:
+            self.decide(lambda deck: deck.undo())
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.decide(lambda deck: deck.undo())
+
+        title = f"Take back what {visible_line(last.by, 30)} decided?"
+        what = f"{last.verb.value.replace('_', ' ')} {visible_line(last.subject, 80)}: {visible_line(last.reason, 200)}"
+        self.push_screen(Confirm(Content(title), Content(what.removesuffix(": "))), answered)
 
     def do_redo(self) -> None:
         """Repeat what was taken back."""

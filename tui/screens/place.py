@@ -34,6 +34,7 @@ class Place(Screen[None], inherit_bindings=False):
     place: ClassVar[str] = ""
     ABOUT: ClassVar[str] = ""
     """What the place is for, for the help."""
+    AUTO_FOCUS = "RecordTable, TextPane"
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init_subclass__(cls) -> None:
@@ -66,6 +67,9 @@ class Place(Screen[None], inherit_bindings=False):
 
     def go_to(self, key: str) -> None:
         """Put the cursor on a record, taking the filter off where it hides it."""
+
+    def answered(self, *, decided: bool) -> None:
+        """A decision is on disk, or was refused."""
 
     def tick(self) -> None:
         """Called every second while the place is shown: draw times anew."""
