@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -24,6 +23,7 @@ from core.errors import BadInput, UnknownRecord, Unwritable
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision
 from core.records.findings import Finding, Severity
+from core.records.times import parse_time
 from core.sources.journal import Journal
 from core.text import visible_line
 
@@ -91,8 +91,11 @@ class _Lines:
         if decision.id in self.decisions:
             self._wrong("duplicate-id", f"a second decision {decision.id}; the first one counts")
             return
-        if decision.at.tzinfo is None:
-            decision = replace(decision, at=decision.at.replace(tzinfo=UTC))
+        at = parse_time(decision.at)
+        if at is None:
+            self._wrong("bad-time", "`at` is no time that exists in UTC: the decision is not used")
+            return
+        decision = replace(decision, at=at)
         self.decisions[decision.id] = decision
         for effect in decision.effects:
             self.pending[decision.id, effect.file] = decision

@@ -45,7 +45,15 @@ def decoded(value: bytes) -> Contribution | None:
     """What `Cache.load` gives for one file, or None where it is damaged."""
     try:
         return _decoder.decode(value)
-    except (msgspec.MsgspecError, TypeError):
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return None
+
+
+def _encoded(said: Contribution) -> bytes | None:
+    """`said` for `decoded`; None where it holds what MessagePack does not, such as an integer of 30 digits."""
+    try:
+        return _encoder.encode(said)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 
@@ -67,10 +75,15 @@ class Cache:
         return found
 
     def save(self, changed: Mapping[str, Cached], gone: Iterable[str]) -> None:
-        """Keep `changed` and forget `gone`, all or nothing."""
-        rows = [(path, _encoder.encode(stamp), _encoder.encode(said)) for path, (stamp, said) in changed.items()]
+        """Keep `changed` and forget `gone`, all or nothing; what cannot be encoded is read again the next time."""
+        rows = [
+            (path, _encoder.encode(stamp), value)
+            for path, (stamp, said) in changed.items()
+            if (value := _encoded(said))
+        ]
+        unkept = changed.keys() - {path for path, _, _ in rows}
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as connection, connection:
-            connection.executemany("DELETE FROM contribution WHERE path = ?", ((path,) for path in gone))
+            connection.executemany("DELETE FROM contribution WHERE path = ?", ((path,) for path in (*gone, *unkept)))
             connection.executemany("REPLACE INTO contribution VALUES (?, ?, ?)", rows)
 
     @contextlib.contextmanager

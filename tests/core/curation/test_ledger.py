@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ def made(identifier: str, **changes: Any) -> Decision:
         "effects": (Effect(file=FILE, type="error", pattern_id="pat-error-a-001", set={"override": {"n": 1.0}}),),
     }
     return Decision(**(values | changes))
+
+
+def _at(time: str) -> bytes:
+    return json.dumps({"kind": "decision", "id": "x", "at": time, "by": "", "verb": "note", "subject": ""}).encode()
 
 
 @pytest.fixture
@@ -129,6 +134,8 @@ def test_lines_of_newer_versions_are_kept_and_passed_over(paths: ProjectPaths) -
         (b'{"kind":"decision","id":"x","at":"never","by":"","verb":"note","subject":""}', "wrong-type"),
         (b'{"kind":"decision","id":"x","at":"2026-05-03","by":"","verb":"explode","subject":""}', "wrong-type"),
         (b'{"kind":"settled","decision":7,"files":"x"}', "wrong-type"),
+        (_at("9999-12-31T23:59:59-23:59"), "bad-time"),
+        (_at("0001-01-01T00:00:00+23:59"), "bad-time"),
     ],
 )
 def test_a_bad_line_is_a_finding_and_its_neighbours_count(paths: ProjectPaths, line: bytes, code: str) -> None:
@@ -142,6 +149,13 @@ def test_a_bad_line_is_a_finding_and_its_neighbours_count(paths: ProjectPaths, l
     assert [(finding.code, finding.pointer) for finding in findings] == [(code, "line 2")]
     assert findings[0].file == paths.relative(paths.ledger)
     assert ledger.decisions() == decisions
+
+
+def test_a_time_of_another_zone_is_in_utc(paths: ProjectPaths) -> None:
+    decisions, findings = read_decisions(_at("2026-05-03T14:00:00+02:00") + b"\n")
+    assert findings == ()
+    assert decisions[0].at == NOW
+    assert decisions[0].at.utcoffset() == timedelta(0)
 
 
 def test_an_id_counts_once(paths: ProjectPaths) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
+from core.records.decisions import Decision, Verb
 from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.loops import Iteration, LoopStatus
@@ -119,6 +120,22 @@ def test_a_folder_in_its_place_is_no_error(file: Path) -> None:
     cache = Cache(file)
     cache.save({"a": Cached(STAMP, SAID)}, ())
     assert loaded(cache, {"a": STAMP}) == {}
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-23, minutes=-59))), 1),
+        (AT, 10**30),
+        (AT, "\ud800"),
+    ],
+)
+def test_what_cannot_be_encoded_is_not_kept_and_its_neighbours_are(file: Path, at: datetime, value: object) -> None:
+    decision = Decision(id="d", at=at, by="x", verb=Verb.NOTE, subject="p", after={"n": value})
+    cache = Cache(file)
+    cache.save({"a": Cached(STAMP, SAID)}, ())
+    cache.save({"a": Cached(STAMP, Contribution(decisions=(decision,))), "b": Cached(STAMP, SAID)}, ())
+    assert loaded(cache, {"a": STAMP, "b": STAMP}) == {"b": Cached(STAMP, SAID)}
 
 
 def test_each_project_has_its_own(tmp_path: Path) -> None:
