@@ -6,11 +6,12 @@ import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,8 @@ LEASE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.002
 # Not blocking on a FIFO, not following a link: the folders are shared with programs that are not trusted.
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_DRAFT: Final = re.compile(r"\..+\.(?:jsonl?|lock)\.tmp-([0-9]{1,10})-[0-9a-f]{8}")
+"""What `draft_of` makes of the names that are written here: data files and locks."""
 
 
 def open_regular(path: Path, flags: int) -> int:
@@ -77,8 +80,8 @@ def lease(
 ) -> Iterator[None]:
     """Hold the lease file `path`: JSON of `pid`, `timestamp`, `leaseExpiry`, epoch ms (formats section 7).
 
-    The file appears whole, by link(), so nobody ever reads a half-written one. A lease that ran out, or whose
-    process is gone, is taken over.
+    The file appears whole, by link(), so nobody ever reads a half-written one. A lease that ran out, that was
+    written more than `LEASE_SECONDS` ago, or whose process is gone, is taken over.
 
     Args:
         path: The lease file.
@@ -121,11 +124,12 @@ def _take_lease(path: Path, now: float) -> tuple[int, int] | None:
             path.unlink(missing_ok=True)
         handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            os.write(handle, json.dumps(content).encode())
-            status = os.fstat(handle)
-        finally:
-            os.close(handle)
-        try:
+            try:
+                os.write(handle, json.dumps(content).encode())
+                os.utime(handle, (now, now))  # its age is told by the clock that judges it
+                status = os.fstat(handle)
+            finally:
+                os.close(handle)
             os.link(draft, path)
         except FileExistsError:
             return None
@@ -148,19 +152,22 @@ def _drop_lease(path: Path, held: tuple[int, int]) -> None:
 
 
 def _is_dead(path: Path, now: float) -> bool:
-    """Whether a lease is there that nobody can be holding any more."""
+    """Whether a lease is there that nobody can be holding any more, whatever it says of itself."""
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
             made = os.fstat(file.fileno()).st_mtime
             text = file.read(4096)
     except FileNotFoundError:
         return False
+    # A time far ahead of the clock was set by hand; such a file would never grow old.
+    if not now - LEASE_SECONDS <= made <= now + LEASE_SECONDS:
+        return True
     try:
         content = json.loads(text)
         expiry, pid = float(content["leaseExpiry"]), int(content["pid"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         # Another program's idea of a lock, perhaps still being written: it is good for as long as ours.
-        return made + LEASE_SECONDS < now
+        return False
     return expiry < now * 1000 or not is_alive(pid)
 
 
@@ -183,8 +190,11 @@ def draft_of(path: Path) -> Path:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what processes that are gone have left under `draft_of` names."""
+    """Remove what processes that are gone have left under `draft_of` names; a file of any other name stays."""
     for path in folder.glob(".*.tmp-*-*"):
-        pid = path.name.rpartition(".tmp-")[2].partition("-")[0]
-        if pid.isdecimal() and not is_alive(int(pid)):
-            path.unlink(missing_ok=True)
+        draft = _DRAFT.fullmatch(path.name)
+        if draft is None or is_alive(int(draft[1])):
+            continue
+        with suppress(OSError):  # a draft that stays is in nobody's way
+            if stat.S_ISREG(path.lstat().st_mode):
+                path.unlink()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -48,7 +49,11 @@ def test_a_lease_keeps_others_out_until_it_is_given_back(path: Path) -> None:
     [
         ("dead", NOW + 10, NOW),
         ("mine", NOW - 1, NOW),
+        ("mine", NOW + 1e9, NOW - LEASE_SECONDS - 1),
+        ("mine", float("nan"), NOW - LEASE_SECONDS - 1),
+        ("mine", NOW + 1e9, NOW + 1e6),
         (None, None, NOW - LEASE_SECONDS - 1),
+        (None, None, NOW + 1e6),
     ],
 )
 def test_a_dead_lease_is_taken_over(path: Path, pid: str | None, expiry: float, modified: float) -> None:
@@ -56,7 +61,7 @@ def test_a_dead_lease_is_taken_over(path: Path, pid: str | None, expiry: float, 
         leave(path, '{"pid":', modified)
     else:
         number = dead_pid() if pid == "dead" else os.getpid()
-        leave(path, {"pid": number, "timestamp": 0, "leaseExpiry": int(expiry * 1000)}, modified)
+        leave(path, {"pid": number, "timestamp": 0, "leaseExpiry": expiry * 1000}, modified)
     with take(path):
         assert json.loads(path.read_text())["timestamp"] == NOW * 1000
 
@@ -79,13 +84,32 @@ def test_giving_back_a_lease_that_was_taken_over_leaves_the_new_one(path: Path) 
 
 
 def test_what_the_dead_left_half_written_is_removed(path: Path) -> None:
-    left = path.with_name(f".error-patterns.json.tmp-{dead_pid()}-abcd")
-    busy = path.with_name(f".error-patterns.json.tmp-{os.getppid()}-abcd")
-    left.touch()
-    busy.touch()
+    dead = dead_pid()
+    left = path.with_name(f".error-patterns.json.tmp-{dead}-0123abcd")
+    stay = [
+        path.with_name(f".error-patterns.json.tmp-{os.getppid()}-0123abcd"),
+        path.with_name(f".error-patterns.json.tmp-{dead}-abcd"),
+        path.with_name(f".notes.txt.tmp-{dead}-0123abcd"),
+        path.with_name(f".error-patterns.json.tmp-{dead}-0123abcd.bak"),
+    ]
+    for file in (left, *stay):
+        file.touch()
+    folder = path.with_name(f".folder.json.tmp-{dead}-0123abcd")
+    folder.mkdir()
     with take(path):
         assert not left.exists()
-        assert busy.exists()
+        assert all(file.exists() for file in (*stay, folder))
+
+
+def test_a_full_disk_leaves_no_draft(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_args: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(Unwritable, match="No space left"), take(path):
+            raise AssertionError("holds a lease that was not written")
+    assert [file.name for file in path.parent.iterdir()] == ["guard"]
 
 
 def test_of_many_threads_one_at_a_time_holds_the_lease(path: Path) -> None:
