@@ -10,7 +10,7 @@ from typing import Final
 from core.curation.effects import Outcome, Step, apply_steps
 from core.curation.ledger import Ledger
 from core.errors import BadInput, Conflict, Unwritable
-from core.paths import ProjectPaths
+from core.paths import PATTERN_FILES, ProjectPaths
 from core.records.decisions import Decision, Effect, Verb
 from core.settings import Settings
 from core.sources.pattern_text import LIST_OF, merge_records
@@ -25,12 +25,16 @@ def pattern_path(paths: ProjectPaths, file: str) -> Path:
     """The pattern file of a project-relative name, as far as curation may write it (semantics 8).
 
     Raises:
-        BadInput: It is no JSON file in `shared/patterns`, or a link leads out of the project.
+        BadInput: It is no JSON file in `shared/patterns`, a link leads out of that folder, or it would be a new
+            file of a name that no pattern type is written to.
     """
     path = paths.inside(file)
-    folder = paths.relative(paths.patterns) + "/"
-    if not file.startswith(folder) or ".." in file or not file.endswith(_SUFFIXES):
-        raise BadInput(f"{visible_line(file, 120)} is not written to: only JSON files in {folder} are")
+    name = paths.relative(paths.patterns)
+    in_place = file.rpartition("/")[0] == name and path.parent == paths.inside(name)
+    if not in_place or not file.endswith(_SUFFIXES) or path.suffix not in _SUFFIXES:
+        raise BadInput(f"{visible_line(file, 120)} is not written to: only JSON files in {name}/ are")
+    if path.name not in PATTERN_FILES.values() and not path.exists():
+        raise BadInput(f"{visible_line(file, 120)} is not made anew: no pattern type is written there")
     return path
 
 
@@ -90,15 +94,21 @@ def _settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Ou
     outcomes: list[Outcome] = []
     settled: dict[str, list[str]] = {}
     for file, todo in steps.items():
+        usable = [step for step in todo if step.effect.type in LIST_OF]
+        done = [step for step in todo if step.effect.type not in LIST_OF]
+        text = f"the ledger names a pattern type that is not known, for {visible_line(file, 120)}"
+        outcomes += (Outcome(step.decision_id, text, False) for step in done)
         try:
-            outcomes += _write(paths, settings, file, todo)
+            if usable:
+                outcomes += _write(paths, settings, file, usable)
+            done = todo
         except BadInput as error:
             # Never to be written, by nobody: nothing is pending.
-            outcomes += (Outcome(step.decision_id, str(error), False) for step in todo)
+            outcomes += (Outcome(step.decision_id, str(error), False) for step in usable)
+            done = todo
         except (Conflict, Unwritable) as error:
-            outcomes += (Outcome(step.decision_id, str(error), False) for step in todo)
-            continue
-        for step in todo:
+            outcomes += (Outcome(step.decision_id, str(error), False) for step in usable)
+        for step in done:
             settled.setdefault(step.decision_id, []).append(file)
     if settled:
         ledger.settle(settled)
@@ -120,8 +130,6 @@ def _steps(decision: Decision, file: str, known: dict[str, Decision]) -> list[St
 
 def _write(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> tuple[Outcome, ...]:
     path = pattern_path(paths, file)
-    if any(step.effect.type not in LIST_OF for step in steps):
-        raise BadInput(f"the ledger names a pattern type that is not known, for {visible_line(file, 120)}")
     outcomes: tuple[Outcome, ...] = ()
 
     def allocate(taken: str) -> str:

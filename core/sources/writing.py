@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from core.errors import Conflict, Unwritable
+from core.errors import BadInput, Conflict, Unwritable
 from core.paths import ProjectPaths
 from core.sources.journal import sync_folder
 from core.sources.json_text import BadJson
@@ -49,8 +49,13 @@ def curation_lock(paths: ProjectPaths) -> Iterator[None]:
 
     Raises:
         Conflict: Another curator holds it too long.
-        Unwritable: It cannot be made.
+        Unwritable: It cannot be made, or a folder leads out of the project; then nothing is touched there.
     """
+    try:
+        for folder in (paths.patterns, paths.curation):
+            paths.inside(paths.relative(folder))
+    except BadInput as error:
+        raise Unwritable(str(error)) from None
     with lease(paths.patterns / ".curation.lock", paths.curation / "lease.lock"):
         yield
 

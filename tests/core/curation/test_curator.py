@@ -233,7 +233,7 @@ def test_accepting_an_inversion_writes_a_valid_anti_pattern(curator: Curator, pa
     state = curator.ledger.state()
     assert state.pins[A].state is Maturity.DEPRECATED
     assert state.inversions[A].anti_id == record["pattern_id"]
-    assert decided.summary == f"inverted {A} into pat-anti-split-by-type-001: deprecated → deprecated"
+    assert decided.summary == f"inverted {A} into pat-anti-split-by-type-001: stays deprecated"
 
 
 def test_a_rewritten_text_is_what_is_stored(curator: Curator, paths: ProjectPaths) -> None:
@@ -442,6 +442,69 @@ def test_a_ledger_cannot_make_us_write_elsewhere(paths: ProjectPaths) -> None:
     assert len(make_curator(paths).settle()) == 4
     assert state.read_text() == '{"pattern_id": "a"}'
     assert ledger.pending() == ()
+
+
+def test_a_step_that_makes_no_sense_is_passed_over_alone(curator: Curator, paths: ProjectPaths) -> None:
+    good = Effect(file=FILE, type="error", pattern_id=A, set={"override": {"state": "proven"}})
+    bad = Effect(file=FILE, type="nonsense", pattern_id=A, set={"override": {"state": "owned"}})
+    for number, effect in enumerate((good, bad)):
+        curator.ledger.append(
+            Decision(id=f"d{number}", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,))
+        )
+    (warning,) = curator.settle()
+    assert "not known" in warning
+    assert overrides(paths) == {A: {"state": "proven"}}
+    assert curator.ledger.pending() == ()
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "\x1b[2J.json", "sub/error-patterns.json", "effects.json"])
+def test_a_ledger_makes_no_files_of_names_that_are_not_ours(curator: Curator, paths: ProjectPaths, name: str) -> None:
+    file = f"{paths.relative(paths.patterns)}/{name}"
+    (paths.patterns / "sub").mkdir()
+    before = sorted(paths.patterns.rglob("*"))
+    effect = Effect(file=file, type="error", pattern_id="a", insert={"pattern_id": "a"})
+    curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject="a", effects=(effect,)))
+    assert len(curator.settle()) == 1
+    assert sorted(paths.patterns.rglob("*")) == before
+    assert curator.ledger.pending() == ()
+
+
+def test_a_link_to_another_file_of_the_project_is_not_followed(curator: Curator, paths: ProjectPaths) -> None:
+    state = paths.ralph / "loops" / "l" / "state.json"
+    state.parent.mkdir(parents=True)
+    paths.pattern_file("error").rename(state)
+    paths.pattern_file("error").symlink_to(state)
+    before = state.read_bytes()
+    decided = promote(curator)
+    assert not decided.written
+    assert "not written to" in decided.warnings[0]
+    assert A in curator.ledger.state().pins
+    assert state.read_bytes() == before
+
+
+@pytest.mark.parametrize("linked", ["shared", "shared/patterns", "shared/curation"])
+def test_nothing_is_made_or_removed_behind_a_folder_that_leads_out(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, linked: str
+) -> None:
+    paths = make_project(tmp_path, A)
+    curator = make_curator(paths)
+    effect = Effect(file=FILE, type="error", pattern_id=A, set={"override": {"state": "proven"}})
+    curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
+    outside = tmp_path_factory.mktemp("outside") / "folder"
+    (paths.ralph / linked).rename(outside)
+    (paths.ralph / linked).symlink_to(outside)
+    for folder in (outside, *(path for path in outside.rglob("*") if path.is_dir())):
+        (folder / ".error-patterns.json.tmp-4194305-0123abcd").touch()
+    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    again = make_curator(paths)
+    assert "leads out" in again.settle()[0]
+    if linked == "shared/patterns":
+        decided = promote(again)
+        assert not decided.written
+    else:
+        with pytest.raises(Unwritable, match="leads out"):
+            promote(again)
+    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
 
 
 def test_a_link_out_of_the_project_is_not_followed(
