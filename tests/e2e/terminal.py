@@ -144,7 +144,7 @@ class Terminal:
         """Send keys, one by one; names for those without a character."""
         for key in keys:
             self.write(_KEYS.get(key, key).encode())
-            self.settles(0.12)
+            self.settles(0.06)
 
     def paste(self, text: str) -> None:
         """Paste as terminals with bracketed paste do."""

@@ -1,0 +1,90 @@
+"""A person's way through the dashboard, in a real terminal multiplexer."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.terminal import dashboard, environment, python
+from tests.e2e.tmux import PROMPT, Tmux
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+
+PATTERN = "pat-error-null-check-015"
+SEEN_WITHIN = 3.0
+"""Seconds in which another dashboard shows a decision; one second is promised, on a machine that is not busy."""
+
+
+def active_rows(text: str) -> list[str]:
+    """The rows of loops at work: their clocks and bars move."""
+    return [line for line in text.splitlines() if "● running" in line]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) -> None:
+    with Tmux(home, environment(home), size) as tmux:
+        tmux.start(python("-m", "core.cli", "demo"))
+        tmux.sees("● running", "⟳")
+        before = active_rows(tmux.text())
+        tmux.until(lambda: active_rows(tmux.text()) != before, "a running loop to go on")
+
+        tmux.keys("2")
+        tmux.sees("40 by score", "● prov")
+        tmux.keys("/", f"id:{PATTERN}")
+        tmux.sees("1 of 40", "◐ estab")
+        tmux.keys("Enter")
+        tmux.until(lambda: "p promote" in tmux.text(), "the keys of the list")
+        tmux.keys("p")
+        tmux.sees(f"promoted {PATTERN}", "● prov")
+        tmux.keys("u")
+        tmux.sees("took back the promotion", "◐ estab")
+
+        tmux.keys("3")
+        tmux.sees("1 of 3")
+        while "Make it an anti-pattern?" not in tmux.text():
+            asked = tmux.text().splitlines()[1]
+            tmux.keys("n")
+            tmux.until(lambda asked=asked: tmux.text().splitlines()[1] != asked, "the next question")
+        tmux.keys("a")
+        tmux.sees("Review·2", "undo accept")
+        tmux.keys("8")
+        tmux.sees("accept inversion", "undo")
+
+        tmux.keys("4")
+        tmux.sees("what the loop will read")
+        tmux.keys("/", "Fix the TypeError in the order client", "Enter")
+        tmux.sees("## Cross-Loop Learning Context", "tokens", "score = relevance")
+
+        tmux.keys("q")
+        tmux.until(lambda: tmux.text().rstrip().endswith(PROMPT.strip()), "the prompt")
+        flags = {name: tmux.flag(name) for name in ("alternate_on", "mouse_any_flag", "cursor_flag")}
+        assert flags == {"alternate_on": "0", "mouse_any_flag": "0", "cursor_flag": "1"}
+        tmux.keys("echo code $?", "Enter")
+        tmux.sees("code 0")
+
+
+def test_another_dashboard_sees_a_decision_at_once(sample: Path, home: Path) -> None:
+    with Tmux(home, environment(home), (100, 30)) as tmux:
+        tmux.window("second")
+        for window in ("first", "second"):
+            tmux.start(dashboard(sample), window)
+        for window in ("first", "second"):
+            tmux.sees("● running", "⟳", window=window)
+            tmux.keys("2", window=window)
+            tmux.sees("40 by score", window=window)
+            tmux.keys("/", f"id:{PATTERN}", window=window)
+            tmux.sees("1 of 40", "◐ estab", window=window)
+            tmux.keys("Enter", window=window)
+        start = time.monotonic()
+        tmux.keys("p")
+        tmux.sees("● prov", window="second")
+        took = time.monotonic() - start
+        assert took < SEEN_WITHIN, f"took {took:.2f} s"
+        tmux.keys("u", window="second")
+        tmux.sees("◐ estab", window="first")
+        for window in ("first", "second"):
+            tmux.keys("q", window=window)
+            tmux.until(lambda window=window: tmux.flag("alternate_on", window) == "0", "the end", window)

@@ -1,0 +1,84 @@
+"""A tmux server of our own: panes with a shell, read as text."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from tests.e2e.terminal import PATIENCE, ROOT
+
+PROMPT: Final = "ready$ "
+
+
+class Tmux:
+    """One server with one window of the wanted size; further ones by `window`.
+
+    Args:
+        folder: Where its socket may lie.
+        env: The whole environment of the shells.
+        size: Columns and rows.
+    """
+
+    def __init__(self, folder: Path, env: Mapping[str, str], size: tuple[int, int]) -> None:
+        self._env = {**env, "TMUX_TMPDIR": str(folder), "PS1": PROMPT}
+        self._socket = f"ralphdeck-{os.getpid()}"
+        columns, rows = size
+        self._run("new-session", "-d", "-s", "main", "-n", "first", "-x", str(columns), "-y", str(rows), *self._shell())
+        self._run("set-option", "-g", "default-size", f"{columns}x{rows}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run("kill-server")
+
+    def _shell(self) -> list[str]:
+        return ["-c", str(ROOT), "env", f"PS1={PROMPT}", "sh", "-i"]
+
+    def _run(self, *arguments: str) -> str:
+        command = ["tmux", "-L", self._socket, "-f", "/dev/null", *arguments]
+        done = subprocess.run(command, env=self._env, capture_output=True, encoding="utf-8", check=True)
+        return done.stdout
+
+    def window(self, name: str) -> None:
+        """One more window with a shell."""
+        self._run("new-window", "-d", "-n", name, *self._shell())
+
+    def start(self, command: list[str], window: str = "first") -> None:
+        """Type a command at the prompt."""
+        self.until(lambda: self.text(window).rstrip().endswith(PROMPT.strip()), "the prompt", window)
+        self.keys(shlex.join(command), "Enter", window=window)
+
+    def keys(self, *keys: str, window: str = "first") -> None:
+        """Press keys, as tmux names them; a longer word is typed."""
+        for key in keys:
+            named = key in {"Enter", "Escape", "Down", "Up", "Tab", "Space"} or key.startswith("C-")
+            self._run("send-keys", "-t", f"main:{window}", *([] if named else ["-l"]), "--", key)
+
+    def text(self, window: str = "first") -> str:
+        """What stands in a window."""
+        return self._run("capture-pane", "-p", "-t", f"main:{window}")
+
+    def flag(self, name: str, window: str = "first") -> str:
+        """What tmux knows of a pane, such as `alternate_on`."""
+        return self._run("display-message", "-p", "-t", f"main:{window}", f"#{{{name}}}").strip()
+
+    def until(self, condition: Callable[[], bool], what: str, window: str = "first") -> None:
+        """Wait until something holds."""
+        start = time.monotonic()
+        while not condition():
+            if time.monotonic() - start > PATIENCE:
+                raise AssertionError(f"waited in vain for {what}:\n{self.text(window)}")
+            time.sleep(0.05)
+
+    def sees(self, *texts: str, window: str = "first") -> None:
+        """Wait until all texts stand in a window."""
+        self.until(lambda: all(text in self.text(window) for text in texts), f"{texts}", window)
