@@ -5,9 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from core.curation import rules
@@ -271,23 +270,22 @@ class Curator:
         ]
         return bool(verbs) and verbs[-1] is Verb.RESET
 
-    def _written_override(self, pattern: Pattern) -> dict[str, Any] | None:
-        """The override in the pattern's record, to be put back by undo, unless the ledger wrote it."""
+    def _written_override(self, pattern: Pattern) -> str | None:
+        """The override in the pattern's record as written there, for undo, unless the ledger wrote it."""
         try:
             data = pattern_path(self._paths, pattern.file).read_bytes()
             if OVERRIDE.encode() not in data:
                 return None
-            record = find(JsonText(data), pattern.id)
+            document = JsonText(data)
+            record = find(document, pattern.id)
         except (OSError, BadJson):
             return None
-        value = record.value.get(OVERRIDE) if record is not None else None
-        if not isinstance(value, dict) or value.get("decision") in self._ledger:
+        if record is None or OVERRIDE not in record.value:
             return None
-        try:
-            same = msgspec.json.decode(msgspec.json.encode(value)) == value
-        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        value = record.value[OVERRIDE]
+        if isinstance(value, dict) and value.get("decision") in self._ledger:
             return None
-        return value if same else None
+        return document.text_at((*record.path, OVERRIDE))
 
 
 def _subject(pattern: Pattern) -> str:

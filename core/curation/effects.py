@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from core.records.decisions import Effect
-from core.sources.json_text import JsonText
+from core.sources.json_text import BadJson, JsonText, parsed
 from core.sources.pattern_text import Record, empty_file, find, insert, records
 from core.text import visible_line
 
@@ -106,21 +106,34 @@ def _change(document: JsonText, step: Step) -> Sequence[Outcome]:
     if record is None:
         return (Outcome(step.decision_id, f"{_name(step)} is no longer in {_file(step)}", False),)
     left = []
-    wanted = {**dict.fromkeys(step.effect.unset, _MISSING), **step.effect.set}
-    for key, value in wanted.items():
-        present = record.value.get(key, _MISSING)
-        if present == value:
+    effect = step.effect
+    for key in dict.fromkeys((*effect.unset, *effect.set, *effect.text)):
+        if _is_left_by(document, record, key, effect):
             continue
-        if step.expected is not None and present != step.expected.set.get(key, _MISSING):
+        if step.expected is not None and not _is_left_by(document, record, key, step.expected):
             left.append(key)
-        elif value is _MISSING:
-            document.remove((*record.path, key))
+        elif key in effect.text:
+            # Valid JSON has line ends only between its parts; in JSON lines a record must not have any.
+            text = effect.text[key].replace("\n", " ") if document.is_lines else effect.text[key]
+            try:
+                document.set(record.path, key, parsed(text), text)
+            except BadJson:
+                left.append(key)
+        elif key in effect.set:
+            document.set(record.path, key, effect.set[key])
         else:
-            document.set(record.path, key, value)
+            document.remove((*record.path, key))
     if not left:
         return ()
     keys = ", ".join(visible_line(key, 40) for key in left)
     return (Outcome(step.decision_id, f"{keys} of {_name(step)} was changed since: left as it is", False),)
+
+
+def _is_left_by(document: JsonText, record: Record, key: str, effect: Effect) -> bool:
+    """Whether `key` of the record is as `effect` leaves it."""
+    if key in effect.text:
+        return key in record.value and document.text_at((*record.path, key)) == effect.text[key]
+    return bool(record.value.get(key, _MISSING) == effect.set.get(key, _MISSING))
 
 
 def _name(step: Step) -> str:

@@ -34,7 +34,7 @@ class Case(Struct, frozen=True, kw_only=True):
         pattern, assessment: As the person saw them.
         state: What the ledger amounts to now; it may have moved on since.
         was_reset: The last standing decision on this pattern was a reset.
-        written: The `override` that the pattern's record carries and that no pin explains, if any.
+        written: The `override` that the pattern's record carries and that no pin explains, as JSON text, if any.
         writable: The pattern's file is one that curation writes; a mirror's is not.
         anti_file: Project-relative file that anti-patterns go into.
         id, at, by, reason: Of the decision.
@@ -45,7 +45,7 @@ class Case(Struct, frozen=True, kw_only=True):
     state: CurationState
     settings: Settings
     was_reset: bool
-    written: dict[str, Any] | None
+    written: str | None
     writable: bool
     anti_file: str
     id: str
@@ -319,7 +319,8 @@ def _pinned(case: Case, verb: Verb, state: Maturity, word: str, warnings: list[s
     )
 
 
-def _effect(case: Case, override: dict[str, Any] | None) -> Effect:
+def _effect(case: Case, override: dict[str, Any] | str | None) -> Effect:
+    """What makes `override` (as a string: this very text) stand in the record, or none."""
     pattern = case.pattern
     if override is None:
         return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, unset=(OVERRIDE,))
@@ -328,6 +329,8 @@ def _effect(case: Case, override: dict[str, Any] | None) -> Effect:
 
 def _check_invertible(case: Case) -> None:
     if case.pattern.type is PatternType.ANTI:
+    if isinstance(override, str):
+        return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, text={OVERRIDE: override})
         raise Refused(f"{case.name} is an anti-pattern; only other patterns are inverted")
     verdict = case.state.inversions.get(case.pattern.id)
     if verdict is not None and verdict.verdict == "accepted":

@@ -33,6 +33,7 @@ class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
         type: Pattern type, which names the list that an inserted record goes into.
         pattern_id: The record that is changed, inserted or removed.
         set: Keys to put into the record (an existing value is replaced, other keys stay).
+        text: The same, as the JSON text to write: what another program had written comes back byte for byte.
         unset: Keys to remove from the record.
         insert: A whole record to add if no record has its id; None otherwise.
         remove: Take the record out again (undo of an insert; the ledger keeps it whole).
@@ -42,6 +43,7 @@ class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str
     pattern_id: str
     set: dict[str, Any] = {}
+    text: dict[str, str] = {}
     unset: tuple[str, ...] = ()
     insert: dict[str, Any] | None = None
     remove: bool = False

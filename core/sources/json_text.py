@@ -262,6 +262,18 @@ class JsonText:
         return written.replace("\n", self._newline + indent)
 
 
+def parsed(text: str) -> Any:
+    """The value of a piece of JSON, as `JsonText.text_at` gives it.
+
+    Raises:
+        BadJson: It is none.
+    """
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise BadJson(str(error)) from None
+
+
 def _skip(text: str, position: int) -> int:
     match = _SPACE.match(text, position)
     return match.end() if match else position

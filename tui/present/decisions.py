@@ -98,6 +98,6 @@ def _effect(effect: Effect) -> Content:
     elif effect.remove:
         what = f"took {effect.pattern_id} out"
     else:
-        keys = ", ".join([*effect.set, *(f"-{key}" for key in effect.unset)])
+        keys = ", ".join([*effect.set, *effect.text, *(f"-{key}" for key in effect.unset)])
         what = f"{effect.pattern_id}: {keys}"
     return Content.assemble((f"  {visible_line(effect.file, 200)}  ", "$quiet"), visible_line(what, 300))

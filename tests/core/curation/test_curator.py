@@ -373,15 +373,45 @@ def test_undo_restores_the_pin_that_was_replaced_and_the_file(curator: Curator, 
     assert overrides(paths)[A]["decision"] == first.id
 
 
-def test_undo_brings_back_the_override_of_another_tool(curator: Curator, paths: ProjectPaths) -> None:
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"state":  "frozen", "since": 1.5}',
+        '"proven"',
+        "null",
+        "[1, 1.00]",
+        "1e400",
+        '{"n": NaN}',
+        '"\\ud800"',
+        "9" * 40,
+    ],
+)
+@pytest.mark.parametrize(
+    "form", ['[{"pattern_id": "%s",\n "override": %s}]', '{"id":"z"}\n{"id":"%s","override":%s}\n']
+)
+def test_undo_brings_back_what_another_tool_wrote(
+    curator: Curator, paths: ProjectPaths, written: str, form: str
+) -> None:
     path = paths.pattern_file("error")
-    content = json.loads(path.read_bytes())
-    content["pattern_registry"]["error_patterns"][0]["override"] = {"state": "frozen", "since": 1.5}
-    path.write_text(json.dumps(content, indent=2))
+    path.write_text(form % (A, written))
     before = path.read_bytes()
-    promote(curator)
-    curator.undo(now=NOW)
-    assert json.loads(path.read_bytes()) == json.loads(before)
+    assert promote(curator).written
+    promoted = path.read_bytes()
+    assert curator.undo(now=NOW).written
+    assert path.read_bytes() == before
+    assert curator.redo(now=NOW).written
+    assert path.read_bytes() == promoted
+    assert curator.undo(now=NOW).written
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_that_gives_no_json_to_write_changes_nothing(curator: Curator, paths: ProjectPaths) -> None:
+    before = paths.pattern_file("error").read_bytes()
+    effect = Effect(file=FILE, type="error", pattern_id=A, text={"override": "1}]"})
+    curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
+    assert len(curator.settle()) == 1
+    assert paths.pattern_file("error").read_bytes() == before
+    assert curator.ledger.pending() == ()
 
 
 def test_undo_leaves_what_somebody_changed_since(curator: Curator, paths: ProjectPaths) -> None:
