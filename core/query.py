@@ -37,6 +37,11 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "=": lambda one, other: abs(one - other) < 0.005,
 }
 _NUMBERS: Final = frozenset({"uses", "rate", "score"})
+_WORDS: Final[Mapping[str, Sequence[str]]] = {
+    "type": tuple(kind.value for kind in PatternType),
+    "state": tuple(state.value for state in STATES),
+}
+"""Fields that take one of a few words, or the beginning of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +77,15 @@ def parse_query(text: str, fields: Iterable[str]) -> Query:
         value = raw.strip('"').lower()
         name = field.lower()
         if name and name not in known:
-            problems.append(f"no field {visible_line(name, 30)!r}; fields: {', '.join(sorted(known))}")
+            problems.append(f"no field {visible_line(name, 20)!r}, but {', '.join(sorted(known))}")
             name, value = "", f"{name}:{value}"
         elif not name and value.endswith(":") and value[:-1] in known:
             continue
         elif name in _NUMBERS and _number(value) is None:
-            problems.append(f"{name}: wants a number, for example {name}:>{'50%' if name == 'rate' else '3'}")
+            problems.append(f"{name}: wants a number, as in {name}:>{'50%' if name == 'rate' else '3'}")
             continue
+        elif name in _WORDS and not any(word.startswith(value) for word in _WORDS[name]):
+            problems.append(f"{name}: is one of {', '.join(_WORDS[name])}")
         if value:
             terms.append(Term(name, value, bool(sign)))
     return Query(tuple(terms), tuple(problems))

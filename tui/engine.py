@@ -51,10 +51,12 @@ class Engine:
     class Decision(Message):
         """A decision was made here, or refused."""
 
-        def __init__(self, decided: Decided | None, error: str) -> None:
+        def __init__(self, decided: Decided | None, error: str, made: frozenset[str] = frozenset()) -> None:
             super().__init__()
             self.decided = decided
             self.error = error
+            self.made = made
+            """Ids of the decisions that came of it."""
 
     class Watching(Message):
         """How the disk is followed has changed."""
@@ -89,13 +91,15 @@ class Engine:
         """Carry a decision out, in turn; its result comes as `Engine.Decision`."""
 
         def job() -> None:
-            before = self.deck.view.snapshot.patterns
+            before, start = self.deck.view.snapshot.patterns, self.deck.now()
+            decided: Decided | None = None
+            refusal = ""
             try:
                 decided = decide(self.deck)
             except RalphdeckError as error:
-                self._target.post_message(self.Decision(None, str(error)))
-            else:
-                self._target.post_message(self.Decision(decided, ""))
+                refusal = str(error)
+            made = {d.id for d in self.deck.view.snapshot.decisions if d.at >= start and d.by == self.deck.by}
+            self._target.post_message(self.Decision(decided, refusal, frozenset(made)))
             after = self.deck.view.snapshot.patterns
             changed = {key for key, pattern in after.items() if before.get(key) is not pattern}
             self._publish(Delta(patterns=frozenset(changed | before.keys() - after.keys()), decisions=True))

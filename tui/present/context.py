@@ -81,12 +81,16 @@ def knobs_line(settings: InjectionSettings, types: str) -> Content:
     """The knobs as they stand."""
     order = "lower bound" if settings.order == "lower-bound" else "documents' rule"
     return Content.assemble(
+        (" + - ", "$accent"),
         ("top ", "$quiet"),
         f"{settings.top_k_patterns}",
-        ("   min rate ", "$quiet"),
+        ("   f ", "$accent"),
+        ("min rate ", "$quiet"),
         fraction(settings.min_success_rate),
-        ("   types ", "$quiet"),
+        ("   v ", "$accent"),
+        ("types ", "$quiet"),
         types,
-        ("   order ", "$quiet"),
+        ("   b ", "$accent"),
+        ("order ", "$quiet"),
         order,
     )

@@ -42,7 +42,7 @@ def words(decision: Decision) -> str:
 def change_text(decision: Decision, glyphs: Glyphs) -> str:
     """State before and after, where the decision changed one."""
     before, after = decision.before.get("state"), decision.after.get("state")
-    if not before or not after:
+    if not before or not after or before == after:
         return ""
     return visible_line(f"{before} {glyphs.arrow} {after}", 60)
 

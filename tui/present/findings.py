@@ -20,7 +20,10 @@ def findings_lines(snapshot: Snapshot) -> list[Content]:
     if not snapshot.findings and not snapshot.unreadable:
         return [Content.styled("Nothing is wrong with the files.", "$success")]
     lines: list[Content] = []
+    told = {finding.file for finding in snapshot.findings if finding.severity is Severity.ERROR}
     for name, since in snapshot.unreadable.items():
+        if name in told:
+            continue
         lines.append(
             Content.assemble(
                 ("unreadable ", "$error"), visible_line(name, 200), (f"  since {moment_text(since, since)}", "$quiet")

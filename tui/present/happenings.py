@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 
 from textual.notifications import SeverityLevel
 
@@ -14,13 +15,13 @@ from core.text import plural, visible_line
 _BAD = frozenset({LoopStatus.FAILED, LoopStatus.CRASHED, LoopStatus.LIMIT})
 
 
-def happenings(before: View, after: View, delta: Delta, me: str) -> list[tuple[str, SeverityLevel]]:
+def happenings(before: View, after: View, delta: Delta, mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
     """Loops that started, finished or broke, decisions by others, and new questions; most important first.
 
     Args:
         before, after: The views.
         delta: What changed between them.
-        me: The name under which this dashboard decides; its own decisions are not news.
+        mine: Ids of the decisions made in this dashboard; they are not news.
     """
     lines: list[tuple[str, SeverityLevel]] = []
     ended: Counter[LoopStatus] = Counter()
@@ -44,7 +45,7 @@ def happenings(before: View, after: View, delta: Delta, me: str) -> list[tuple[s
     if started:
         lines.append((f"{plural(started, 'loop')} started", "information"))
     for decision in after.snapshot.decisions[len(before.snapshot.decisions) :]:
-        if decision.by != me:
+        if decision.id not in mine:
             verb = decision.verb.value.replace("_", " ")
             lines.append(
                 (

@@ -48,7 +48,8 @@ def loop_cells(loop: Loop, now: datetime, glyphs: Glyphs) -> Cells:
 def _worth_saying(loop: Loop) -> Content:
     """The badges that a reader of the list should notice: not what the status says, nor what is usual."""
     usual = {"crashed", "unregistered"} if loop.status.ended else {"crashed"}
-    return Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
+    badges = Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
+    return Content.assemble((" archived", "$quiet"), badges) if loop.archived else badges
 
 
 def _progress(loop: Loop, glyphs: Glyphs) -> Content:

@@ -58,7 +58,7 @@ DRAWN: Final = Glyphs(
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
     done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="#",
-    live="@", arrow="->", pin="!",
+    live="@", arrow="->", pin="P",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}
 

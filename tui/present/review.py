@@ -89,7 +89,7 @@ def proposal(inversion: Inversion, view: View) -> list[Content]:
     lines = [
         Content.styled(visible_line(inversion.text, 1000), "bold"),
         Content(""),
-        _labelled("New id", f"pat-anti-{inversion.slug}-NNN"),
+        _labelled("New id", f"pat-anti-{inversion.slug}-, with the next free number"),
         _labelled("Failure mode", inversion.failure_mode.replace("_", " ")),
         _labelled("Why it fails", inversion.why_it_fails),
     ]

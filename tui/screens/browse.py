@@ -98,6 +98,9 @@ class Browse(Place):
         if kept:
             self._query = parse_query(kept, self.FIELDS)
             self.query_one(FilterLine).text = kept
+        column, _, direction = self.deck_app.kept.get_here(f"{self.place}-sort").partition(" ")
+        if column in dict(self.SORTS):
+            self._sort = (column, direction == "down")
         super().on_mount()
         self.table.focus()
 
@@ -128,7 +131,7 @@ class Browse(Place):
             parts.append((f"{marked:,} marked  ", "$accent"))
         parts.append(f"{shown:,} of {total:,}" if shown != total else f"{total:,}")
         if self._sort is not None:
-            title = next((c.title for c in self.COLUMNS if c.id == self._sort[0]), self._sort[0])
+            title = next((c.title for c in self.COLUMNS if c.id == self._sort[0]), "") or self._sort[0]
             parts.append(f" by {title}")
         self.query_one(FilterLine).count(Content.assemble(*parts))
 
@@ -186,8 +189,7 @@ class Browse(Place):
         if message.column in first:
             same = self._sort is not None and self._sort[0] == message.column
             descending = not self._sort[1] if same and self._sort else first[message.column]
-            self._sort = (message.column, descending)
-            self._select(self.view)
+            self._sort_by(message.column, descending)
 
     @on(ItemLine.Clicked, "TabLine")
     def _tab_clicked(self, message: ItemLine.Clicked) -> None:
@@ -216,10 +218,15 @@ class Browse(Place):
     def do_sort(self) -> None:
         """The next column to sort by."""
         if self._sort in self.SORTS:
-            self._sort = self.SORTS[(self.SORTS.index(self._sort) + 1) % len(self.SORTS)]
-        elif self.SORTS:
-            self._sort = self.SORTS[0]
+            self._sort_by(*self.SORTS[(self.SORTS.index(self._sort) + 1) % len(self.SORTS)])
+        else:
+            self._sort_by(*self.SORTS[0])
+
+    def _sort_by(self, column: str, descending: bool) -> None:
+        self._sort = (column, descending)
+        self.deck_app.kept.set_here(f"{self.place}-sort", f"{column} {'down' if descending else 'up'}")
         self._select(self.view)
+        self.table.cursor = 0
 
     def do_open(self) -> None:
         """Give the details the whole screen."""
@@ -227,11 +234,14 @@ class Browse(Place):
         self.pane.focus()
 
     def do_back(self) -> None:
-        """Out of the details, else out of the filter line, else take marks and filter off."""
+        """Out of the details, else out of the filter line and its filter, else take marks or filter off."""
         if self.has_class("-detail"):
             self.set_class(False, "-detail")
             self.table.focus()
-        elif isinstance(self.focused, Input) or self.focused is self.pane:
+        elif isinstance(self.focused, Input):
+            self.query_one(FilterLine).text = ""
+            self.table.focus()
+        elif self.focused is self.pane:
             self.table.focus()
         elif self.table.marked:
             self.table.clear_marks()

@@ -138,10 +138,11 @@ class ContextPlace(Place):
     def on_context_place_prepared(self, message: Prepared) -> None:
         """Show the newest answer."""
         if message.task == self.task_text.strip():
+            another = self._injection is None or self._injection.profile.text != message.injection.profile.text
             self._injection = message.injection
-            self._show()
+            self._show(top=another)
 
-    def _show(self) -> None:
+    def _show(self, *, top: bool = False) -> None:
         text, why = self.query_one("#context-text", TextPane), self.query_one("#context-why", TextPane)
         injection = self._injection
         line = self.query_one(FilterLine)
@@ -163,8 +164,8 @@ class ContextPlace(Place):
             lines = diff_lines(self._before.context, injection.context)
             text.show(lines or [Content.styled("No difference to before the last change.", "$quiet")])
         else:
-            text.show(present.context_lines(injection), top=False)
-        why.show(present.why_lines(injection, self.glyphs), top=False)
+            text.show(present.context_lines(injection), top=top)
+        why.show(present.why_lines(injection, self.glyphs), top=top)
         self.refresh_frame()
 
     # Knobs

@@ -58,6 +58,9 @@ class Deciding(Place):
         """The patterns that a decision is about: the marked ones, else the one under the cursor."""
         raise NotImplementedError
 
+    def decided(self, subjects: Sequence[str]) -> None:
+        """The decision about these is on its way."""
+
     def do_promote(self) -> None:
         """Pin as proven."""
         self._for_each("promote", lambda deck, key: deck.promote(key))
@@ -119,6 +122,7 @@ class Deciding(Place):
         )
 
     def _run(self, subjects: Sequence[str], decide: Decide) -> None:
+        self.decided(subjects)
         if len(subjects) == 1:
             self.deck_app.decide(lambda deck: decide(deck, subjects[0]))
         elif subjects:

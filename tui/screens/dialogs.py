@@ -90,6 +90,11 @@ class AskText(ModalScreen[str | None]):
                 classes="dialog--keys",
             )
 
+    def on_mount(self) -> None:
+        """Write on where the text ends."""
+        area = self.query_one(TextArea)
+        area.move_cursor(area.document.end)
+
     def action_submit(self) -> None:
         """Answer with the text."""
         text = self.query_one(TextArea).text.strip()
@@ -119,7 +124,10 @@ class Confirm(ModalScreen[bool]):
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield Static(self._detail, classes="dialog--detail")
-            yield Static(Content.from_markup("[$accent b]y[/] do it   [$accent b]n[/] cancel"), classes="dialog--keys")
+            yield Static(
+                Content.from_markup("[$accent b]y[/] or [$accent b]enter[/] do it   [$accent b]n[/] cancel"),
+                classes="dialog--keys",
+            )
 
     def action_answer(self, answer: bool) -> None:
         """Give the answer."""

@@ -29,7 +29,7 @@ class LoopsPlace(Browse):
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("task", "task", 20, flex=6),
-        Column("status", "status", 12, flex=1),
+        Column("status", "status", 20),
         Column("iteration", "iteration", 15, keep=8),
         Column("quality", "quality", 8, keep=4),
         Column("elapsed", "elapsed", 8, align="right", keep=7),

@@ -51,6 +51,9 @@ class ReviewPlace(Deciding):
     def __init__(self) -> None:
         super().__init__()
         self._current: tuple[str, str] | None = None
+        self._given: str | None = None
+        """The pattern whose answer is on its way to the disk; its question is not in front any more."""
+        self._landed = False
         self._at = 0
         self._forecast: Forecast | None = None
         self._returning = ""
@@ -82,17 +85,31 @@ class ReviewPlace(Deciding):
     @property
     def item(self) -> ReviewItem | None:
         """The question in front."""
-        queue = self.view.queue
+        queue = self.open_items
         if self._current is not None:
             for item in queue:
                 if (item.kind, item.pattern_id) == self._current:
                     return item
         return queue[min(self._at, len(queue) - 1)] if queue else None
 
+    @property
+    def open_items(self) -> list[ReviewItem]:
+        """The questions that are not answered."""
+        return [item for item in self.view.queue if item.pattern_id != self._given]
+
+    def answered(self, *, decided: bool) -> None:
+        """The answer is on disk, as the next view will show, or was refused: then its question comes back."""
+        self._landed = decided
+        if not decided:
+            self._given = None
+            self.refresh_view(self.view, None)
+
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Stay at the question in front while others come and go; move on when it is answered."""
-        for n, waiting in enumerate(view.queue):
-            if waiting.pattern_id == self._returning:
+        if self._landed:
+            self._given, self._landed = None, False
+        for n, question in enumerate(self.open_items):
+            if question.pattern_id == self._returning:
                 self._at, self._current, self._returning = n, None, ""
         item = self.item
         line = self.query_one(".question", ItemLine)
@@ -111,8 +128,9 @@ class ReviewPlace(Deciding):
         key = (item.kind, item.pattern_id)
         another = key != self._current
         self._current = key
-        self._at = view.queue.index(item)
-        head, worth = present.head(item, self._at + 1, len(view.queue), self.glyphs)
+        waiting = self.open_items
+        self._at = waiting.index(item)
+        head, worth = present.head(item, self._at + 1, len(waiting), self.glyphs)
         line.show([Item(head)], [Item(worth)])
         self._pane("subject").show(
             [Content.styled(item.reason, "$warning"), Content(""), *present.subject(view, item, self.glyphs)],
@@ -177,7 +195,7 @@ class ReviewPlace(Deciding):
                 return "nothing waits for a decision"
             if action in {"reject", "rewrite", "snooze"} and item.inversion is None:
                 return "only a proposed inversion can be rejected, rewritten or snoozed; here: a, p, d or r"
-            if action in {"next_item", "previous_item"} and len(self.view.queue) < 2:
+            if action in {"next_item", "previous_item"} and len(self.open_items) < 2:
                 return "this is the only question"
             return why_not_decide(action, self.view, item.pattern_id)
         return None
@@ -242,8 +260,11 @@ class ReviewPlace(Deciding):
         self.deck_app.push_screen(AskText(Content("The anti-pattern in your words"), item.inversion.text), answered)
 
     def _answered(self) -> None:
-        """Let go of the question: the next one moves up when the answer is on disk."""
+        """Let go of the question: the next one is in front at once."""
+        if item := self.item:
+            self._given = item.pattern_id
         self._current = None
+        self.refresh_view(self.view, None)
 
     def do_undo(self) -> None:
         """Take the newest decision back, and ask its question again."""
@@ -263,15 +284,16 @@ class ReviewPlace(Deciding):
         self._step(-1)
 
     def _step(self, by: int) -> None:
-        self._at = (self._at + by) % max(len(self.view.queue), 1)
-        item = self.view.queue[self._at]
+        questions = self.open_items
+        self._at = (self._at + by) % len(questions)
+        item = questions[self._at]
         self._current = None
         self.refresh_view(self.view, None)
         self._current = (item.kind, item.pattern_id)
 
     def go_to(self, key: str) -> None:
         """To the question about a pattern."""
-        for n, item in enumerate(self.view.queue):
+        for n, item in enumerate(self.open_items):
             if item.pattern_id == key:
                 self._at, self._current = n, None
                 self.refresh_view(self.view, None)

@@ -29,7 +29,7 @@ def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
 
 def told(before: View, after: View) -> list[tuple[str, str]]:
     delta = Delta(loops=frozenset(before.snapshot.loops) | frozenset(after.snapshot.loops), decisions=True)
-    return [(text, severity) for text, severity in happenings(before, after, delta, "ana")]
+    return [(text, severity) for text, severity in happenings(before, after, delta, {"mine"})]
 
 
 RUNNING, DONE, FAILED, CRASHED = LoopStatus.RUNNING, LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.CRASHED
