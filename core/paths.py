@@ -88,7 +88,7 @@ class ProjectPaths:
 
 def project_at(path: Path) -> ProjectPaths:
     """The project that `path` names: a project folder, its `.aiwg`, or its `.aiwg/ralph`. Nothing is created."""
-    path = path.expanduser().absolute()
+    path = _absolute(path)
     if not path.is_dir():
         raise ProjectNotFound(f"{path} is not a folder; give a project folder, its .aiwg or its .aiwg/ralph")
     if path.name == "ralph" and path.parent.name == ".aiwg":
@@ -100,9 +100,20 @@ def project_at(path: Path) -> ProjectPaths:
 
 def find_project(start: Path) -> ProjectPaths:
     """The nearest project at or above `start` that has `.aiwg/ralph` or `.aiwg/ralph-external`."""
-    start = start.expanduser().absolute()
+    start = _absolute(start)
     for folder in (start, *start.parents):
         paths = ProjectPaths(folder)
         if paths.ralph.is_dir() or paths.external.is_dir():
             return paths
     raise ProjectNotFound(f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo")
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except FileNotFoundError:
+        raise ProjectNotFound(
+            "the current folder does not exist any more; go to another one, or name a project by its full path"
+        ) from None
+    except RuntimeError:  # ~ of a user whom nobody knows
+        raise ProjectNotFound(f"{path} names no home folder") from None

@@ -30,7 +30,7 @@ def _project(path: Path | None) -> ProjectPaths:
     named = named_project()
     if path is None and named is not None:
         return project_at(named)
-    start = project_at(path or Path.cwd())
+    start = project_at(path or Path())
     try:
         return find_project(start.project)
     except ProjectNotFound:
@@ -54,5 +54,5 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
 def need_terminal() -> None:
     """Refuse to draw where nobody could see it or press a key."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise RalphdeckError("the dashboard needs a terminal; for scripts see: ralphdeck --help")

@@ -6,7 +6,8 @@ import difflib
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Final, NoReturn
 
@@ -20,6 +21,8 @@ from core.text import visible, visible_line
 
 PROGRAM: Final = "ralphdeck"
 INTERRUPTED: Final = 130
+READER_GONE: Final = 141
+"""What a shell tells of a program that the signal SIGPIPE has ended."""
 _GARBAGE_AFTER: Final = 50_000
 """Objects made before the collector looks at them: at its own 700, a list of 100,000 patterns waits for it a fifth
 of the time, and nothing here makes many cycles."""
@@ -49,6 +52,16 @@ _DASHBOARD: Final = ("core.cli.dashboard:dashboard", "Open the dashboard.")
 
 class LazyGroup(click.Group):
     """Loads a command when it is called. A first word that is a path opens the dashboard there."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the words; prints the help or the version if they ask for it."""
+        with _while_somebody_reads():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command."""
+        with _while_somebody_reads():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of `COMMANDS`."""
@@ -86,6 +99,17 @@ class LazyGroup(click.Group):
         return names or [CompletionItem(incomplete, type="dir")]
 
 
+@contextmanager
+def _while_somebody_reads() -> Iterator[None]:
+    """Exit quietly when the reader of a pipe has gone; click would call that a failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        _give_up(1)
+        _give_up(2)
+        raise click.exceptions.Exit(READER_GONE) from None
+
+
 def _load(place: str) -> click.Command:
     module, _, name = place.partition(":")
     command = getattr(import_module(module), name)
@@ -105,6 +129,7 @@ Exit codes:
   2    wrong usage
   3    done, but the files have findings of severity error (only with --strict)
   130  interrupted
+  141  nobody reads the output any more, as in: ralphdeck loops | head -1
 
 \b
 Environment:
@@ -142,7 +167,13 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(args: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line; returns the exit code.
+
+    Without a stdout nothing is begun: what a command would print is lost, and a file that it opens could take the
+    place of stdout.
+    """
+    if sys.stdout is None:
+        return _failed("stdout is closed; to print nothing, send it to /dev/null", 1)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -162,7 +193,7 @@ def run(args: Sequence[str] | None = None) -> int:
     except RalphdeckError as error:
         return _failed(visible_line(str(error)), error.exit_code)
     except OSError as error:
-        _give_up_stdout()
+        _give_up(1)
         return _failed(visible_line(f"{error.filename or 'output'}: {error.strerror or error}"), 1)
     except Exception as error:
         from core.cli.userfiles import keep_traceback
@@ -174,14 +205,16 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _failed(message: str, code: int) -> int:
-    click.echo(f"Error: {message}", err=True)
+    with suppress(OSError):
+        click.echo(f"Error: {message}", err=True)
+        return code
+    _give_up(2)
     return code
 
 
-def _give_up_stdout() -> None:
-    """What could not be written (a full disk) is not tried again when Python exits."""
-    try:
+def _give_up(descriptor: int) -> None:
+    """What could not be written to stdout (1) or stderr (2) is not tried again when Python exits."""
+    with suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, sys.stdout.fileno())
-    except (OSError, ValueError, AttributeError):
-        return
+        os.dup2(null, descriptor)
+        os.close(null)

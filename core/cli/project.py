@@ -37,7 +37,7 @@ def named_project() -> Path | None:
 def chosen_project() -> ProjectPaths:
     """The named project, else the nearest one at or above the current folder."""
     named = named_project()
-    return project_at(named) if named is not None else find_project(Path.cwd())
+    return project_at(named) if named is not None else find_project(Path())
 
 
 def read_snapshot() -> Snapshot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ def test_version_is_one_line(call: Call) -> None:
 def test_help_names_every_command_and_every_exit_code(call: Call) -> None:
     text = call("--help").out
     assert all(f"\n  {name} " in text for name in COMMANDS)
-    assert all(f"\n    {code} " in text for code in (0, 1, 2, 3, 130))
+    assert all(f"\n    {code} " in text for code in (0, 1, 2, 3, 130, 141))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -178,10 +179,91 @@ def test_an_interrupt_exits_with_130(
     assert "Traceback" not in result.err
 
 
-def test_a_reader_that_goes_away_is_no_error(upstream: Path) -> None:
-    command = f'"{sys.executable}" -m core.cli loops --json --project "{upstream}" | true'
+@pytest.mark.parametrize(
+    "words",
+    [
+        "loops --json",
+        "patterns list",
+        "--help",
+        "loops --help",
+        "--version",
+        "why pat-error-null-check-015",
+        "inject --task types",
+    ],
+)
+@pytest.mark.parametrize("both", [False, True])
+def test_a_reader_that_goes_away_ends_it_quietly(words: str, both: bool, examples: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "core.cli", *words.split()],
+        cwd=ROOT,
+        env={**os.environ, "RALPHDECK_PROJECT": str(examples)},
+        stdout=writer,
+        stderr=writer if both else subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr or b"") == (entry.READER_GONE, b"")
+
+
+def test_an_error_that_nobody_reads_keeps_its_exit_code(examples: Path) -> None:
+    command = f'"{sys.executable}" -m core.cli why no-such-pattern --project "{examples}"'
+    for stderr in ("2>&-", "2> >(exec true)", "2>/dev/full"):
+        done = subprocess.run(["bash", "-c", f"{command} {stderr}"], cwd=ROOT, capture_output=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
+
+
+@pytest.mark.parametrize(
+    "words", [["loops"], ["loops", "--json"], ["patterns", "list"], ["promote", "pat-error-null-check-015"], [], ["-h"]]
+)
+def test_without_a_stdout_nothing_is_begun(words: list[str], examples: Path) -> None:
+    program = '"$0" -m core.cli "$@" >&-'
+    environment = {**os.environ, "RALPHDECK_PROJECT": str(examples)}
+    done = subprocess.run(
+        ["bash", "-c", program, sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"Error: stdout is closed; to print nothing, send it to /dev/null\n"
+    assert not (examples / ".aiwg/ralph/shared/curation").exists()
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-"])
+def test_without_stdin_or_stderr_there_is_no_dashboard_and_no_traceback(closed: str, examples: Path) -> None:
+    command = f'"{sys.executable}" -m core.cli "{examples}" {closed}'
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr in {"", "Error: the dashboard needs a terminal; for scripts see: ralphdeck --help\n"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["loops"],
+        ["doctor", "--json"],
+        ["promote", "x"],
+        ["inject", "--task", "x"],
+        ["--project", ".aiwg", "log"],
+        ["."],
+    ],
+)
+def test_a_current_folder_that_was_removed_is_named(
+    words: list[str], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = call(*words)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("Error: the current folder does not exist any more; ")
+    assert result.err.count("\n") == 1
+
+
+def test_the_home_of_nobody_is_one_line(call: Call) -> None:
+    result = call("loops", "--project", "~no-such-user/project")
+    assert (result.code, result.err) == (1, "Error: ~no-such-user/project names no home folder\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
