@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from pathlib import Path
 
 import click
@@ -58,12 +59,14 @@ def inject(
     """
     if (loop_id is None) == (task is None):
         raise click.UsageError("give either a LOOP or --task TEXT")
+    if task is not None and not task.strip():
+        raise click.UsageError("--task is empty")
     deck = open_deck()
     view = deck.view
     loop = view.loop(loop_id) if loop_id is not None else None
     text = loop.task if loop is not None else task or ""
     if not text.strip():
-        raise BadInput("there is no task to find patterns for; give one with --task")
+        raise BadInput("this loop has no task to find patterns for; give one with --task")
     injection = _injection(view, text, min_success_rate, top_k, category)
     if loop is not None and not no_record:
         _record(deck, loop.id, injection)
@@ -114,14 +117,17 @@ def _record(deck: Deck, loop_id: str, injection: Injection) -> None:
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    file = file.resolve()
-    if file.exists() and not file.is_file():
-        raise BadInput(f"{file} is no regular file; without --output the context goes to stdout")
-    draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    """Whole or not at all; who may read a file that exists already stays as it is."""
     try:
+        file = file.resolve()
+        present = file.stat() if file.exists() else None
+        if present is not None and not stat.S_ISREG(present.st_mode):
+            raise BadInput(f"{file} is no regular file; without --output the context goes to stdout")
+        draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
         try:
             with draft.open("xb") as opened:
+                if present is not None:
+                    os.fchmod(opened.fileno(), stat.S_IMODE(present.st_mode))
                 opened.write(data)
             draft.replace(file)
         finally:

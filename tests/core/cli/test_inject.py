@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,23 @@ def test_output_goes_to_the_file_whole_and_not_to_stdout(examples: Path, tmp_pat
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["context.md"]
 
 
+@pytest.mark.parametrize("task", ["", " \n"])
+def test_an_empty_task_is_wrong_usage(task: str, examples: Path, call: Call) -> None:
+    result = call("inject", "--task", task, "--project", examples)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.endswith("Error: --task is empty\n")
+
+
+def test_output_keeps_who_may_read_the_file(examples: Path, tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "context.md"
+    for mode in (0o600, 0o664):
+        file.write_text("older")
+        file.chmod(mode)
+        call("inject", "--task", TASK, "--output", file, "--project", examples)
+        assert file.read_text() != "older"
+        assert stat.S_IMODE(file.stat().st_mode) == mode
+
+
 def test_output_never_replaces_a_device(examples: Path, call: Call) -> None:
     result = call("inject", "--task", TASK, "--output", "/dev/null", "--project", examples)
     assert (result.code, result.out) == (1, "")
@@ -118,7 +136,7 @@ def test_an_output_folder_that_is_not_there_is_one_line(examples: Path, tmp_path
     assert result.err.startswith("Error: cannot write ") and result.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["no-such-loop"], ["--task", "  "], ["ralph-fix-"]])
+@pytest.mark.parametrize("words", [["no-such-loop"], ["ralph-fix-"]])
 def test_what_cannot_be_injected_is_one_line(words: list[str], examples: Path, call: Call) -> None:
     result = call("inject", *words, "--project", examples)
     assert (result.code, result.out) == (1, "")
