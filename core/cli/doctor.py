@@ -53,6 +53,8 @@ class Check(NamedTuple):
 def doctor(as_json: bool, strict: bool) -> None:
     """Check the files of a project, the terminal, the watch, and say where everything lies.
 
+    Without a project it looks at the rest, and fails; with --json it only fails.
+
     \b
     Examples:
       ralphdeck doctor
@@ -70,6 +72,8 @@ def doctor(as_json: bool, strict: bool) -> None:
         checks += _watch(paths)
         checks.append(_file("cache", cache_file(paths.project)))
     except ProjectNotFound as error:
+        if as_json:
+            raise
         missing = error
     checks += [_file("state", state_file()), _file("log", log_file()), _file("keymap", keymap_file())]
     checks += _terminal()
