@@ -86,7 +86,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     """A decision that the rules allow, before it is written down; see `Decision`.
 
     Attributes:
-        summary: One line: `promoted X: established → proven`.
+        summary: One line: `promoted X: established → proven`, `promoted X: stays proven`.
         warnings: What to tell the person.
         ledger_only: It changes a pattern whose file curation does not write.
     """
@@ -146,7 +146,7 @@ def reset(case: Case) -> Draft:
     return Draft(
         verb=Verb.RESET,
         subject=case.pattern.id,
-        summary=f"reset {case.name}: {case.effective} → {case.assessment.computed}",
+        summary=f"reset {case.name}: {change(case.effective, case.assessment.computed)}",
         reason=case.reason,
         before=case.seen(case.effective),
         after=case.seen(case.assessment.computed),
@@ -186,7 +186,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
     return Draft(
         verb=Verb.ACCEPT_INVERSION,
         subject=case.pattern.id,
-        summary=f"inverted {case.name} into {anti_id}: {case.effective} → deprecated",
+        summary=f"inverted {case.name} into {anti_id}: {change(case.effective, Maturity.DEPRECATED)}",
         reason=case.reason,
         before=deprecated.before,
         after={**deprecated.after, "text": text, "anti_id": anti_id, "anti_hash": anti_hash},
@@ -291,6 +291,11 @@ def day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
+def change(before: str, after: str) -> str:
+    """A change of state as messages write it: `established → proven`, or `stays proven`."""
+    return f"stays {after}" if before == after else f"{before} → {after}"
+
+
 def _pinned(case: Case, verb: Verb, state: Maturity, word: str, warnings: list[str]) -> Draft:
     pin = Pin(
         state=state,
@@ -308,7 +313,7 @@ def _pinned(case: Case, verb: Verb, state: Maturity, word: str, warnings: list[s
     return Draft(
         verb=verb,
         subject=case.pattern.id,
-        summary=f"{word} {case.name}: {case.effective} → {state}",
+        summary=f"{word} {case.name}: {change(case.effective, state)}",
         reason=case.reason,
         before=case.seen(case.effective),
         after=case.seen(state),
@@ -324,13 +329,13 @@ def _effect(case: Case, override: dict[str, Any] | str | None) -> Effect:
     pattern = case.pattern
     if override is None:
         return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, unset=(OVERRIDE,))
+    if isinstance(override, str):
+        return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, text={OVERRIDE: override})
     return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, set={OVERRIDE: override})
 
 
 def _check_invertible(case: Case) -> None:
     if case.pattern.type is PatternType.ANTI:
-    if isinstance(override, str):
-        return Effect(file=pattern.file, type=pattern.type.value, pattern_id=pattern.id, text={OVERRIDE: override})
         raise Refused(f"{case.name} is an anti-pattern; only other patterns are inverted")
     verdict = case.state.inversions.get(case.pattern.id)
     if verdict is not None and verdict.verdict == "accepted":

@@ -9,6 +9,7 @@ import pytest
 from tests.core.cli.conftest import Call
 
 ESTABLISHED = "pat-error-null-check-015"
+PROVEN = "pat-success-types-first-006"
 CANDIDATE = "pat-anti-unbounded-retry-007"
 
 
@@ -96,6 +97,11 @@ def test_the_log_tells_who_decided_what_and_whether_it_holds(sample: Path, call:
     assert (promotion["by"], promotion["undone"], undo["undone"]) == ("grace", True, False)
     plain = call("log", "--verb", "undo", "--by", "ada", "--project", sample).out
     assert f"promote {ESTABLISHED}" in plain and plain.count("\n") == 2
+
+
+def test_a_state_that_does_not_change_stays(sample: Path, call: Call) -> None:
+    assert call("promote", PROVEN, "--project", sample).out == f"promoted {PROVEN}: stays proven\n"
+    assert "  stays proven" in call("log", "--project", sample).out
 
 
 def test_the_log_is_newest_first_and_narrowed_by_options(sample: Path, call: Call) -> None:
