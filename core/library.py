@@ -225,6 +225,7 @@ class Library:
             self._torn[file] = (self._torn[file][0] if file in self._torn else self._written(stamp), said)
         else:
             self._take(file, Cached(stamp, Contribution(findings=(said.finding(file),))))
+            self._unsaved.add(file)
 
     def _written(self, stamp: Stamp) -> datetime:
         """Since when a file is torn: nobody is in the middle of writing one that was written an hour ago."""

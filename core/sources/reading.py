@@ -147,13 +147,16 @@ def _read(path: Path, limit: int) -> RawFile | Problem:
         os.close(descriptor)
 
 
-def json_depth(data: bytes) -> int:
-    """Deepest nesting of a JSON document, found without recursion; exact for valid JSON."""
+def is_nested_deeper(data: bytes, levels: int) -> bool:
+    """Whether a JSON document is nested deeper than so many levels, found without recursion.
+
+    Exact for valid JSON; looks no further than to the first place that is too deep.
+    """
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Two quotes side by side open and close nothing: without them, inside and outside stay as they were.
     structure = _STRINGS.sub(b"", data.translate(None, _NOT_STRUCTURE).replace(b'""', b""))
-    return max(itertools.accumulate(map(_STEP.__getitem__, structure)), default=0)
+    return any(depth > levels for depth in itertools.accumulate(map(_STEP.__getitem__, structure)))
 
 
 def decode_json(data: bytes) -> Decoded:
@@ -176,7 +179,7 @@ def _refused(data: bytes) -> Problem | None:
     """What keeps a document from being given to a decoder."""
     if not data.strip(b" \t\r\n\0"):
         return Problem("empty", "is empty", torn=True)
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and json_depth(data) > MAX_DEPTH:
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_nested_deeper(data, MAX_DEPTH):
         return Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
     return None
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import core.library
 from core.errors import UnknownRecord
 from core.library import UNREADABLE_AFTER, Library
 from core.paths import ProjectPaths
@@ -350,6 +351,22 @@ class TestReopening:
         again = project.open(cache=True).load()
         assert again.loops[LOOP].status is LoopStatus.FAILED
         assert not again.patterns
+
+    def test_what_was_refused_is_not_read_again(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        project.write("ralph/heartbeats/x.json", b"[" * 5000)
+        first = project.open(cache=True).load()
+        with monkeypatch.context() as patch:
+            patch.setattr(core.library, "read_file", lambda *_args: pytest.fail("read again"))
+            assert project.open(cache=True).load().findings == first.findings != ()
+
+    def test_a_time_that_utc_does_not_have_is_a_finding_and_the_rest_is_kept(self, project: Project) -> None:
+        project.patterns(PATTERN)
+        line = {"kind": "decision", "id": "x", "at": "9999-12-31T23:59:59-23:59", "by": "", "verb": "note"}
+        project.write("ralph/shared/curation/ledger.jsonl", json.dumps({**line, "subject": "p"}).encode() + b"\n")
+        for _ in range(2):
+            snapshot = project.open(cache=True).load()
+            assert codes(snapshot) == [(".aiwg/ralph/shared/curation/ledger.jsonl", "bad-time")]
+            assert set(snapshot.patterns) == {PATTERN["pattern_id"]}
 
     def test_a_damaged_cache_costs_nothing(self, tmp_path: Path, project: Project) -> None:
         project.state()

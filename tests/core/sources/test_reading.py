@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,7 @@ from core.sources.reading import (
     decode_json,
     decode_jsonl,
     decode_yaml,
-    json_depth,
+    is_nested_deeper,
     read_file,
 )
 
@@ -59,7 +60,15 @@ class TestJson:
                 return 1 + max(map(depth, node), default=0)
             return 0
 
-        assert json_depth(json.dumps(value).encode()) == depth(value)
+        data = json.dumps(value).encode()
+        assert not is_nested_deeper(data, depth(value))
+        assert is_nested_deeper(data, depth(value) - 1) or not depth(value)
+
+    def test_what_is_too_deep_at_its_start_is_not_read_to_its_end(self) -> None:
+        data = b"[" * (32 << 20)
+        started = time.perf_counter()
+        assert codes(decode_json(data)) == ["too-deep"]
+        assert time.perf_counter() - started < 1  # walking through it takes several seconds
 
     @pytest.mark.parametrize("data", [b"", b"  \n", b"\0\0\0", b"\xef\xbb\xbf"])
     def test_an_empty_file_is_torn(self, data: bytes) -> None:
