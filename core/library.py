@@ -88,6 +88,7 @@ class Library:
         self._known: dict[str, Cached] = {}
         self._unsaved: set[str] = set()
         self._torn: dict[str, tuple[datetime, Problem]] = {}
+        self._closed: dict[str, Problem] = {}
         self._earlier: dict[str, Earlier] = {}
         self._loops = LoopBook()
         self._patterns = PatternBook()
@@ -120,7 +121,7 @@ class Library:
             publish: Given a partial snapshot (`complete` is False) now and then.
         """
         with self._lock, _collector_off():
-            stamps = scan(self._paths)
+            stamps = self._scan()
             cached = self._cache.load(stamps) if self._cache else {}
             for file in self._known.keys() - stamps.keys():
                 self._forget(file)
@@ -156,7 +157,7 @@ class Library:
         """
         with self._lock:
             if changed is None:
-                self._update(scan(self._paths), self._known.keys() | self._torn.keys())
+                self._update(self._scan(), self._known.keys() | self._torn.keys())
                 delta = self._join()
                 self._save()
                 return self._snapshot, delta
@@ -164,7 +165,9 @@ class Library:
             if len(names) > _SWEEP_FROM:
                 return self.apply(None)
             for name in sorted(names):
-                self._update(scan_path(self._paths, name), self._scope(name))
+                for folder in [folder for folder in self._closed if folder == name or folder.startswith(f"{name}/")]:
+                    del self._closed[folder]
+                self._update(scan_path(self._paths, name, self._closed), self._scope(name))
             delta = self._join()
             return self._snapshot, delta
 
@@ -188,6 +191,10 @@ class Library:
         except ValueError:
             return None
         return name if name == ".aiwg" or name.startswith(".aiwg/") else None
+
+    def _scan(self) -> dict[str, Stamp]:
+        self._closed.clear()
+        return scan(self._paths, self._closed)
 
     def _scope(self, name: str) -> set[str]:
         """What is known of a path: the file itself, the loop it lies in, or all that lies in it."""
@@ -307,6 +314,8 @@ class Library:
         yield from self._loops.findings
         for file in unreadable:
             yield self._torn[file][1].finding(file)
+        for folder, problem in self._closed.items():
+            yield problem.finding(folder)
 
     def _save(self) -> None:
         """Keep what was read since the last time for the next start."""

@@ -86,10 +86,18 @@ class ProjectPaths:
         return path
 
 
+def is_folder(path: Path) -> bool:
+    """Whether `path` is a folder; yes where only a permission keeps that from being seen."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return True
+
+
 def project_at(path: Path) -> ProjectPaths:
     """The project that `path` names: a project folder, its `.aiwg`, or its `.aiwg/ralph`. Nothing is created."""
     path = _absolute(path)
-    if not path.is_dir():
+    if not is_folder(path):
         raise ProjectNotFound(f"{path} is not a folder; give a project folder, its .aiwg or its .aiwg/ralph")
     if path.name == "ralph" and path.parent.name == ".aiwg":
         return ProjectPaths(path.parent.parent)
@@ -103,7 +111,7 @@ def find_project(start: Path) -> ProjectPaths:
     start = _absolute(start)
     for folder in (start, *start.parents):
         paths = ProjectPaths(folder)
-        if paths.ralph.is_dir() or paths.external.is_dir():
+        if is_folder(paths.ralph) or is_folder(paths.external):
             return paths
     raise ProjectNotFound(f"no .aiwg/ralph at or above {start}; name a project with --project, or try: ralphdeck demo")
 

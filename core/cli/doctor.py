@@ -111,8 +111,12 @@ def _print(checks: list[Check], snapshot: Snapshot) -> None:
 def _project(paths: ProjectPaths) -> Iterator[Check]:
     yield Check("project", "folder", NOTE, str(paths.project))
     for folder in (paths.ralph, paths.external):
-        found = folder.is_dir()
         name = f".aiwg/{folder.name}"
+        try:
+            found = folder.is_dir()
+        except OSError as error:
+            yield Check("project", name, ERROR, f"cannot be read: {error.strerror}")
+            continue
         yield Check("project", name, OK if found else NOTE, "found" if found else "not there yet")
 
 
@@ -161,7 +165,7 @@ def _curation(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Check]:
         what = plural(len(pending), "change")
         text = f"{what} not yet in {_named(files)}; the next decision tries again"
         yield Check("curation", "unsettled", WARNING, text)
-    folder = next(p for p in (paths.curation, *paths.curation.parents) if p.exists())
+    folder = next(p for p in (paths.curation, *paths.curation.parents) if _exists(p))
     if not os.access(folder, os.W_OK):
         yield Check("curation", "writable", ERROR, f"no permission to write in {folder}: no decision can be kept")
 
@@ -209,7 +213,15 @@ def _tmux() -> Check:
 
 
 def _file(name: str, path: Path) -> Check:
-    return Check("files", name, NOTE, f"{path}{'' if path.exists() else ' (not made yet)'}")
+    return Check("files", name, NOTE, f"{path}{'' if _exists(path) else ' (not made yet)'}")
+
+
+def _exists(path: Path) -> bool:
+    """Whether anything that can be seen is there."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _versions() -> str:

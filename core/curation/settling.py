@@ -75,10 +75,14 @@ def settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Out
     so that a file always follows the order of the ledger. What cannot be written stays pending.
 
     Returns:
-        What was not done as planned; nothing is raised for a file that cannot be written.
+        What was not done as planned; nothing is raised for a file that cannot be written, nor for a ledger
+        that cannot be read.
     """
-    if not ledger.pending():
-        return ()
+    try:
+        if not ledger.pending():
+            return ()
+    except Unwritable as error:
+        return (Outcome("", str(error), False),)
     try:
         with curation_lock(paths):
             return _settle(paths, settings, ledger)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from core.paths import ProjectPaths
-from core.sources.reading import Stamp
+from core.sources.reading import Problem, Stamp
 
 
 class Kind(StrEnum):
@@ -111,25 +111,29 @@ def _is_text(name: str) -> bool:
         return False
 
 
-def scan(paths: ProjectPaths) -> dict[str, Stamp]:
+def scan(paths: ProjectPaths, closed: dict[str, Problem] | None = None) -> dict[str, Stamp]:
     """Every wanted file with its stamp, by project-relative name; empty where there is no `.aiwg`.
 
     Links to folders are not followed, links to files only inside `.aiwg`; what vanishes is left out.
+
+    Args:
+        paths: The project.
+        closed: Gets what is wrong with each folder that cannot be looked into.
     """
     found: dict[str, Stamp] = {}
     for root in _ROOTS:
-        _scan_folder(paths, f".aiwg/{root}", found)
+        _scan_folder(paths, f".aiwg/{root}", found, {} if closed is None else closed)
     return found
 
 
-def scan_path(paths: ProjectPaths, relative: str) -> dict[str, Stamp]:
+def scan_path(paths: ProjectPaths, relative: str, closed: dict[str, Problem] | None = None) -> dict[str, Stamp]:
     """Like `scan`, for one file or folder where something happened, and for the loop's folder it lies in."""
     found: dict[str, Stamp] = {}
     parts = relative.rstrip("/").split("/")
     if parts[0] != ".aiwg" or not {"", ".", ".."}.isdisjoint(parts):
         return found
     if len(parts) == 1:
-        return scan(paths)
+        return scan(paths, closed)
     if parts[1] not in _ROOTS:
         return found
     # A folder on the way may be a link that leads out: those are not entered, here as in a sweep.
@@ -148,7 +152,7 @@ def scan_path(paths: ProjectPaths, relative: str) -> dict[str, Stamp]:
     elif parts[-1] not in _IGNORED_FOLDERS:
         if wanted(f"{relative}/") is Kind.DIRECTORY:
             found[f"{relative}/"] = Stamp.of(status)
-        _scan_folder(paths, relative, found)
+        _scan_folder(paths, relative, found, {} if closed is None else closed)
     return found
 
 
@@ -174,7 +178,7 @@ def _stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
     return Stamp.of(status) if stat.S_ISREG(status.st_mode) else None
 
 
-def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp]) -> None:
+def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp], closed: dict[str, Problem]) -> None:
     # Plain strings: 60,000 `Path` objects would cost more than the stats.
     project = f"{paths.project}/"
     pending = [top]
@@ -185,7 +189,10 @@ def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp]) -> None
         try:
             with os.scandir(project + folder) as scanned:
                 entries = list(scanned)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            closed[folder] = _closed(error)
             continue
         for entry in entries:
             relative = f"{folder}/{entry.name}"
@@ -203,5 +210,12 @@ def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp]) -> None
                         found[relative] = stamp
                 elif entry.is_file(follow_symlinks=False):
                     found[relative] = Stamp.of(entry.stat(follow_symlinks=False))
-            except OSError:
+            except FileNotFoundError:
                 continue
+            except OSError as error:
+                closed[folder] = _closed(error)
+
+
+def _closed(error: OSError) -> Problem:
+    reason = error.strerror or type(error).__name__
+    return Problem("unreadable", f"is a folder that cannot be read: {reason}; what lies in it is not known")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -329,6 +331,32 @@ class TestTornFiles:
         file.unlink()
         project.library.apply([file])
         assert not project.library.retry_paths
+
+
+class TestClosedFolders:
+    def test_they_are_findings_until_they_can_be_read_again(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        project.state()
+        folder = project.write("ralph/archive/b/state.json", {"loopId": "b", "status": "completed"}).parents[1]
+        real = os.scandir
+
+        def scandir(path: str) -> object:
+            if str(path) == str(folder):
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return real(path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "scandir", scandir)
+            snapshot = project.library.load()
+            assert codes(snapshot) == [(".aiwg/ralph/archive", "unreadable")]
+            assert snapshot.findings[0].severity is Severity.ERROR
+            assert set(snapshot.loops) == {LOOP}
+            assert codes(project.library.apply([folder])[0]) == codes(snapshot)
+        snapshot, delta = project.library.apply([folder])
+        assert delta.findings
+        assert snapshot.findings == ()
+        assert set(snapshot.loops) == {LOOP, "b"}
 
 
 class TestReopening:

@@ -610,6 +610,14 @@ def test_another_curator_who_holds_the_lock_delays_only_the_file(
     assert A in overrides(paths)
 
 
+def test_a_ledger_that_cannot_be_read_is_a_warning_at_the_start(curator: Curator, paths: ProjectPaths) -> None:
+    paths.ledger.mkdir(parents=True)
+    (warning,) = curator.settle()
+    assert "cannot read" in warning
+    with pytest.raises(Unwritable):
+        promote(curator)
+
+
 def test_a_record_that_is_gone_is_a_warning(curator: Curator, paths: ProjectPaths) -> None:
     decided = promote(curator, id="pat-error-gone-001")
     assert not decided.written

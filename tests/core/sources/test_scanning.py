@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from core.paths import ProjectPaths
 from core.sources.memory import is_memory_file
 from core.sources.places import loop_source
+from core.sources.reading import Problem
 from core.sources.reflections import reflection_shape
 from core.sources.scanning import Kind, can_hold, scan, scan_path, wanted
 
@@ -130,3 +132,30 @@ def test_only_folders_that_matter_can_hold_something() -> None:
     assert not can_hold(f"{LOOP}/iterations")
     assert not can_hold(f"{LOOP}/state.json.tmp")
     assert not can_hold("src")
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = make(tmp_path, f"{LOOP}/state.json", ".aiwg/ralph/archive/b/state.json")
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith("/archive"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    closed: dict[str, Problem] = {}
+    assert set(scan(paths, closed)) == {f"{LOOP}/", f"{LOOP}/state.json"}
+    assert {folder: problem.code for folder, problem in closed.items()} == {".aiwg/ralph/archive": "unreadable"}
+    assert "Permission denied" in closed[".aiwg/ralph/archive"].message
+    again: dict[str, Problem] = {}
+    scan_path(paths, ".aiwg/ralph/archive", again)
+    assert again == closed
+
+
+def test_what_is_not_there_is_not_unreadable(tmp_path: Path) -> None:
+    closed: dict[str, Problem] = {}
+    scan(make(tmp_path, ".aiwg/ralph/archive"), closed)
+    assert closed == {}
