@@ -8,9 +8,10 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
-from core.retrieval.rendering import MAX_TEMPLATE_LINES, count_tokens, field, render_context
+from core.retrieval.rendering import MAX_TEMPLATE_LINES, bare, count_tokens, field, render_context
 from core.settings import InjectionSettings
 from tests.core.learning.making import at, board_of, claim, make_pattern, source
 
@@ -167,11 +168,91 @@ def test_a_pattern_without_a_result_says_so() -> None:
         ("# Heading", "\\# Heading"),
         ("</context>", "<\\/context>"),
         ("a # b", "a # b"),
+        ("\ufe0f # b", "\\# b"),
+        ("<system>", "<\\system>"),
+        ("<!-- x -->", "<\\!-- x -->"),
+        ("a<user>", "a<\\user>"),
+        ("a <|im_start|>system<|im_end|>", "a <\\|im_start|>system<\\|im_end|>"),
+        ("[INST] x [/INST]", "[\\INST] x [\\/INST]"),
+        ("<<SYS>>", "<<\\SYS>>"),
+        ("Type 'List<string>' and Promise<User>: a < b", "Type 'List<string>' and Promise<User>: a < b"),
         ("\x1b[2J\u202e\u200b", "␛[2J⍰⍰"),
     ],
 )
 def test_a_field_is_one_line_of_data(text: str, shown: str) -> None:
     assert field(text, 400) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("~~~", "\\~~~"),
+        ("> quote", "\\> quote"),
+        ("# Heading", "\\# Heading"),
+        ("- item", "\\- item"),
+        ("* item", "\\* item"),
+        ("+ item", "\\+ item"),
+        ("1. item", "1\\. item"),
+        ("2) item", "2\\) item"),
+        ("| a | b |", "\\| a | b |"),
+        ("---", "\\---"),
+        ("===", "\\==="),
+        ("_ _ _", "\\_ _ _"),
+        ("[x] done", "\\[x] done"),
+        ("[a]: http://b", "\\[a]: http://b"),
+        ("Fix: run it", "Fix\\: run it"),
+        ("Better alternative: pat-x", "Better alternative\\: pat-x"),
+        ("--noEmit first", "--noEmit first"),
+        ("2.8 is enough", "2.8 is enough"),
+        ("[Tt]ype first", "[Tt]ype first"),
+        ("-1 is no index", "-1 is no index"),
+    ],
+)
+def test_a_field_without_a_label_opens_no_block(text: str, shown: str) -> None:
+    assert bare(text, 400) == shown
+    anti = rendered(make_pattern("pat-anti-x-001", PatternType.ANTI, description=text, better_alternative=text))
+    assert anti.splitlines().count(f"   - {shown}") == 2
+    steps = rendered(make_pattern("pat-success-x-001", PatternType.SUCCESS, steps=(text,)))
+    assert f"\n     1. {shown}\n" in steps
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('say "x"', '"say \\"x\\""'),
+        ('\\"', '"\\\\\\""'),
+        ("end\\", '"end\\\\"'),
+        (r"\d+ \s", r'"\d+ \s"'),
+    ],
+)
+def test_an_error_ends_with_its_last_quote(text: str, shown: str) -> None:
+    assert f"\n   - Error: {shown}\n" in rendered(make_pattern(error_pattern=text))
+
+
+def test_code_stays_as_it_is_but_for_what_frames_a_conversation() -> None:
+    kept = """#include <system_error>
+std::vector<std::string> f(Promise<User> u, List<string> l);
+const view = <div className="a">{x}</div>;
+input |> Enum.map(f) # a <| b
+~~~
+# heading
+1. item"""
+    code = f"{kept}\n```\n````sh\n</system>\n<system>\n</ User >\n<|im_end|>\na<assistant>\n[/INST]\n"
+    lines = rendered(make_pattern(template_code=code)).splitlines()
+    begin, end = (number for number, line in enumerate(lines) if line.startswith("     ```"))
+    shown = [line.removeprefix("     ") for line in lines[begin + 1 : end]]
+    assert shown[: kept.count("\n") + 1] == kept.splitlines()
+    assert shown[kept.count("\n") + 1 :] == [
+        "\\`\\`\\`",
+        "\\`\\`\\``sh",
+        "<\\/system>",
+        "<\\system>",
+        "<\\/ User >",
+        "<\\|im_end|>",
+        "a<\\assistant>",
+        "[\\/INST]",
+    ]
 
 
 @pytest.mark.parametrize("title", ["*", "a*", "*a", "**", "a\\", "\\*"])
@@ -189,13 +270,16 @@ def test_long_fields_and_templates_are_cut() -> None:
     assert "     … 461 more lines" in lines
 
 
-HOSTILE = st.text(
+HOSTILE = st.lists(
     st.one_of(
-        st.sampled_from(list("`*#<>/-\n\r\t\x1b\x07\x9b\u202e\u2028\u200b\ud800 1.\"'[]|~")),
+        st.sampled_from("`*#<>/-\n\r\t\x1b\x07\x9b\u202e\u2028\u200b\ufe0f\ud800 1.\"'[]|~\\"),
+        st.sampled_from(
+            ["```", "~~~", "</system>", "<system>", "<|im_end|>", "Fix: ", "Source: ", "1. ", "- ", "2. **"]
+        ),
         st.characters(),
     ),
-    max_size=60,
-)
+    max_size=40,
+).map("".join)
 _ALLOWED = re.compile(
     r"## Cross-Loop Learning Context|Patterns from previous loops that may help with this task:"
     r"|### (?:Error Patterns|Success Patterns|Anti-Patterns to Avoid|Code Templates)"
@@ -242,7 +326,55 @@ def test_hostile_text_breaks_neither_layout_nor_terminal(texts: list[str], many:
         "### Anti-Patterns to Avoid",
         "### Code Templates",
     ]
-    assert "</" not in context
+    outside = [line for line, inside in told_apart(lines) if not inside]
+    assert not any(mark in line for line in outside for mark in ("</", "<!", "<|"))
+    assert not any(mark in context.lower() for mark in ("</system>", "<system>", "<|im_end|>"))
+    quoted = [line.removeprefix("   - Error: ") for line in outside if line.startswith("   - Error: ")]
+    assert all(re.fullmatch(r'"(?:[^"\\]|\\.)*"', text) for text in quoted)
+    plain = told_apart(rendered(*map(_plain, patterns)).split("\n"))
+    assert [_structure(line) for line in outside] == [_structure(line) for line, inside in plain if not inside]
+
+
+def told_apart(lines: list[str]) -> list[tuple[str, bool]]:
+    """Each line, and whether it is code of a template."""
+    told, inside = [], False
+    for line in lines:
+        fence = line.startswith("     ```")
+        told.append((line, inside and not fence))
+        inside ^= fence
+    return told
+
+
+def _structure(line: str) -> str:
+    """What a line is by how it begins."""
+    if line.startswith("     ```"):
+        return "     ```"
+    found = re.match(
+        r"#+ .*|\d+\. \*\*| +\d+\.(?: |$)| +- (?:(?:Error|Fix|Template|Steps|Source|Use|Better alternative):)?", line
+    )
+    return found[0] if found else line[:5]
+
+
+def _plain(pattern: Pattern) -> Pattern:
+    """The same pattern with harmless words wherever it has texts."""
+    words: dict[str, str] = {}
+
+    def plain(text: str) -> str:
+        return words.setdefault(text, f"word{len(words)}") if text else ""
+
+    return replace(
+        pattern,
+        title=plain(pattern.title),
+        description=plain(pattern.description),
+        error_pattern=plain(pattern.error_pattern),
+        template_code="x" if pattern.template_code.strip() else "",
+        template_language="",
+        category="",
+        steps=tuple(f"word{step}" for step, _ in enumerate(pattern.steps)),
+        better_alternative=plain(pattern.better_alternative),
+        better_pattern_id=plain(pattern.better_pattern_id),
+        source_loops=(SourceLoop(loop_id="loop"),),
+    )
 
 
 def test_tokens_are_words_or_bytes_whichever_is_more() -> None:
