@@ -25,6 +25,7 @@ from core.records.decisions import CurationState, Decision
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
 from core.sources.journal import Journal
+from core.sources.reading import MAX_DEPTH, is_nested_deeper
 from core.text import visible_line
 
 FILE: Final = ".aiwg/ralph/shared/curation/ledger.jsonl"
@@ -65,6 +66,10 @@ class _Lines:
                 self._feed_line(line)
 
     def _feed_line(self, line: bytes) -> None:
+        if is_nested_deeper(line):
+            # Written into a pattern file, it would keep that from being read.
+            self._wrong("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
+            return
         try:
             document = msgspec.json.decode(line, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

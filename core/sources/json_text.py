@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from core.sources.reading import is_nested_deeper
+
 Path = tuple[str | int, ...]
 """Keys and indices from the root down. In JSON lines the first one is the number of the record."""
 
@@ -266,8 +268,10 @@ def parsed(text: str) -> Any:
     """The value of a piece of JSON, as `JsonText.text_at` gives it.
 
     Raises:
-        BadJson: It is none.
+        BadJson: It is none, or one that no reader would take.
     """
+    if is_nested_deeper(text.encode(errors="replace")):
+        raise BadJson("nested too deeply")
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:

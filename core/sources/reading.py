@@ -147,11 +147,13 @@ def _read(path: Path, limit: int) -> RawFile | Problem:
         os.close(descriptor)
 
 
-def is_nested_deeper(data: bytes, levels: int) -> bool:
+def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
     """Whether a JSON document is nested deeper than so many levels, found without recursion.
 
     Exact for valid JSON; looks no further than to the first place that is too deep.
     """
+    if data.count(b"[") + data.count(b"{") <= levels:
+        return False
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Two quotes side by side open and close nothing: without them, inside and outside stay as they were.
@@ -179,7 +181,7 @@ def _refused(data: bytes) -> Problem | None:
     """What keeps a document from being given to a decoder."""
     if not data.strip(b" \t\r\n\0"):
         return Problem("empty", "is empty", torn=True)
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_nested_deeper(data, MAX_DEPTH):
+    if is_nested_deeper(data):
         return Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read")
     return None
 

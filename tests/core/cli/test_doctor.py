@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +32,27 @@ def test_it_lists_the_findings(examples: Path, call: Call) -> None:
     result = call("doctor", "--strict", "--project", examples)
     assert result.code == 3
     assert ".aiwg/ralph/shared/patterns/error-patterns.json" in result.out.partition("\nfindings\n")[2]
+
+
+def test_a_project_that_cannot_be_read_is_an_error_and_the_rest_is_told(
+    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(real: Callable[..., Any]) -> Callable[..., Any]:
+        def refused(path: Any, *args: Any, **options: Any) -> Any:
+            if f"{sample}/.aiwg/" in str(path):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return real(path, *args, **options)
+
+        return refused
+
+    monkeypatch.chdir(sample)
+    for name in ("stat", "lstat", "scandir"):
+        monkeypatch.setattr(os, name, refuse(getattr(os, name)))
+    result = call("doctor", "--strict")
+    assert result.code == 3
+    assert ".aiwg/ralph: cannot be read: Permission denied" in result.out
+    assert "unreadable  .aiwg/ralph " in result.out.partition("\nfindings\n")[2]
+    assert "\nversions\n" in result.out
 
 
 def test_without_a_project_it_looks_at_the_rest_and_fails(

@@ -405,9 +405,10 @@ def test_undo_brings_back_what_another_tool_wrote(
     assert path.read_bytes() == before
 
 
-def test_a_ledger_that_gives_no_json_to_write_changes_nothing(curator: Curator, paths: ProjectPaths) -> None:
+@pytest.mark.parametrize("text", ["1}]", "", "[" * 65 + "]" * 65])
+def test_a_ledger_that_gives_no_json_to_write_changes_nothing(curator: Curator, paths: ProjectPaths, text: str) -> None:
     before = paths.pattern_file("error").read_bytes()
-    effect = Effect(file=FILE, type="error", pattern_id=A, text={"override": "1}]"})
+    effect = Effect(file=FILE, type="error", pattern_id=A, text={"override": text})
     curator.ledger.append(Decision(id="d", at=NOW, by="x", verb=Verb.PROMOTE, subject=A, effects=(effect,)))
     assert len(curator.settle()) == 1
     assert paths.pattern_file("error").read_bytes() == before
