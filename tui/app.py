@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 from rich.console import Console, RenderableType
 from rich.text import Text
 from textual import events, on
-from textual.app import App, SuspendNotSupported, SystemCommand
+from textual.app import App, ScreenStackError, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.driver import Driver
@@ -225,8 +225,8 @@ class DeckApp(App[None], inherit_bindings=False):
     @on(Engine.Decision)
     def _decided(self, message: Engine.Decision) -> None:
         self._mine |= message.made
-        if isinstance(self.screen, Place):
-            self.screen.answered(decided=message.decided is not None)
+        if place := self._front():
+            place.answered(decided=message.decided is not None)
         if message.decided is None:
             self.say(message.error, severity="warning")
             return
@@ -260,10 +260,13 @@ class DeckApp(App[None], inherit_bindings=False):
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """A toast; the text may be untrusted. A new one takes the place of older ones, lest they bury the screen."""
-        if len(self._notifications) >= MOST_TOASTS:
-            self.clear_notifications()
         seconds = TOAST_SECONDS if severity == "information" else 2 * TOAST_SECONDS
         self.notify(visible(text, 400), severity=severity, timeout=seconds, markup=False)
+
+    def on_notify(self) -> None:
+        """Make room for a toast before it is put up."""
+        for old in list(self._notifications)[: 1 - MOST_TOASTS]:
+            self._unnotify(old, refresh=False)
 
     def decide(self, decide: Callable[[Deck], Decided]) -> None:
         """Hand a decision to the engine."""
@@ -415,13 +418,21 @@ class DeckApp(App[None], inherit_bindings=False):
     def _places(self) -> list[Place]:
         return [screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, Place)]
 
+    def _front(self) -> Place | None:
+        """The place in front; None while a dialog is, or while the app comes or goes."""
+        try:
+            screen = self.screen
+        except ScreenStackError:
+            return None
+        return screen if isinstance(screen, Place) else None
+
     def _refresh_frame(self) -> None:
-        if isinstance(self.screen, Place):
-            self.screen.refresh_frame()
+        if place := self._front():
+            place.refresh_frame()
 
     def _tick(self) -> None:
-        if isinstance(self.screen, Place):
-            self.screen.tick()
+        if place := self._front():
+            place.tick()
 
 
 def _everything(view: View) -> Delta:

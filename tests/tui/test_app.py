@@ -323,3 +323,11 @@ async def test_markup_in_files_is_text_on_the_screen(sample: Path, home: Path) -
         await told.until(lambda: told.place.place == "context", "Context in front")
         await told.settled()
         assert not told.app._exit
+
+
+async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        for n in range(9):
+            told.app.say(f"happening {n}")
+        await told.sees("happening 8")
+        assert [text[-1] for text in told.toasts()] == ["7", "8"]

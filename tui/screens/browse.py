@@ -94,6 +94,8 @@ class Browse(Place):
 
     def on_mount(self) -> None:
         """Take up the filter of the last run; the list has focus."""
+        if not self.whole:
+            return
         kept = self.deck_app.kept.get_here(f"{self.place}-filter")
         if kept:
             self._query = parse_query(kept, self.FIELDS)

@@ -89,6 +89,8 @@ class ContextPlace(Place):
 
     def on_mount(self) -> None:
         """Take up the task of the last run."""
+        if not self.whole:
+            return
         kept = self.deck_app.kept.get_here("context-task")
         if kept:
             self.query_one(FilterLine).text = kept

@@ -100,6 +100,11 @@ class Place(Screen[None], inherit_bindings=False):
         yield from self.compose_content()
         yield KeyLine()
 
+    @property
+    def whole(self) -> bool:
+        """Whether all widgets are there: an app that is told to leave may stop in the middle of composing."""
+        return bool(self.query(KeyLine))
+
     def on_mount(self) -> None:
         """Show what there is."""
         self.catch_up()
@@ -116,6 +121,8 @@ class Place(Screen[None], inherit_bindings=False):
 
     def catch_up(self, *, anew: bool = False) -> None:
         """Show the newest view, if it is newer than what is shown."""
+        if not self.whole:
+            return
         view = self.view
         number = view.snapshot.number
         if anew or self._seen < 0:

@@ -74,6 +74,8 @@ class ReviewPlace(Deciding):
 
     def on_mount(self) -> None:
         """The keys decide; the text only scrolls."""
+        if not self.whole:
+            return
         super().on_mount()
         self.query_one("#review-subject", TextPane).focus()
 

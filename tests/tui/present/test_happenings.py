@@ -57,11 +57,9 @@ def test_what_was_over_before_is_no_news() -> None:
 
 
 def test_decisions_of_others_are_told_and_ones_own_are_not() -> None:
-    ours = Decision(id="1", at=NOW, by="ana", verb=Verb.PROMOTE, subject="pat-a")
-    theirs = Decision(id="2", at=NOW, by="ben", verb=Verb.ACCEPT_INVERSION, subject="pat-b")
-    assert told(view(decisions=(ours,)), view(decisions=(ours, ours, theirs))) == [
-        ("ben: accept inversion pat-b", "information")
-    ]
+    ours = Decision(id="mine", at=NOW, by="ana", verb=Verb.PROMOTE, subject="pat-a")
+    theirs = Decision(id="2", at=NOW, by="ana", verb=Verb.ACCEPT_INVERSION, subject="pat-b")
+    assert told(view(), view(decisions=(ours, theirs))) == [("ana: accept inversion pat-b", "information")]
 
 
 def test_new_questions_are_told() -> None:

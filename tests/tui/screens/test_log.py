@@ -71,8 +71,25 @@ async def test_there_is_always_something_to_undo_or_it_says_no(sample: Path, hom
     async with story(sample, home) as told:
         await told.go("log")
         for _ in range(len(told.app.view.snapshot.curation.undoable)):
-            await told.decides("u")
+            await told.press("u")
+            await told.sees("Take back what")
+            await told.decides("y")
         assert told.app.view.snapshot.curation.undoable == ()
         assert "undo" not in told.key_line()
         await told.decides("u")
         assert "nothing" in told.toasts()[-1]
+
+
+async def test_somebody_elses_decision_is_taken_back_only_when_asked(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("log")
+        before = told.app.view.snapshot.curation.undoable
+        assert "undo imre's deprecate" in told.key_line()
+        await told.press("u")
+        await told.sees("Take back what imre decided?", "pat-error-cors-preflight-008")
+        await told.decides("n")
+        assert told.app.view.snapshot.curation.undoable == before
+        await told.press("u")
+        await told.sees("Take back what")
+        await told.decides("y")
+        assert told.app.view.snapshot.curation.undoable == before[:-1]

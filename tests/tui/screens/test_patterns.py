@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
-from tests.tui.story import Story, story
+from tests.tui.story import Story, make_app, story
 from tui.present.patterns import TABS
 from tui.screens.dialogs import AskLine, Confirm
 from tui.widgets.filter_line import FilterLine
@@ -59,13 +59,13 @@ async def test_what_a_filter_cannot_read_is_said_and_nothing_found_says_how_to_g
         assert len(told.table.keys) == 40
 
 
-async def test_sorting_keeps_the_cursor_on_its_record(sample: Path, home: Path) -> None:
+async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await at_pattern(told, ESTABLISHED)
         orders = {told.table.keys[0]}
         for _ in range(7):
             await told.press("S")
-            assert told.table.cursor_key == ESTABLISHED
+            assert told.table.cursor == 0
             orders.add(told.table.keys[0])
         assert len(orders) > 3
         await told.press("S")
@@ -335,3 +335,35 @@ async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
         assert "copied" in told.toasts()[-1]
         await told.press("enter", "y")
         assert "success rate" in told.app.clipboard
+
+
+async def test_the_order_is_kept_between_runs(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.press("S", "S")
+        kept = dict(told.app.kept.values)
+        order = list(told.table.keys)
+    app = make_app(sample, home)
+    app.kept.values = kept
+    async with app.run_test(size=(120, 40)) as pilot:
+        again = Story(app, pilot)
+        await again.until(lambda: app.progress is None, "the first load")
+        await again.go("patterns")
+        assert list(again.table.keys) == order
+
+
+async def test_a_state_that_does_not_exist_is_named(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("state:bogus")
+        await told.sees("state: is one of")
+
+
+async def test_escape_in_the_filter_takes_it_off(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.press("slash", "n", "u", "l", "l")
+        assert len(told.table.keys) < 40
+        await told.press("escape")
+        assert len(told.table.keys) == 40
+        assert told.in_focus(told.table)

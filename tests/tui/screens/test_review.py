@@ -68,6 +68,30 @@ async def test_an_accepted_inversion_makes_an_anti_pattern_and_the_next_question
         await told.sees(f"of {len(before) - 1}")
 
 
+async def test_an_answered_question_leaves_at_once_and_a_second_key_answers_the_next(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        first = await at_question(told, inversion=True)
+        questions = len(waiting(told))
+        place = told.place
+        assert isinstance(place, ReviewPlace)
+        place.do_accept()  # and before the engine has had a moment to carry it out:
+        assert front(told) != first
+        await told.settled()
+        await told.until(lambda: len(waiting(told)) == questions - 1, "the answer on disk")
+        assert front(told) != first
+
+
+async def test_a_refused_answer_brings_its_question_back(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        first = await at_question(told, inversion=True)
+        place = told.place
+        assert isinstance(place, ReviewPlace)
+        place._answered()
+        assert front(told) != first
+        place.answered(decided=False)
+        assert first in [item.pattern_id for item in place.open_items]
+
+
 async def test_what_is_undone_is_in_front_again(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         subject = await at_question(told, inversion=True)
