@@ -11,7 +11,7 @@ from core.cli.completing import complete_pattern
 from core.cli.options import deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
-from core.cli.shapes import decided_json
+from core.cli.shapes import decided_json, json_help
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pattern_argument = click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 
 
-@click.command()
+@click.command(epilog=json_help("decision"))
 @pattern_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
 @deciding_options
@@ -36,7 +36,7 @@ def promote(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None
     _decide(by, as_json, lambda deck: deck.promote(pattern_id, reason=reason))
 
 
-@click.command()
+@click.command(epilog=json_help("decision"))
 @pattern_argument
 @click.option("--reason", required=True, help="Why; kept in the log.")
 @deciding_options
@@ -50,7 +50,7 @@ def deprecate(pattern_id: str, reason: str, by: str | None, as_json: bool) -> No
     _decide(by, as_json, lambda deck: deck.deprecate(pattern_id, reason=reason))
 
 
-@click.command()
+@click.command(epilog=json_help("decision"))
 @pattern_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
 @deciding_options
@@ -64,7 +64,7 @@ def reset(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
     _decide(by, as_json, lambda deck: deck.reset(pattern_id, reason=reason))
 
 
-@click.command()
+@click.command(epilog=json_help("decision"))
 @pattern_argument
 @click.argument("text")
 @deciding_options
@@ -78,7 +78,7 @@ def note(pattern_id: str, text: str, by: str | None, as_json: bool) -> None:
     _decide(by, as_json, lambda deck: deck.note(pattern_id, text=text))
 
 
-@click.command()
+@click.command(epilog=json_help("decision"))
 @deciding_options
 def undo(by: str | None, as_json: bool) -> None:
     """Take the newest standing decision back. Again and again: the whole log, back to its beginning.
@@ -92,7 +92,7 @@ def undo(by: str | None, as_json: bool) -> None:
     _decide(by, as_json, lambda deck: deck.undo())
 
 
-@click.command()
+@click.command(epilog=json_help("decision"))
 @deciding_options
 def redo(by: str | None, as_json: bool) -> None:
     """Repeat the decision that was taken back last; a new decision in between ends the chance.

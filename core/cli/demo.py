@@ -10,11 +10,12 @@ from core.cli.dashboard import need_terminal, open_dashboard
 from core.cli.options import json_option
 from core.cli.output import line, print_json
 from core.cli.project import now
+from core.cli.shapes import json_help
 
 CHECK_SECONDS = 2.0
 
 
-@click.command()
+@click.command(epilog=json_help("demo"))
 @click.option("--check", is_flag=True, help="Play and watch without a screen, report, and exit.")
 @click.option("--seconds", type=click.FloatRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
 @json_option

@@ -19,6 +19,7 @@ from core import __version__
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table
 from core.cli.project import chosen_project, read_snapshot
+from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
 from core.errors import ProjectNotFound, RalphdeckError
@@ -48,7 +49,7 @@ class Check(NamedTuple):
     text: str
 
 
-@click.command()
+@click.command(epilog=json_help("doctor"))
 @reading_options
 def doctor(as_json: bool, strict: bool) -> None:
     """Check the files of a project, the terminal, the watch, and say where everything lies.

@@ -14,7 +14,7 @@ from core.cli.completing import complete_loop
 from core.cli.options import Fraction, reading_options
 from core.cli.output import end, findings_json, print_bytes, print_json, warn
 from core.cli.project import decider, now, open_deck
-from core.cli.shapes import injection_json
+from core.cli.shapes import injection_json, json_help
 from core.deck import Deck, View
 from core.errors import BadInput, RalphdeckError, Unwritable
 from core.records.events import Event
@@ -24,7 +24,7 @@ from core.sources.event_log import append_event
 from core.text import visible_line
 
 
-@click.command()
+@click.command(epilog=json_help("inject"))
 @click.argument("loop_id", metavar="[LOOP]", required=False, shell_complete=complete_loop)
 @click.option("--task", metavar="TEXT", help="What would a loop with this task get? Nothing is recorded.")
 @click.option("--min-success-rate", type=Fraction(), help="Only patterns with at least this rate.")

@@ -12,7 +12,7 @@ from core.cli.decide import print_warnings
 from core.cli.options import deciding_options, strict_option
 from core.cli.output import end, findings_json, line, print_json, remark, warn
 from core.cli.project import now, open_deck
-from core.cli.shapes import decided_json, proposal_json
+from core.cli.shapes import decided_json, json_help, proposal_json
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import Refused
@@ -22,7 +22,7 @@ MOST_DAYS = 3650
 """Longest snooze."""
 
 
-@click.command()
+@click.command(epilog=json_help("invert"))
 @click.argument("pattern_id", metavar="[ID]", required=False, shell_complete=complete_pattern)
 @click.option("--accept", is_flag=True, help="Make it an anti-pattern; the original is deprecated.")
 @click.option("--text", metavar="REWRITE", help="Accept, with these words instead of the proposed ones.")

@@ -9,12 +9,12 @@ import click
 from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
 from core.cli.project import read_snapshot
-from core.cli.shapes import decision_json
+from core.cli.shapes import decision_json, json_help
 from core.curation.rules import change
 from core.records.decisions import Decision, Verb
 
 
-@click.command()
+@click.command(epilog=json_help("log"))
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many.")
 @click.option(
     "--verb",

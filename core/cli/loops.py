@@ -7,7 +7,7 @@ import click
 from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
 from core.cli.project import read_snapshot
-from core.cli.shapes import loop_json
+from core.cli.shapes import json_help, loop_json
 from core.records.loops import Loop, LoopStatus
 
 COLOURS = {
@@ -21,7 +21,7 @@ COLOURS = {
 }
 
 
-@click.command()
+@click.command(epilog=json_help("loops"))
 @click.option(
     "--status",
     type=Words([status.value for status in LoopStatus]),

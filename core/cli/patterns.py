@@ -12,7 +12,7 @@ from core.cli.options import Fraction, Words, joined, project_option, reading_op
 from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
 from core.cli.pattern_text import print_pattern
 from core.cli.project import now, open_deck, read_snapshot
-from core.cli.shapes import lineage_json, observation_json, pattern_details_json, pattern_json
+from core.cli.shapes import json_help, lineage_json, observation_json, pattern_details_json, pattern_json
 from core.learning.assessment import Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -48,7 +48,7 @@ def patterns() -> None:
     """
 
 
-@patterns.command("list")
+@patterns.command("list", epilog=json_help("patterns list"))
 @click.option("--type", "types", type=Words(list(PatternType)), multiple=True, help="Only these types.")
 @click.option("--state", "states", type=Words(list(Maturity)), multiple=True, help="Only in these states.")
 @click.option("--min-success-rate", type=Fraction(), help="Only with at least this rate.")
@@ -158,7 +158,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-@patterns.command("show")
+@patterns.command("show", epilog=json_help("patterns show"))
 @click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 @reading_options
 def show_pattern(pattern_id: str, as_json: bool, strict: bool) -> None:

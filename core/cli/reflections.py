@@ -8,14 +8,14 @@ from core.cli.completing import complete_loop
 from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
 from core.cli.project import read_snapshot
-from core.cli.shapes import reflection_json
+from core.cli.shapes import json_help, reflection_json
 from core.records.reflections import Reflection
 
 KINDS = ("error-analysis", "strategy-change", "success-pattern", "constraint-discovery", "process-improvement")
 """(1) reflection types, as words of the command line."""
 
 
-@click.command()
+@click.command(epilog=json_help("reflections"))
 @click.option("--loop", metavar="ID", help="Only those of this loop.", shell_complete=complete_loop)
 @click.option("--task", metavar="ID", help="Only those of this task.")
 @click.option("--kind", type=Words(KINDS), multiple=True, help="Only these kinds.")

@@ -4,19 +4,7 @@ Rules for all of it: times are ISO-8601 in UTC (`2026-02-02T15:00:00.000Z`), rat
 in 0..1, `null` means unknown or none, ids and texts are the text of the files unchanged. `findings` is what is
 wrong in the files, each `{file, pointer, severity, code, message}` with `file` relative to the project.
 
-| command            | document                                                                            |
-|--------------------|-------------------------------------------------------------------------------------|
-| `loops`            | `{loops: [loop], findings}`                                                         |
-| `patterns list`    | `{patterns: [pattern], findings}`                                                   |
-| `patterns show`    | `{pattern: pattern and its content, evidence: [use], lineage: [event], findings}`   |
-| `reflections`      | `{reflections: [reflection], findings}`                                             |
-| `inject`           | `{context, tokens, bytes, patterns: [chosen], left_out: [{id, reason, score}], …}`  |
-| decisions          | `{decision, summary, warnings, written}`                                            |
-| `invert`           | `{proposals: [proposal], findings}`; with a verdict as decisions, `--auto`: `{decisions: […]}` |
-| `log`              | `{decisions: [decision], findings}`                                                 |
-| `why`              | `{id, state, computed_state, decided_by, …, rules: [rule], findings}`               |
-| `doctor`           | `{checks: [{area, name, status, text}], findings}`                                  |
-| `demo --check`     | `{ok, …}`                                                                           |
+`DOCUMENTS` has the keys of each document; `ralphdeck COMMAND --help` shows them.
 
 `findings` names what concerns the whole project. An error is never JSON: stdout stays empty, stderr has one line.
 For an anti-pattern `success_rate` is how often the avoided approach failed, and a success means that it did.
@@ -25,7 +13,7 @@ For an anti-pattern `success_rate` is how often the avoided approach failed, and
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from core.records.times import iso
 
@@ -43,6 +31,59 @@ if TYPE_CHECKING:
     from core.retrieval.ranking import Injection
 
 Shape = dict[str, Any]
+
+DOCUMENTS: Final = {
+    "loops": """\
+{loops: [{id, task, status, raw_status, sources, iteration, max_iterations, started_at, ended_at,
+ended_approximate, archived, liveness, liveness_reason, last_sign, badges, aliases, quality,
+injected, extracted, files}], findings}""",
+    "patterns list": """\
+{patterns: [{id, type, title, state, computed_state, decided_by, pinned, faded, contradicted,
+inversion_due, injectable, success_rate, interval, successes, failures, usage_count, exposures,
+score, last_used, tags, mirror_of, file, pointer}], findings}""",
+    "patterns show": """\
+{pattern: {as in patterns list, and: description, category, error_type, error_pattern, location_hints,
+task_pattern, template: {language, code, placeholders}, diff_pattern, steps, tools, preconditions,
+benefits, limitations, average_iterations, symptoms, why_it_fails, better_alternative,
+better_pattern_id, source_loops: [{loop_id, at, contributed_by}], related, first_discovered,
+inverted_from, aliases, mirrors: [{file, pointer, differs}], content_hash},
+evidence: [{kind, source, loop_id, at, success, weight, count, iteration, derived}],
+lineage: [{at, kind, loop_id, success, text}], findings}""",
+    "reflections": """\
+{reflections: [{id, loop_id, task_id, attempt, iteration, at, at_approximate, kind, outcome, trigger,
+effectiveness, observation, analysis, learning, actions, shape, file, pointer, also_in}], findings}""",
+    "inject": """\
+{context, tokens, bytes, category, languages, error_types, patterns: [{id, type, score, relevance,
+effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}], findings}""",
+    "decision": """\
+{decision: {id, at, by, verb, subject, reason, before, after}, summary, warnings, written}""",
+    "invert": """\
+{proposals: [{id, text, reason, failures, total, failure_mode, why_it_fails, better_alternative,
+better_pattern_id, source_loops, lint}], findings}.
+With a verdict: {decision, summary, warnings, written}, as promote prints it; with --auto: {decisions: [such]}""",
+    "log": """\
+{decisions: [{id, at, by, verb, subject, reason, before, after, undone}], findings}""",
+    "why": """\
+{id, state, computed_state, decided_by, pin: {state, at, by, reason, decision_id}, pin_stale, contradicted,
+faded, injectable, success_rate, interval, successes, failures, helpful, harmful,
+next_change: {at, state}, rules: [{rule, text, holds, state, value, threshold, distance}],
+doubts: findings on this pattern, findings}""",
+    "doctor": """\
+{checks: [{area, name, status, text}], findings}""",
+    "demo": """\
+{ok, loops, patterns, reflections, findings: how many, changes, changed_loops, changed_patterns, watch}""",
+}
+"""The keys of what each command prints with `--json`; "decision" is for every command that decides."""
+
+_RULES: Final = "Times are ISO-8601 in UTC, rates lie in 0..1, null is unknown. Keys are only ever added."
+_FINDINGS: Final = "A finding is {file, pointer, severity, code, message}."
+
+
+def json_help(command: str) -> str:
+    """The paragraphs on JSON for the help of a command of `DOCUMENTS`; click fits them to the terminal."""
+    document = DOCUMENTS[command]
+    rules = f"{_RULES} {_FINDINGS}" if "findings}" in document else _RULES
+    return f"JSON: {document}\n\n{rules}"
 
 
 def number(value: float | None) -> float | None:

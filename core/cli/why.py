@@ -9,13 +9,13 @@ from core.cli.options import reading_options
 from core.cli.output import end, findings_json, line, print_json
 from core.cli.pattern_text import print_why
 from core.cli.project import open_deck
-from core.cli.shapes import number, pin_json, rule_json
+from core.cli.shapes import json_help, number, pin_json, rule_json
 from core.deck import View
 from core.records.patterns import Pattern
 from core.records.times import iso
 
 
-@click.command()
+@click.command(epilog=json_help("why"))
 @click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 @reading_options
 def why(pattern_id: str, as_json: bool, strict: bool) -> None:

@@ -1,0 +1,91 @@
+"""What the help says of the JSON is what is printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from core.cli.entry import COMMANDS, cli
+from core.cli.shapes import DOCUMENTS, json_help
+from tests.core.cli.conftest import Call
+
+PATTERN = "pat-error-null-check-015"
+DUE = "pat-success-split-by-type-002"
+
+
+def commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for part in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), part)
+            assert found is not None
+            yield from commands(found, f"{name} {part}".strip())
+    else:
+        yield name, command
+
+
+def keys(document: Any) -> set[str]:
+    """All keys of a document, but for those that are names from the files, and those of findings."""
+    if isinstance(document, list):
+        return set().union(*map(keys, document))
+    if not isinstance(document, dict):
+        return set()
+    data = {"parts", "placeholders", "findings", "doubts", "before", "after"}
+    return set(document).union(*(keys(value) for key, value in document.items() if key not in data))
+
+
+def documented(name: str) -> set[str]:
+    """The words of the documentation that are keys."""
+    listed = DOCUMENTS["patterns list"].partition("[")[2].partition("]")[0]
+    text = DOCUMENTS[name].replace("as in patterns list, and: ", f"{listed}, ")
+    text = re.sub(r": [a-z ]+", "", text.partition("With a verdict")[0])
+    return set(re.findall(r"\w+", text))
+
+
+def test_every_command_with_json_tells_its_keys() -> None:
+    told = 0
+    for name, command in commands(cli):
+        if any(parameter.name == "as_json" for parameter in command.params):
+            told += 1
+            key = name if name in DOCUMENTS else "decision"
+            assert command.epilog == json_help(key)
+            shown = command.get_help(click.Context(command, max_content_width=80))
+            assert " ".join(f"JSON: {DOCUMENTS[key]}".split()) in " ".join(shown.split())
+            assert all(len(line) <= 80 for line in shown.partition("JSON:")[2].splitlines())
+    assert told >= len(COMMANDS) - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("loops", ["loops"]),
+        ("patterns list", ["patterns", "list"]),
+        ("patterns show", ["patterns", "show", PATTERN]),
+        ("reflections", ["reflections"]),
+        ("inject", ["inject", "--task", "Fix TypeScript type errors"]),
+        ("decision", ["note", PATTERN, "x"]),
+        ("invert", ["invert"]),
+        ("log", ["log"]),
+        ("why", ["why", PATTERN]),
+        ("doctor", ["doctor"]),
+        ("demo", ["demo", "--check"]),
+    ],
+)
+def test_the_keys_told_are_the_keys_printed(name: str, words: list[str], sample: Path, call: Call) -> None:
+    call("promote", PATTERN, "--project", sample)
+    project = [] if name == "demo" else ["--project", str(sample)]
+    printed = keys(call(*words, "--json", *project).document)
+    assert printed <= documented(name)
+    # What is null or empty here, as a change of state that lies ahead, has no keys of its own.
+    assert documented(name) - printed <= {"contributed_by", "pointer", "differs", "file"}
+
+
+def test_a_verdict_and_auto_print_decisions(sample: Path, call: Call) -> None:
+    verdict = call("invert", DUE, "--snooze", "1", "--json", "--project", sample).document
+    assert keys(verdict) == documented("decision")
+    auto = call("invert", "--auto", "--json", "--project", sample).document
+    assert keys(auto) == documented("decision") | {"decisions"}
