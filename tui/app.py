@@ -446,9 +446,16 @@ def _everything(view: View) -> Delta:
     )
 
 
-def run(deck: Deck, *, state_file: Path, keymap_file: Path) -> int:
-    """Run the dashboard; returns the exit code of the process."""
-    kept = Kept(state_file, str(deck.project.project))
+def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str) -> int:
+    """Run the dashboard; returns the exit code of the process.
+
+    Args:
+        deck: The project; not loaded yet.
+        state_file: Where comfort is kept between runs.
+        keymap_file: Where other keys may be written.
+        remembered_as: The name under which this project's filters and place are kept.
+    """
+    kept = Kept(state_file, remembered_as)
     kept.load()
     app = DeckApp(deck, kept, keymap_file)
     app.run()

@@ -41,7 +41,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     """Run the dashboard and exit with its code.
 
     Args:
-        cache: Whether to keep parsed files between runs.
+        cache: Whether to keep parsed files between runs; a scratch copy has nothing to keep.
     """
     need_terminal()
     from core.deck import Deck
@@ -49,7 +49,9 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
     start_logging()
     deck = Deck(project, Settings(), by=decider(), clock=now, cache=cache)
-    click.get_current_context().exit(run(deck, state_file=state_file(), keymap_file=keymap_file()))
+    name = str(project.project) if cache else "demo"
+    code = run(deck, state_file=state_file(), keymap_file=keymap_file(), remembered_as=name)
+    click.get_current_context().exit(code)
 
 
 def need_terminal() -> None:
