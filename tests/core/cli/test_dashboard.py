@@ -21,7 +21,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     """The projects that a dashboard was opened on."""
     calls: Opened = []
 
-    def run(deck: Deck, *, state_file: Path, keymap_file: Path) -> int:
+    def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str) -> int:
         calls.append((deck.project.project, state_file, keymap_file))
         return 143
 
