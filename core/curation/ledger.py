@@ -25,7 +25,7 @@ from core.records.decisions import CurationState, Decision
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
 from core.sources.journal import Journal
-from core.sources.reading import MAX_DEPTH, is_nested_deeper
+from core.sources.reading import MAX_DEPTH, MAX_PATTERN_BYTES, is_nested_deeper
 from core.text import visible_line
 
 FILE: Final = ".aiwg/ralph/shared/curation/ledger.jsonl"
@@ -144,6 +144,7 @@ class JournalStorage(Storage):
         """Add documents at the end; durable on return. Returns their ids: the numbers of their lines."""
         lines = [msgspec.json.encode(document) for document in documents]
         with self.journal.locked():
+            self.refresh()  # what cannot be read is not added to
             self.journal.append(lines)
             self.refresh()
             return list(range(self.lines.count - len(lines) + 1, self.lines.count + 1))
@@ -158,6 +159,9 @@ class JournalStorage(Storage):
                 return
             except OSError as error:
                 raise Unwritable(f"cannot read {self.journal.path}: {error.strerror}") from None
+            if status.st_size > MAX_PATTERN_BYTES:
+                size = f"{status.st_size:,} bytes; at most {MAX_PATTERN_BYTES:,} are read"
+                raise Unwritable(f"cannot read {self.journal.path}: it has {size}")
             file = (status.st_dev, status.st_ino)
             if file != self._file or status.st_size < self._offset:
                 self.lines, self._offset, self._file = _Lines(), 0, file

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,6 +15,7 @@ from core.curation.ledger import Ledger, read_decisions
 from core.errors import BadInput, UnknownRecord, Unwritable
 from core.paths import ProjectPaths
 from core.records.decisions import Decision, Effect, Verb
+from core.sources.reading import MAX_PATTERN_BYTES
 from tests.core.curation.making import FILE, NOW
 
 
@@ -178,6 +180,15 @@ def test_a_ledger_that_was_replaced_is_read_anew(paths: ProjectPaths) -> None:
     paths.ledger.unlink()
     assert ledger.decisions() == ()
     assert ledger.state().pins == {}
+
+
+def test_a_ledger_too_large_to_be_shown_is_not_decided_on(paths: ProjectPaths) -> None:
+    ledger = Ledger(paths)
+    ledger.append(made("d1"))
+    os.truncate(paths.ledger, MAX_PATTERN_BYTES + 1)
+    with pytest.raises(Unwritable, match="at most"):
+        ledger.append(made("d2"))
+    assert paths.ledger.stat().st_size == MAX_PATTERN_BYTES + 1
 
 
 def test_a_ledger_outside_the_project_is_not_written(tmp_path: Path) -> None:
