@@ -130,3 +130,15 @@ def test_a_job_that_fails_is_told_and_the_dashboard_runs_on(sample: Path, home: 
         assert terminal.end() == 0
         assert_given_back(terminal)
         assert "Traceback" in (home / "state/ralphdeck/ralphdeck.log").read_text()
+
+
+def test_continuing_what_was_not_stopped_changes_nothing(sample: Path, home: Path) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        running(terminal)
+        for _ in range(3):
+            os.kill(terminal.pid, signal.SIGCONT)
+        terminal.press("2")
+        terminal.sees("score")
+        terminal.press("q")
+        assert terminal.end() == 0
+        assert_given_back(terminal)

@@ -23,6 +23,19 @@ def active_rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if "● running" in line]
 
 
+def next_question(tmux: Tmux) -> None:
+    """Go on in Review."""
+    asked = tmux.text().splitlines()[1]
+    tmux.keys("n")
+    tmux.until(lambda: tmux.text().splitlines()[1] != asked, "the next question")
+
+
+def leave(tmux: Tmux, window: str) -> None:
+    """Quit, and wait for the shell's own screen."""
+    tmux.keys("q", window=window)
+    tmux.until(lambda: tmux.flag("alternate_on", window) == "0", "the end", window)
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) -> None:
     with Tmux(home, environment(home), size) as tmux:
@@ -45,9 +58,7 @@ def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) ->
         tmux.keys("3")
         tmux.sees("1 of 3")
         while "Make it an anti-pattern?" not in tmux.text():
-            asked = tmux.text().splitlines()[1]
-            tmux.keys("n")
-            tmux.until(lambda asked=asked: tmux.text().splitlines()[1] != asked, "the next question")
+            next_question(tmux)
         tmux.keys("a")
         tmux.sees("Review·2", "undo accept")
         tmux.keys("8")
@@ -86,5 +97,4 @@ def test_another_dashboard_sees_a_decision_at_once(sample: Path, home: Path) -> 
         tmux.keys("u", window="second")
         tmux.sees("◐ estab", window="first")
         for window in ("first", "second"):
-            tmux.keys("q", window=window)
-            tmux.until(lambda window=window: tmux.flag("alternate_on", window) == "0", "the end", window)
+            leave(tmux, window)

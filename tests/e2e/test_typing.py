@@ -16,6 +16,17 @@ PASTE = (
 """Everything but escape characters: terminals leave them out of what they paste."""
 
 
+def open_field(terminal: Terminal, *keys: str) -> None:
+    """Press keys that open a field, and wait until it takes what is pasted."""
+    terminal.press(*keys)
+    for _ in range(20):
+        terminal.paste("RDX ")
+        terminal.settles(0.3)
+        if "RDX" in terminal.draw():
+            return
+    raise AssertionError(f"no field takes a paste:\n{terminal.draw()}")
+
+
 @pytest.mark.parametrize(
     "keys",
     [("/",), (":",), ("4", "/"), ("2", "d"), ("2", "c"), ("3", "n", "n", "e")],
@@ -24,7 +35,7 @@ PASTE = (
 def test_a_paste_is_only_text(sample: Path, home: Path, keys: tuple[str, ...]) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
-        terminal.press(*keys)
+        open_field(terminal, *keys)
         terminal.paste(f"{PASTE} the end")
         terminal.settles()
         terminal.paste("RDXsecond")
@@ -37,7 +48,7 @@ def test_a_paste_is_only_text(sample: Path, home: Path, keys: tuple[str, ...]) -
 def test_a_hostile_reason_is_told_and_kept_harmlessly(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
-        terminal.press("2", "d")
+        open_field(terminal, "2", "d")
         terminal.paste("because \u202e[/] [@click=app.exit()]RDX\x9b")
         terminal.press("enter")
         terminal.sees("deprecated", "⊘")
