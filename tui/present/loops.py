@@ -49,7 +49,7 @@ def _worth_saying(loop: Loop) -> Content:
     """The badges that a reader of the list should notice: not what the status says, nor what is usual."""
     usual = {"crashed", "unregistered"} if loop.status.ended else {"crashed"}
     badges = Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
-    return Content.assemble((" archived", "$quiet"), badges) if loop.archived else badges
+    return Content.assemble((" arch", "$quiet"), badges) if loop.archived else badges
 
 
 def _progress(loop: Loop, glyphs: Glyphs) -> Content:
@@ -73,7 +73,7 @@ def _learned(loop: Loop) -> str:
 
 def _sign(loop: Loop, now: datetime) -> Content:
     if loop.liveness is Liveness.DEAD:
-        return Content.styled("process gone", "$error")
+        return Content.styled("no process", "$error")
     if loop.status.ended:
         return Content.styled(ago(loop.ended_at, now), "$quiet")
     style = "$warning" if loop.liveness is Liveness.STALE else ""

@@ -28,13 +28,13 @@ class LoopsPlace(Browse):
         "status: source: id: tag: pattern: is:, for example  status:crashed  or  is:orphan  or  -is:archived."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("task", "task", 20, flex=6),
-        Column("status", "status", 20),
+        Column("task", "task", 23, flex=6),
+        Column("status", "status", 16),
         Column("iteration", "iteration", 15, keep=8),
         Column("quality", "quality", 8, keep=4),
         Column("elapsed", "elapsed", 8, align="right", keep=7),
-        Column("learned", "learned", 16, keep=2),
-        Column("sign", "last sign", 12, align="right", keep=6),
+        Column("learned", "learned", 15, keep=2),
+        Column("sign", "last sign", 10, align="right", keep=6),
         Column("id", "id", 9, flex=3, keep=5, keep_end=8),
     )
     FIELDS = LOOP_FIELDS
