@@ -419,12 +419,12 @@ class DeckApp(App[None], inherit_bindings=False):
         return [screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, Place)]
 
     def _front(self) -> Place | None:
-        """The place in front; None while a dialog is, or while the app comes or goes."""
+        """The place in front, once it is whole; None while a dialog is, or while the app comes or goes."""
         try:
             screen = self.screen
         except ScreenStackError:
             return None
-        return screen if isinstance(screen, Place) else None
+        return screen if isinstance(screen, Place) and screen.whole else None
 
     def _refresh_frame(self) -> None:
         if place := self._front():
