@@ -23,7 +23,7 @@ ERROR = {"pattern_id": "pat-error-null-check-001", "error_signature": {"error_pa
 ANTI = {"pattern_id": "pat-anti-hurry-001", "approach_description": "Hurry", "failure_rate": 0.5}
 SUCCESS = {"pattern_id": "pat-success-tests-first-001", "approach": {"description": "Tests first"}}
 TEMPLATE = {"template_id": "tmpl-guard-001", "template_code": "if (!x) return", "language": "typescript"}
-ALL: tuple[dict[str, Any], ...] = [ERROR, SUCCESS, ANTI, TEMPLATE]
+ALL: list[dict[str, Any]] = [ERROR, SUCCESS, ANTI, TEMPLATE]
 
 
 def read(document: Any, file: str = FILE, mirror_of: str = "") -> PatternFile:
