@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from rich.cells import cell_len
@@ -79,11 +80,12 @@ def offences(data: bytes, *, allowed_osc: re.Pattern[str] = _ALLOWED_OSC) -> lis
                 found.append(f"escape {token.value[:60]!r}")
             case "control" if token.value not in _ALLOWED_CONTROLS:
                 found.append(f"control {token.value!r}")
-            case "text":
+            case "text" if not token.value.isascii():
                 found += [f"character {char!r}" for char in token.value if not harmless(char)]
     return found
 
 
+@cache
 def harmless(char: str) -> bool:
     """Whether a character only draws itself: no control, no direction, nothing invisible, no half of a pair."""
     if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import islice
 from typing import TypeVar
 
@@ -22,15 +21,10 @@ PATTERNS, STORIES, TASKS, FORECASTS = 600, 100, 40, 2
 """How many records are looked at where looking takes time."""
 
 
-@cache
-def _harmless(char: str) -> bool:
-    return harmless(char)
-
-
 def check(contents: Iterable[Content], *, where: str) -> None:
     """Every character draws only itself, and every style is one of ours. Line breaks and tabs are up to widgets."""
     for content in contents:
-        bad = sorted({char for char in content.plain if char not in "\n\t" and not _harmless(char)})
+        bad = sorted({char for char in content.plain if char not in "\n\t" and not harmless(char)})
         assert not bad, f"{bad!r} in {where}: {content.plain[:200]!r}"
         for span in content.spans:
             assert "@" not in str(span.style), f"a style that acts in {where}: {span.style}"
