@@ -19,7 +19,7 @@ from core.errors import RalphdeckError
 from core.snapshot import Delta
 from core.sources.watching import Changes, Watcher, WatchState
 
-REFRESH_SECONDS: Final = 5.0
+REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""
 
 

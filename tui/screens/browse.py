@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -22,8 +22,10 @@ from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
 
-WIDE: int = 150
+WIDE: Final = 150
 """Cells from which the details stand beside the list instead of under it."""
+SLOW_TICKS: Final = 10
+"""Seconds between two drawings of a list in which no second counts."""
 
 
 class Browse(Place):
@@ -44,6 +46,7 @@ class Browse(Place):
         self._query = Query(())
         self._sort: tuple[str, bool] | None = self.SORTS[0] if self.SORTS else None
         self._tab = 0
+        self._ticks = 0
 
     # What subclasses provide
 
@@ -154,8 +157,14 @@ class Browse(Place):
         return None
 
     def tick(self) -> None:
-        """Times go on."""
-        self.table.redraw()
+        """Times go on: every second where seconds are shown, else now and then."""
+        self._ticks += 1
+        if self.shows_seconds() or self._ticks % SLOW_TICKS == 0:
+            self.table.redraw()
+
+    def shows_seconds(self) -> bool:
+        """Whether something in the list is so young that each second changes it."""
+        return False
 
     # Messages
 

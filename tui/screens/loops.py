@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from datetime import timedelta
+from typing import ClassVar, Final
 
 from textual import on
 from textual.content import Content
@@ -17,6 +18,9 @@ from core.snapshot import Delta
 from tui.present import loops as present
 from tui.screens.browse import Browse
 from tui.widgets.record_table import Column, RecordTable
+
+YOUNG: Final = timedelta(minutes=2)
+"""How long after its last sign a loop's clock is drawn every second."""
 
 
 class LoopsPlace(Browse):
@@ -142,10 +146,13 @@ class LoopsPlace(Browse):
         loop = self.view.snapshot.loops.get(key) if key else None
         return Content.styled(", ".join(loop.sources), "$quiet") if loop else None
 
-    def tick(self) -> None:
-        """Clocks of running loops go on."""
-        if any(loop.status.active for loop in self.view.snapshot.loops.values()):
-            self.table.redraw()
+    def shows_seconds(self) -> bool:
+        """Whether a loop has just given a sign of life."""
+        since = self.deck_app.now() - YOUNG
+        return any(
+            loop.status.active and loop.last_sign is not None and loop.last_sign > since
+            for loop in self.view.snapshot.loops.values()
+        )
 
     def empty(self) -> Content:
         """No loop yet."""
