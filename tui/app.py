@@ -67,6 +67,8 @@ NARROW: Final = 100
 """Cells below which the top bar shortens its names."""
 TYPED_AHEAD: Final = 1000
 """Keys in flight that are remembered with what had focus when they came."""
+SWITCH_SECONDS: Final = 0.001
+"""How soon the engine, busy reading, lets the screen have its turn."""
 MOST_TOASTS: Final = 2
 """Toasts that are up at once."""
 TOAST_SECONDS: Final = 3.0
@@ -458,6 +460,7 @@ def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str) 
     kept = Kept(state_file, remembered_as)
     kept.load()
     app = DeckApp(deck, kept, keymap_file)
+    sys.setswitchinterval(SWITCH_SECONDS)
     app.run()
     _let_go_of_a_lost_terminal()
     return app.return_code or 0

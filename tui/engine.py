@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import traceback
 from collections import deque
@@ -154,6 +155,7 @@ class Engine:
         if warnings := self.deck.settle():
             more = f" (and {len(warnings) - 1} more like this)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
+        gc.freeze()  # what was read lives on: a collection need not walk it, and stop the screen, each time
         self._target.post_message(self.Changed())
 
     def _noticed(self, changes: Changes) -> None:
