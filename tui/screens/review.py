@@ -55,7 +55,6 @@ class ReviewPlace(Deciding):
         """The pattern whose answer is on its way to the disk; its question is not in front any more."""
         self._landed = False
         self._at = 0
-        self._forecast: Forecast | None = None
         self._returning = ""
 
     def compose_content(self) -> ComposeResult:
@@ -146,7 +145,6 @@ class ReviewPlace(Deciding):
             heading.update(Content("the decision"))
             self._pane("proposal").show(present.standing(view, item, self.glyphs), top=another)
         if another:
-            self._forecast = None
             self._pane("consequence").show([Content.styled("working out what changes…", "$quiet")])
         self._work_out(item, view)
 
@@ -168,7 +166,7 @@ class ReviewPlace(Deciding):
         """Show what would change, if the question is still in front."""
         if message.key != self._current:
             return
-        self._forecast = result = message.result
+        result = message.result
         if not result.running:
             lines = [Content.styled("No loop runs now. The next ones that this pattern fits will differ:", "$quiet")]
         elif not result.changed:
