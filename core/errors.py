@@ -17,7 +17,7 @@ class UnknownRecord(RalphdeckError):
     """An id names no record of this project."""
 
 
-class BadInput(RalphdeckError):
+class BadInput(RalphdeckError, ValueError):
     """A value from the caller (not from a file under `.aiwg/`) is not acceptable; names field and value."""
 
 

@@ -5,15 +5,46 @@ The numbers in parentheses name the document of the specification that a default
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 
 class LearningSettings(Struct, frozen=True, kw_only=True):
-    """(2) `learningConfig`."""
+    """(2) `learningConfig`, What Gets Scored, and what semantics 2 adds. Weights, values and ratios 0..1."""
 
     half_life_days: float = 90.0
     min_feedback_for_adjustment: int = 3
     max_harmful_ratio: float = 0.3
+    min_criterion_weight: float = 0.1
+    """(2) Weight floor."""
+    fast_completion_threshold_ms: float = 300_000
+    """Whatever takes less is fast; exactly this is medium."""
+    slow_completion_threshold_ms: float = 1_800_000
+    """Whatever takes longer is slow; exactly this is medium."""
+    max_errors_for_helpful: int = 2
+    """More errors are harmful; none are helpful, others neutral."""
+    max_retries_for_neutral: int = 1
+    """More retries are harmful; none are helpful, others neutral."""
+    success_weight: float = 0.4
+    duration_weight: float = 0.2
+    errors_weight: float = 0.2
+    retries_weight: float = 0.2
+    medium_duration_value: float = 0.6
+    slow_duration_value: float = 0.2
+    some_errors_value: float = 0.6
+    many_errors_value: float = 0.2
+    some_retries_value: float = 0.7
+    many_retries_value: float = 0.3
+    helpful_threshold: float = 0.7
+    """A raw score from here on is helpful."""
+    harmful_threshold: float = 0.4
+    """A raw score up to here is harmful."""
+    neutral_counts_as: Literal["nothing", "failure"] = "nothing"
+    """What a neutral loop says of a pattern that it applied without telling how that went (semantics 2)."""
+    max_marks: int = 5
+    """Harmful marks of one source on different patterns, within `burst_minutes`, that count without a question."""
+    burst_minutes: float = 60.0
 
 
 class MaturitySettings(Struct, frozen=True, kw_only=True):
@@ -41,6 +72,8 @@ class AntiPatternSettings(Struct, frozen=True, kw_only=True):
     anti_pattern_prefix: str = "AVOID: "
     failures_until_asked_again: int = 3
     """A rejected inversion is proposed again after this many further failures (semantics 5)."""
+    max_examples: int = 10
+    """Newest bead ids that an observed pattern keeps as examples."""
 
 
 class InjectionSettings(Struct, frozen=True, kw_only=True):

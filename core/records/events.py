@@ -1,10 +1,51 @@
-"""Dated facts about patterns: the event log, and the evidence made of it."""
+"""Dated facts about loops and patterns: the event log, and the evidence made of it."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 
 from msgspec import Struct
+
+
+class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a loop or attempt came to, beside its success (2) Recording Outcomes; None = not known.
+
+    Attributes:
+        duration_ms: From start to end, ms.
+        error_count: All errors on the way, resolved ones included.
+        retry_count: Attempts before the last one.
+        files_touched: Paths as they were told.
+        strategy, failure_mode, failure_details: As they were told, "" for none.
+    """
+
+    duration_ms: float | None = None
+    error_count: int | None = None
+    retry_count: int | None = None
+    files_touched: tuple[str, ...] = ()
+    strategy: str = ""
+    failure_mode: str = ""
+    failure_details: str = ""
+
+
+class ErrorType(StrEnum):
+    """(2) Error Types."""
+
+    VALIDATION = "validation"
+    TIMEOUT = "timeout"
+    CONFLICT = "conflict"
+    TOOL_FAILURE = "tool_failure"
+    UNKNOWN = "unknown"
+
+
+class ErrorNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of one error (2) Recording Errors; untrusted text throughout."""
+
+    error_type: ErrorType
+    message: str
+    stack_trace: str = ""
+    tool_name: str = ""
+    context: str = ""
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -13,11 +54,17 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     Attributes:
         id: Unique.
         at: When, UTC.
-        kind: injected, applied, extracted, outcome or feedback.
-        pattern_id, loop_id: "" where the event has none.
-        success: For applied / outcome / feedback; None = unknown.
+        kind: injected, applied, extracted, outcome, feedback, error or resolved.
+        pattern_id, loop_id: "" where the event has none. The bead of (2) is a loop or an attempt: `loop_id` is
+            the id of either. An outcome without a pattern is that of the whole loop.
+        success: For applied / outcome / feedback; None = unknown, of feedback on a criterion neutral.
         weight: 0..1.
         by: Who recorded it.
+        criterion: What feedback is about, where it is no pattern (2) Criterion Weight Calculation.
+        text: What feedback says beside its result.
+        signals: Of an outcome.
+        error: Of an error.
+        resolves: Of kind resolved: the id of the error event.
     """
 
     id: str
@@ -29,6 +76,11 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     weight: float = 1.0
     iteration: int | None = None
     by: str = ""
+    criterion: str = ""
+    text: str = ""
+    signals: Signals | None = None
+    error: ErrorNote | None = None
+    resolves: str = ""
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -42,7 +94,7 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
         source: event-log, loop, discovery, trend or aggregate: the sources 1 to 5 of semantics.md.
         count: How many uses this stands for; > 1 only for trend and aggregate.
         derived: The count was computed from a rate, not counted.
-        note: A short word on where it comes from, e.g. the iteration.
+        inferred: The result is how the whole loop came out; nothing tells of this use (semantics 2).
     """
 
     pattern_id: str
@@ -55,3 +107,4 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     count: int = 1
     iteration: int | None = None
     derived: bool = False
+    inferred: bool = False

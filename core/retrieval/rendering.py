@@ -9,6 +9,7 @@ from typing import Final
 
 from core.learning.assessment import Assessment
 from core.learning.sums import rounded
+from core.prompt_text import FENCE, bare, field, no_delimiters, quoted
 from core.records.patterns import Pattern, PatternType
 from core.settings import InjectionSettings
 from core.text import plural, visible_line
@@ -27,29 +28,6 @@ MAX_STEPS: Final = 12
 MAX_TEMPLATE_LINES: Final = 40
 
 _LANGUAGE_NAME: Final = re.compile(r"[A-Za-z0-9+#.-]{1,20}")
-_FENCE: Final = "```"
-
-_ROLES: Final = (
-    "system|user|assistant|human|developer|tool|instructions?|inst|sys|think(?:ing)?|im_start|im_end"
-    "|start_of_turn|end_of_turn|system[-_](?:prompt|reminder|message)|invoke"
-    "|(?:tool|function)[-_](?:calls?|results?|response|use)"
-)
-_ROLE: Final = rf"(?:\w+:)?(?:(?i:{_ROLES})|s)(?![\w.-])"
-_ROLE_TAG: Final = re.compile(
-    # After a word a name that begins with a capital is a type, as in List<User>.
-    rf"<(?=\s*/\s*{_ROLE}|[|\uff5c]\S|(?:{_ROLES})(?![\w.-]))|(?<!\w)<(?={_ROLE})"
-)
-"""What frames the turns of a conversation with a language model: tags named after a role, and `<|im_end|>`."""
-_INSTRUCTION: Final = re.compile(r"\[(?=/?(?i:inst|sys)\])")
-_TAG: Final = re.compile(r"<(?=[/!?])|(?<!\w)<(?=[A-Za-z])")
-"""Any tag, comment or declaration; not the types of List<string>."""
-_OPENER: Final = re.compile(r"[>|]|~~~|={2,}\s*$|[-+*](?:\s|$)|([-*_])(?:\s*\1){2,}\s*$|\[[ xX]\](?:\s|$)|\[[^\]]*\]:")
-"""What opens a block of Markdown: quotation, table, fence, underline, list, rule, task, definition of a link."""
-_NUMBER_OR_LABEL: Final = re.compile(
-    r"\d{1,9}(?=[.)](?:\s|$))|(?:Error|Fix|Template|Steps|Source|Use|Better alternative)(?=:)"
-)
-_BEFORE_QUOTE: Final = re.compile(r'(\\*)("|\Z)')
-
 Item = tuple[Pattern, Assessment]
 
 
@@ -88,7 +66,7 @@ def _error(number: int, pattern: Pattern, assessment: Assessment, settings: Inje
     limit = settings.max_field_chars
     lines = [_head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     if pattern.error_pattern:
-        lines.append(f"   - Error: {_quoted(pattern.error_pattern, limit)}")
+        lines.append(f"   - Error: {quoted(pattern.error_pattern, limit)}")
     if pattern.description:
         lines.append(f"   - Fix: {field(pattern.description, limit)}")
     return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
@@ -167,36 +145,8 @@ def _template(pattern: Pattern, limit: int) -> list[str]:
     language = pattern.template_language
     if not language and pattern.type is PatternType.TEMPLATE:
         language = pattern.category
-    fence = _FENCE + (language if _LANGUAGE_NAME.fullmatch(language) else "")
-    shown = [_no_delimiters(visible_line(line.expandtabs(4), limit).replace(_FENCE, "\\`\\`\\`")) for line in code]
+    fence = FENCE + (language if _LANGUAGE_NAME.fullmatch(language) else "")
+    shown = [no_delimiters(visible_line(line.expandtabs(4), limit).replace(FENCE, "\\`\\`\\`")) for line in code]
     if len(shown) > MAX_TEMPLATE_LINES:
         shown[MAX_TEMPLATE_LINES:] = [f"… {len(shown) - MAX_TEMPLATE_LINES:,} more lines"]
-    return ["   - Template:", *(f"     {line}".rstrip() for line in (fence, *shown, _FENCE))]
-
-
-def field(text: str, limit: int) -> str:
-    """`text` as one line of at most about `limit` characters, to stand behind one of our labels."""
-    line = visible_line(text.strip(), limit).strip()
-    line = _no_delimiters(line.replace(_FENCE, "\\`\\`\\`").replace("**", "\\*\\*"))
-    line = _TAG.sub("<\\\\", line)
-    return f"\\{line}" if line.startswith("#") else line
-
-
-def bare(text: str, limit: int) -> str:
-    """`field`, to stand where a line begins: it opens no block, and is none of our labels."""
-    line = field(text, limit)
-    if _OPENER.match(line):
-        return f"\\{line}"
-    word = _NUMBER_OR_LABEL.match(line)
-    return f"{word[0]}\\{line[word.end() :]}" if word else line
-
-
-def _quoted(text: str, limit: int) -> str:
-    """`field` in double quotes that only the last character closes."""
-    # Backslashes elsewhere stay single: most of these texts are regexes, and are read as they stand.
-    inner = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace('"', '\\"'), field(text, limit))
-    return f'"{inner}"'
-
-
-def _no_delimiters(line: str) -> str:
-    return _INSTRUCTION.sub("[\\\\", _ROLE_TAG.sub("<\\\\", line))
+    return ["   - Template:", *(f"     {line}".rstrip() for line in (fence, *shown, FENCE))]
