@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from core.errors import BadInput, RalphdeckError, Unwritable
 from core.records.events import Event
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import CATEGORIES, analyse_task
-from core.sources.event_log import append_event
+from core.sources.event_log import append_events, event_id
 from core.text import visible_line
 
 
@@ -100,18 +99,20 @@ def _record(deck: Deck, loop_id: str, injection: Injection) -> None:
     """Write down what the loop got; the loop gets it even if that fails."""
     at = now()
     try:
-        for chosen in injection.chosen:
-            append_event(
-                deck.project,
+        append_events(
+            deck.project,
+            *(
                 Event(
-                    id=f"{at:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}",
+                    id=event_id(at),
                     at=at,
                     kind="injected",
                     pattern_id=chosen.pattern_id,
                     loop_id=loop_id,
                     by=decider(),
-                ),
-            )
+                )
+                for chosen in injection.chosen
+            ),
+        )
     except (RalphdeckError, OSError) as error:
         warn(f"not recorded as injected: {error}")
 

@@ -61,7 +61,7 @@ _EFFECTIVENESS: Final = {
 _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
-_MAX_COUNT: Final = 10**15
+MAX_COUNT: Final = 10**15
 """Counts beyond this are absurd, whatever they count (milliseconds of a loop included)."""
 
 
@@ -117,10 +117,16 @@ def number(value: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def duration(value: Any) -> float | None:
+    """A number from 0 up, in whatever unit."""
+    found = number(value)
+    return found if found is not None and 0 <= found <= MAX_COUNT else None
+
+
 def count(value: Any) -> int | None:
     """A whole number from 0 to 10^15; a fraction that is whole (`3.0`) counts as well."""
     found = number(value)
-    if found is None or not 0 <= found <= _MAX_COUNT or found != int(found):
+    if found is None or not 0 <= found <= MAX_COUNT or found != int(found):
         return None
     return int(found)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+from datetime import UTC, datetime
+
 import msgspec
 
 from core.errors import BadInput, Unwritable
@@ -10,18 +13,23 @@ from core.records.events import Event
 from core.sources.journal import Journal
 
 
-def append_event(paths: ProjectPaths, event: Event) -> None:
-    """Write one event down; it is durable on return.
+def append_events(paths: ProjectPaths, *events: Event) -> None:
+    """Write events down, all or none; they are durable on return.
 
     Raises:
-        BadInput: A text of it cannot be stored: it holds half a character (a lone surrogate).
+        BadInput: A text of one cannot be stored: it holds half a character (a lone surrogate).
         Unwritable: The log cannot be written, or lies outside the project; it is as it was.
     """
     try:
         paths.inside(paths.relative(paths.events))
-        line = msgspec.json.encode(event)
+        lines = [msgspec.json.encode(event) for event in events]
     except UnicodeEncodeError:
-        raise BadInput("an id of the event is no valid text") from None
+        raise BadInput("a text of the event is no valid Unicode") from None
     except BadInput as error:
         raise Unwritable(str(error)) from None
-    Journal(paths.events).append([line])
+    Journal(paths.events).append(lines)
+
+
+def event_id(at: datetime) -> str:
+    """A new id of an event; ids sort by time and never meet, whoever writes."""
+    return f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"

@@ -7,12 +7,14 @@ from typing import Final
 
 import msgspec
 
-from core.records.events import Event
+from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.findings import Finding, Severity
+from core.sources.dialects import MAX_COUNT
 from core.sources.fields import Fields, document
 from core.sources.reading import decode_json
 
-KINDS: Final = frozenset({"injected", "applied", "extracted", "outcome", "feedback"})
+KINDS: Final = frozenset({"injected", "applied", "extracted", "outcome", "feedback", "error", "resolved"})
+_ERROR_TYPES: Final = tuple(ErrorType)
 _TAIL: Final = 512
 """Bytes before the place where reading stopped that must be the same for reading on from there."""
 _decoder: Final = msgspec.json.Decoder(Event)
@@ -75,7 +77,14 @@ def _read_line(line: bytes) -> Event | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     usual = event.at.tzinfo is UTC and event.kind in KINDS and 0 <= event.weight <= 1 and event.id
-    return event if usual else None
+    return event if usual and _is_usual(event.signals) else None
+
+
+def _is_usual(signals: Signals | None) -> bool:
+    if signals is None:
+        return True
+    counts = (signals.duration_ms, signals.error_count, signals.retry_count)
+    return all(count is None or 0 <= count <= MAX_COUNT for count in counts)
 
 
 def _read_loosely(file: str, place: str, line: bytes, findings: list[Finding]) -> Event | None:
@@ -115,4 +124,41 @@ def _event(fields: Fields) -> Event | None:
         weight=1.0 if weight is None else weight,
         iteration=fields.count("iteration"),
         by=fields.text("by"),
+        criterion=fields.text("criterion"),
+        text=fields.text("text"),
+        signals=_signals(fields.inside("signals")),
+        error=_error(fields.inside("error")),
+        resolves=fields.text("resolves"),
+    )
+
+
+def _signals(fields: Fields | None) -> Signals | None:
+    if fields is None:
+        return None
+    return Signals(
+        duration_ms=fields.duration("duration_ms"),
+        error_count=fields.count("error_count"),
+        retry_count=fields.count("retry_count"),
+        files_touched=fields.texts("files_touched"),
+        strategy=fields.text("strategy"),
+        failure_mode=fields.text("failure_mode"),
+        failure_details=fields.text("failure_details"),
+    )
+
+
+def _error(fields: Fields | None) -> ErrorNote | None:
+    if fields is None:
+        return None
+    kind = fields.text("error_type")
+    if kind not in _ERROR_TYPES:
+        fields.add(
+            "wrong-type", f"expected one of {', '.join(_ERROR_TYPES)}, unknown is taken", fields.place("error_type")
+        )
+        kind = ErrorType.UNKNOWN
+    return ErrorNote(
+        error_type=ErrorType(kind),
+        message=fields.text("message"),
+        stack_trace=fields.text("stack_trace"),
+        tool_name=fields.text("tool_name"),
+        context=fields.text("context"),
     )

@@ -66,6 +66,10 @@ class Fields:
         """A finite number; None if there is none."""
         return self._one(names, dialects.number, "a finite number")
 
+    def duration(self, *names: str) -> float | None:
+        """A finite number from 0 up; None if there is none."""
+        return self._one(names, dialects.duration, "a number from 0 up")
+
     def rate(self, *names: str) -> float | None:
         """A rate 0..1, in any of the spellings of C21; None if there is none."""
         return self._one(names, dialects.rate, "a rate from 0 to 1, or a percentage")

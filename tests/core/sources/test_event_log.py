@@ -8,7 +8,7 @@ import pytest
 from core.errors import BadInput, Unwritable
 from core.paths import ProjectPaths
 from core.records.events import Event
-from core.sources.event_log import append_event
+from core.sources.event_log import append_events
 from core.sources.events import EventLog
 
 EVENT = Event(
@@ -24,7 +24,7 @@ EVENT = Event(
 
 def test_what_is_appended_is_what_is_read(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
-    append_event(paths, EVENT)
+    append_events(paths, EVENT)
     log = EventLog("events.jsonl")
     log.read(paths.events.read_bytes())
     assert log.events == (EVENT,)
@@ -34,7 +34,7 @@ def test_what_is_appended_is_what_is_read(tmp_path: Path) -> None:
 def test_half_a_character_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     paths = ProjectPaths(tmp_path)
     with pytest.raises(BadInput):
-        append_event(paths, Event(id="\ud800", at=EVENT.at, kind="applied"))
+        append_events(paths, Event(id="\ud800", at=EVENT.at, kind="applied"))
     assert not paths.events.exists()
 
 
@@ -45,5 +45,5 @@ def test_a_log_that_leads_out_of_the_project_is_not_written(tmp_path: Path) -> N
     paths.curation.parent.mkdir(parents=True)
     paths.curation.symlink_to(outside)
     with pytest.raises(Unwritable, match="leads out"):
-        append_event(paths, EVENT)
+        append_events(paths, EVENT)
     assert list(outside.iterdir()) == []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.records.events import Event
+from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.findings import Finding
 from core.sources.events import KINDS, EventLog
 
@@ -27,6 +27,15 @@ events = st.builds(
     success=st.none() | st.booleans(),
     weight=st.floats(0, 1),
     iteration=st.none() | st.integers(0, 99),
+    criterion=st.sampled_from(["", "type_safe"]),
+    signals=st.none()
+    | st.builds(
+        Signals,
+        duration_ms=st.none() | st.floats(0, 1e9),
+        error_count=st.none() | st.integers(0, 99),
+        strategy=st.sampled_from(["", "file-based"]),
+    ),
+    error=st.none() | st.builds(ErrorNote, error_type=st.sampled_from(ErrorType), message=st.just("x")),
 )
 
 
@@ -111,3 +120,19 @@ def test_a_log_that_was_not_only_appended_to_is_read_anew(after: bytes) -> None:
     log.read(line(id="a") + line(id="x"))
     log.read(after)
     assert (log.events, log.findings) == read_events(after)
+
+
+def test_what_an_outcome_measured_is_read_field_by_field() -> None:
+    told = {"duration_ms": -1, "error_count": 2.5, "retry_count": 1, "strategy": "file-based"}
+    (event,), findings = read_events(line(kind="outcome", signals=told))
+    assert event.signals == Signals(retry_count=1, strategy="file-based")
+    assert [finding.message for finding in findings] == [
+        "signals/duration_ms: expected a number from 0 up, found '-1'",
+        "signals/error_count: expected a whole number from 0 up, found '2.5'",
+    ]
+
+
+def test_an_error_of_no_known_type_is_unknown() -> None:
+    (event,), (finding,) = read_events(line(kind="error", error={"error_type": "sigh", "message": "m"}))
+    assert event.error == ErrorNote(error_type=ErrorType.UNKNOWN, message="m")
+    assert finding.code == "wrong-type"
