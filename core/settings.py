@@ -40,6 +40,8 @@ class LearningSettings(Struct, frozen=True, kw_only=True):
     """A raw score from here on is helpful."""
     harmful_threshold: float = 0.4
     """A raw score up to here is harmful."""
+    ratio_tolerance: float = 1e-9
+    """Scores and ratios this close to a threshold count as being on it."""
     neutral_counts_as: Literal["nothing", "failure"] = "nothing"
     """What a neutral loop says of a pattern that it applied without telling how that went (semantics 2)."""
     max_marks: int = 5

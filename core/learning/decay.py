@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import BadInput
+from core.learning.checks import check_amount, shown
 from core.records.times import parse_time
 
 SECONDS_PER_DAY: Final = 86_400.0
 
 
 def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days: float) -> float:
-    """What one event of weight 1 is still worth: `0.5 ** (age_days / half_life_days)`, in (0, 1].
+    """What one event of weight 1 is still worth: `0.5 ** (age_days / half_life_days)`, 0..1.
 
     A time after `now` counts as now, so that no clock can make an event worth more than 1.
 
@@ -62,13 +62,14 @@ def decayed_sums(
 
 def check_half_life(half_life_days: Any) -> None:
     """`BadInput` unless `half_life_days` is a finite number above 0."""
-    if not isinstance(half_life_days, int | float) or not math.isfinite(half_life_days) or half_life_days <= 0:
-        raise BadInput(f"half_life_days must be a number of days above 0, not {half_life_days!r}")
+    check_amount(half_life_days, "half_life_days")
+    if not half_life_days:
+        raise BadInput("half_life_days must be a number of days above 0, not 0")
 
 
 def moment(value: str | datetime, field: str) -> datetime:
     """`value` as an aware UTC time, else `BadInput` naming the field."""
     parsed = parse_time(value)
     if parsed is None:
-        raise BadInput(f"{field} must be an ISO-8601 time, not {value!r}")
+        raise BadInput(f"{field} must be an ISO-8601 time, not {shown(value)}")
     return parsed

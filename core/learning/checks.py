@@ -1,0 +1,41 @@
+"""What a caller may give: each check raises `BadInput` naming the field and the value."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from core.errors import BadInput
+from core.text import visible_line
+
+MAX_COUNT: Final = 10**15
+"""Larger counts are no counts: beyond it a float no longer holds every whole number."""
+MAX_AMOUNT: Final = sys.float_info.max
+_SHOWN_CHARS: Final = 80
+
+
+def shown(value: object) -> str:
+    """`value` for a message: its `repr` on one short line."""
+    if isinstance(value, int) and abs(value) > MAX_COUNT:
+        return "a huge number"  # Python refuses to write some of them out
+    text = value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value
+    return visible_line(repr(text), _SHOWN_CHARS)
+
+
+def check_flag(value: Any, field: str) -> None:
+    """`BadInput` unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise BadInput(f"{field} must be true or false, not {shown(value)}")
+
+
+def check_count(value: Any, field: str) -> None:
+    """`BadInput` unless `value` is a whole number from 0 to `MAX_COUNT`; a bool is no number."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
+        raise BadInput(f"{field} must be a whole number from 0 on, not {shown(value)}")
+
+
+def check_amount(value: Any, field: str, most: float = MAX_AMOUNT) -> None:
+    """`BadInput` unless `value` is a finite number from 0 to `most`; a bool is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        wanted = "a finite number from 0 on" if most == MAX_AMOUNT else f"a number from 0 to {most:g}"
+        raise BadInput(f"{field} must be {wanted}, not {shown(value)}")

@@ -1,0 +1,200 @@
+"""Implicit feedback: how well a loop or attempt went, told from what it left behind (2) Implicit Feedback Scoring."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from core.errors import BadInput
+from core.learning.checks import check_amount, check_count, check_flag
+from core.learning.decay import decayed_value, moment
+from core.records.events import Signals
+from core.settings import LearningSettings
+from core.text import plural
+
+_DEFAULTS: Final = LearningSettings()
+_CENT: Final = Decimal("0.01")
+_SECOND_MS: Final = 1000
+_MINUTE_MS: Final = 60_000
+_MAX_DURATION_MS: Final = 1e15
+"""Some 30,000 years: whatever is longer is no duration."""
+_MAX_MINUTES: Final = 120
+_MAX_HOURS: Final = 48
+
+
+class Verdict(StrEnum):
+    """What feedback says (2) Thresholds."""
+
+    HELPFUL = "helpful"
+    HARMFUL = "harmful"
+    NEUTRAL = "neutral"
+
+
+class OutcomeSignals(Signals, frozen=True, kw_only=True):
+    """What one finished loop or attempt tells of itself (2) Recording Outcomes; None = not known.
+
+    Attributes:
+        bead_id: The loop or attempt.
+        success: Whether it completed.
+        timestamp: When it ended, ISO-8601 or `datetime`.
+
+    Raises:
+        BadInput: A success that is no bool, a time that can't be parsed, a duration that is negative or not
+            finite, or a count that is no whole number from 0 on.
+    """
+
+    bead_id: str
+    success: bool
+    timestamp: str | datetime
+
+    def __post_init__(self) -> None:
+        check_flag(self.success, "success")
+        moment(self.timestamp, "timestamp")
+        if self.duration_ms is not None:
+            check_amount(self.duration_ms, "duration_ms", _MAX_DURATION_MS)
+        if self.error_count is not None:
+            check_count(self.error_count, "error_count")
+        if self.retry_count is not None:
+            check_count(self.retry_count, "retry_count")
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """The score of an outcome.
+
+    Attributes:
+        raw: Weighted mean of the parts, 0..1.
+        decay: What an event of that time is still worth, 0..1.
+        decayed: raw x decay.
+        verdict: From `raw`, so that age alone never makes a success harmful.
+        parts: Value 0..1 of success, duration, errors and retries, in this order, before weighting.
+        reasoning: All of it on one line: `helpful, .86: success 1, 12 min .6, no errors 1, 1 retry .7`.
+    """
+
+    raw: float
+    decay: float
+    decayed: float
+    verdict: Verdict
+    parts: dict[str, float]
+    reasoning: str
+
+
+def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: LearningSettings = _DEFAULTS) -> Outcome:
+    """Score signals by (2) Weighted Score Calculation, each part by (2) What Gets Scored.
+
+    What is not known counts with the document's neutral value of its part. Weights that do not sum to 1 are
+    taken relative to their sum. A raw score within `ratio_tolerance` of a threshold reaches it.
+
+    Raises:
+        BadInput: A `now` that can't be parsed, or weights without a sum above 0.
+    """
+    parts = {
+        "success": 1.0 if signals.success else 0.0,
+        "duration": _duration_value(signals.duration_ms, settings),
+        "errors": _errors_value(signals.error_count, settings),
+        "retries": _retries_value(signals.retry_count, settings),
+    }
+    weights = (settings.success_weight, settings.duration_weight, settings.errors_weight, settings.retries_weight)
+    total = math.fsum(weights)
+    if not total > 0:
+        raise BadInput(f"the weights of an outcome's parts must sum to more than 0, not {total:g}")
+    raw = math.fsum(weight * value for weight, value in zip(weights, parts.values(), strict=True)) / total
+    decay = decayed_value(signals.timestamp, now, settings.half_life_days)
+    verdict = verdict_of(raw, settings)
+    words = (
+        "success" if signals.success else "failure",
+        _duration_word(signals.duration_ms, settings),
+        _count_word(signals.error_count, "error", "errors"),
+        _count_word(signals.retry_count, "retry", "retries"),
+    )
+    told = ", ".join(f"{word} {short(value)}" for word, value in zip(words, parts.values(), strict=True))
+    return Outcome(
+        raw=raw,
+        decay=decay,
+        decayed=raw * decay,
+        verdict=verdict,
+        parts=parts,
+        reasoning=f"{verdict}, {short(raw)}: {told}",
+    )
+
+
+def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
+    """What a raw score 0..1 amounts to (2) Thresholds."""
+    if raw >= settings.helpful_threshold - settings.ratio_tolerance:
+        return Verdict.HELPFUL
+    if raw <= settings.harmful_threshold + settings.ratio_tolerance:
+        return Verdict.HARMFUL
+    return Verdict.NEUTRAL
+
+
+def short(value: float) -> str:
+    """A number 0..1 for a line of text: two decimals at most, half up, no leading zero: `.86`, `.6`, `1`, `0`."""
+    text = f"{Decimal(str(value)).quantize(_CENT, ROUND_HALF_UP):f}".rstrip("0").rstrip(".")
+    return text.removeprefix("0") or "0"
+
+
+def took(duration_ms: float) -> str:
+    """A duration in whole units, rounded down: `850 ms`, `45 s`, `12 min`, `2 h 5 min`, `3 d 4 h`."""
+    if duration_ms < _SECOND_MS:
+        return f"{int(duration_ms)} ms"
+    if duration_ms < _MINUTE_MS:
+        return f"{int(duration_ms // _SECOND_MS)} s"
+    minutes = int(duration_ms // _MINUTE_MS)
+    if minutes < _MAX_MINUTES:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < _MAX_HOURS:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days:,} d {hours} h" if hours else f"{days:,} d"
+
+
+def _duration_value(duration_ms: float | None, settings: LearningSettings) -> float:
+    if duration_ms is None:
+        return settings.medium_duration_value
+    if duration_ms < settings.fast_completion_threshold_ms:
+        return 1.0
+    if duration_ms <= settings.slow_completion_threshold_ms:
+        return settings.medium_duration_value
+    return settings.slow_duration_value
+
+
+def _errors_value(count: int | None, settings: LearningSettings) -> float:
+    if count == 0:
+        return 1.0
+    if count is None or count <= settings.max_errors_for_helpful:
+        return settings.some_errors_value
+    return settings.many_errors_value
+
+
+def _retries_value(count: int | None, settings: LearningSettings) -> float:
+    if count == 0:
+        return 1.0
+    if count is None or count <= settings.max_retries_for_neutral:
+        return settings.some_retries_value
+    return settings.many_retries_value
+
+
+def _duration_word(duration_ms: float | None, settings: LearningSettings) -> str:
+    """`took`, with "over" where the rounded duration alone would be worth something else: "over 30 min"."""
+    if duration_ms is None:
+        return "duration not known"
+    word = took(duration_ms)
+    same = _duration_value(_whole_ms(duration_ms), settings) == _duration_value(duration_ms, settings)
+    return word if same else f"over {word}"
+
+
+def _whole_ms(duration_ms: float) -> float:
+    """The duration that `took` shows, ms."""
+    unit = 1 if duration_ms < _SECOND_MS else _SECOND_MS if duration_ms < _MINUTE_MS else _MINUTE_MS
+    return duration_ms // unit * unit
+
+
+def _count_word(count: int | None, noun: str, many: str) -> str:
+    if count is None:
+        return f"{many} not known"
+    return plural(count, noun, many) if count else f"no {many}"
