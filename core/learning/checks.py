@@ -37,5 +37,5 @@ def check_count(value: Any, field: str) -> None:
 def check_amount(value: Any, field: str, most: float = MAX_AMOUNT) -> None:
     """`BadInput` unless `value` is a finite number from 0 to `most`; a bool is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-        wanted = "a finite number from 0 on" if most == MAX_AMOUNT else f"a number from 0 to {most:g}"
+        wanted = "a finite number from 0 on" if most == MAX_AMOUNT else f"a number from 0 to {most:,.0f}"
         raise BadInput(f"{field} must be {wanted}, not {shown(value)}")

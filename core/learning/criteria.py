@@ -1,0 +1,168 @@
+"""Criterion weights: how far a criterion of evaluation is still to be trusted (2) Criterion Weight Calculation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from core.errors import BadInput
+from core.learning.checks import check_amount, check_count, shown
+from core.learning.decay import check_half_life, decayed_value, moment
+from core.learning.outcomes import Verdict
+from core.settings import LearningSettings
+
+_DEFAULTS: Final = LearningSettings()
+
+
+class FeedbackEvent(Struct, frozen=True, kw_only=True):
+    """One piece of feedback on one criterion (2) FeedbackStorage.
+
+    Attributes:
+        id: Unique where events are stored, "" before.
+        criterion: Name, e.g. `type_safe`.
+        type: helpful, harmful or neutral; a neutral event weighs nothing.
+        timestamp: ISO-8601 or `datetime`.
+        raw_value: What it was worth when it was new, 0..1.
+        bead_id: The loop or attempt that it comes from, "" for none.
+        context: What was said with it; untrusted.
+
+    Raises:
+        BadInput: Another type, a time that can't be parsed, or a value outside 0..1.
+    """
+
+    id: str = ""
+    criterion: str
+    type: str
+    timestamp: str | datetime
+    raw_value: float = 1.0
+    bead_id: str = ""
+    context: str = ""
+
+    def __post_init__(self) -> None:
+        if self.type not in tuple(Verdict):
+            raise BadInput(f"type must be helpful, harmful or neutral, not {shown(self.type)}")
+        moment(self.timestamp, "timestamp")
+        check_amount(self.raw_value, "raw_value", 1)
+
+
+class CriterionWeight(Struct, frozen=True, kw_only=True):
+    """What the feedback on one criterion amounts to.
+
+    Attributes:
+        weight: 0..1; from `min_criterion_weight` on where it is computed.
+        helpful_count, harmful_count: Events, not decayed.
+        last_validated: Time of the newest helpful event, UTC, at most now; None without one (semantics 3).
+        half_life_days: By which the sums decayed.
+        helpful, harmful: Decayed sums of `raw_value`.
+        no_data: Nothing speaks for or against it, or nothing is left of what did: the weight is 1 by default.
+
+    Raises:
+        BadInput: A weight outside 0..1, a negative count or sum, or a half-life that is not above 0.
+    """
+
+    criterion: str
+    weight: float
+    helpful_count: int
+    harmful_count: int
+    last_validated: datetime | None = None
+    half_life_days: float = _DEFAULTS.half_life_days
+    helpful: float = 0.0
+    harmful: float = 0.0
+    no_data: bool = False
+
+    def __post_init__(self) -> None:
+        check_amount(self.weight, "weight", 1)
+        check_count(self.helpful_count, "helpful_count")
+        check_count(self.harmful_count, "harmful_count")
+        check_half_life(self.half_life_days)
+        check_amount(self.helpful, "helpful")
+        check_amount(self.harmful, "harmful")
+
+
+class WeightedScores(Struct, frozen=True, kw_only=True):
+    """Scores after weighting.
+
+    Attributes:
+        scores: Score x effective weight of each criterion, 0..1.
+        weights: The effective weights used, 0..1.
+        total: Weighted mean of the scores, 0..1; None where no criterion weighs anything.
+    """
+
+    scores: dict[str, float]
+    weights: dict[str, float]
+    total: float | None
+
+
+def criterion_weight(
+    events: Iterable[FeedbackEvent], now: str | datetime, settings: LearningSettings = _DEFAULTS
+) -> CriterionWeight:
+    """The weight of a criterion at `now`: the helpful share of the decayed feedback, never below the floor.
+
+    Args:
+        events: All feedback on one criterion, in any order.
+
+    Raises:
+        BadInput: Events of more than one criterion, a `now` that can't be parsed, or a half-life not above 0.
+    """
+    today = moment(now, "now")
+    check_half_life(settings.half_life_days)
+    names: dict[str, None] = {}
+    worth: dict[str, list[float]] = {kind: [] for kind in Verdict}
+    validated: list[datetime] = []
+    for event in events:
+        names[event.criterion] = None
+        at = moment(event.timestamp, "timestamp")
+        worth[event.type].append(event.raw_value * decayed_value(at, today, settings.half_life_days))
+        if event.type == Verdict.HELPFUL:
+            validated.append(min(at, today))
+    if len(names) > 1:
+        raise BadInput(f"criterion must be the same in all events, not {' and '.join(map(shown, [*names][:2]))}")
+    # fsum rounds once, so that the order of the events can't matter.
+    helpful, harmful = math.fsum(worth[Verdict.HELPFUL]), math.fsum(worth[Verdict.HARMFUL])
+    no_data = not helpful + harmful
+    return CriterionWeight(
+        criterion=next(iter(names), ""),
+        weight=1.0 if no_data else max(settings.min_criterion_weight, helpful / (helpful + harmful)),
+        helpful_count=len(worth[Verdict.HELPFUL]),
+        harmful_count=len(worth[Verdict.HARMFUL]),
+        last_validated=max(validated, default=None),
+        half_life_days=settings.half_life_days,
+        helpful=helpful,
+        harmful=harmful,
+        no_data=no_data,
+    )
+
+
+def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> bool:
+    """Whether a criterion misleads too often, by its counts (2) When Criteria Get Deprecated."""
+    total = weight.helpful_count + weight.harmful_count
+    if not total or total < settings.min_feedback_for_adjustment:
+        return False
+    return weight.harmful_count / total > settings.max_harmful_ratio + settings.ratio_tolerance
+
+
+def effective_weight(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> float:
+    """What the criterion counts today, 0..1: 0 if it is deprecated, else its weight."""
+    return 0.0 if should_deprecate_criterion(weight, settings) else weight.weight
+
+
+def apply_weights(
+    scores: Mapping[str, float], weights: Mapping[str, CriterionWeight], settings: LearningSettings = _DEFAULTS
+) -> WeightedScores:
+    """Weight scores 0..1 by criterion; a criterion without a weight counts fully.
+
+    Raises:
+        BadInput: A score outside 0..1.
+    """
+    for name, score in scores.items():
+        check_amount(score, f"score of {shown(name)}", 1)
+    effective = {name: effective_weight(weights[name], settings) if name in weights else 1.0 for name in scores}
+    weighted = {name: score * effective[name] for name, score in scores.items()}
+    total = math.fsum(effective.values())
+    return WeightedScores(
+        scores=weighted, weights=effective, total=math.fsum(weighted.values()) / total if total else None
+    )
