@@ -7,21 +7,25 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from core.curation.curator import Curator, Decided
-from core.curation.review import ReviewItem, review_queue
+from core.curation.review import ReviewItem, burst_text, review_queue
 from core.errors import UnknownRecord
-from core.learning.explanation import RuleLine, explain
-from core.learning.inversion import Inversion
+from core.learning.bursts import Burst
+from core.learning.explanation import Explanation, explain
+from core.learning.outcomes import Outcome, OutcomeSignals
+from core.learning.proposing import Inversion
+from core.learning.replaying import Replay, what_if
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
 from core.lineage import LineageEvent, lineage
 from core.paths import ProjectPaths
 from core.records.decisions import Verb
-from core.records.events import Observation
-from core.records.findings import Finding
+from core.records.events import Event, Observation
+from core.records.findings import Finding, Severity
 from core.records.loops import Loop, LoopStory
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import LazyIndex, PatternIndex
@@ -29,7 +33,10 @@ from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import analyse_task
 from core.settings import InjectionSettings, Settings
 from core.snapshot import Delta, Snapshot
+from core.sources.event_log import append_events
 from core.text import visible_line
+
+_EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +94,16 @@ class View:
         """The evidence for one pattern, oldest first."""
         return self.board.observations(pattern_id)
 
-    def why(self, pattern_id: str) -> tuple[RuleLine, ...]:
-        """Why the pattern is in its state, rule by rule."""
+    def bead(self, bead_id: str) -> str:
+        """The id of the loop or the attempt at a task that is meant, else `UnknownRecord`."""
+        return bead_id if bead_id in self.snapshot.attempts else self.loop(bead_id).id
+
+    def outcome(self, bead_id: str) -> tuple[OutcomeSignals, Outcome] | None:
+        """How a loop or attempt came out, and how that scores (semantics 2); None if it has not come out."""
+        return self.board.outcome(bead_id)
+
+    def why(self, pattern_id: str) -> Explanation:
+        """Why the pattern is in its state, rule by rule and event by event."""
         pattern = self.pattern(pattern_id)
         return explain(
             self.assessment(pattern.id),
@@ -106,6 +121,26 @@ class View:
             if decision.subject == pattern_id and decision.verb in deciding and decision.id not in curation.undone:
                 return decision.verb is Verb.RESET
         return False
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong in the files, and which marks are held because they come in a burst."""
+        loops = self.snapshot.loops
+        held = (
+            Finding(
+                loops[burst.source].files[0] if burst.source in loops and loops[burst.source].files else _EVENTS,
+                "",
+                Severity.WARNING,
+                "burst",
+                burst_text(burst),
+            )
+            for burst in self.board.bursts
+        )
+        return (*held, *self.snapshot.findings)
+
+    def what_if(self, settings: Settings) -> Replay:
+        """Replay all history under other thresholds."""
+        return what_if(settings, self.board.history)
 
     def doubts(self, pattern_id: str) -> tuple[Finding, ...]:
         """Where the file's own counts and the evidence disagree."""
@@ -257,6 +292,26 @@ class Deck:
         """Write a remark beside a pattern."""
         return self._decide(pattern_id, lambda p, a, now: self.curator.note(p, text=text, now=now))
 
+    def revoke(self, source: str, *, reason: str = "") -> Decided:
+        """Let none of the marks of a burst count; `source` is who gave them."""
+        return self._decide_any(lambda now: self.curator.revoke(self._burst(source), now=now, reason=reason))
+
+    def confirm(self, source: str, *, reason: str = "") -> Decided:
+        """Let the marks of a burst count."""
+        return self._decide_any(lambda now: self.curator.confirm(self._burst(source), now=now, reason=reason))
+
+    def _burst(self, source: str) -> Burst:
+        for burst in self._view.board.bursts:
+            if burst.source == source:
+                return burst
+        raise UnknownRecord(f"no burst of {visible_line(source, 80)!r} waits for a verdict; see: ralphdeck bursts")
+
+    def record(self, *events: Event) -> View:
+        """Write events down; durable, and counted in the view, on return."""
+        with self._lock:
+            append_events(self.project, *events)
+            return self.apply((self.project.events,))[0]
+
     def undo(self) -> Decided:
         """Take the newest standing decision back."""
         return self._decide_any(lambda now: self.curator.undo(now=now))
@@ -274,7 +329,7 @@ class Deck:
 
     def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
         with self._lock:
-            touched = (self.project.ledger, self.project.patterns)
+            touched = (self.project.ledger, self.project.patterns, self.project.events)
             self.apply(touched)
             try:
                 return decide(self._clock())
@@ -296,14 +351,10 @@ class Deck:
     def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> View:
         now = self._clock()
         if delta is None:
-            board = Scoreboard.build(
-                snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, now, self.settings
-            )
+            board = Scoreboard.build(snapshot, now, self.settings)
             index = LazyIndex(snapshot.patterns)
         else:
-            board = self._view.board.updated(
-                snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, delta, now
-            )
+            board = self._view.board.updated(snapshot, delta, now)
             index = self._view.lazy_index
             if delta.patterns:
                 index = index.updated(snapshot.patterns, delta.patterns)
@@ -317,5 +368,6 @@ def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
         one.events == other.events
         and one.curation == other.curation
         and one.loops == other.loops
+        and one.attempts == other.attempts
         and one.patterns == other.patterns
     )

@@ -10,7 +10,7 @@ import msgspec
 from core.curation.review import ReviewItem
 from core.curation.rules import anti_pattern, as_pattern
 from core.deck import View
-from core.learning.inversion import Inversion
+from core.learning.proposing import Inversion
 from core.records.decisions import CurationState, InversionVerdict, Pin
 from core.records.patterns import Maturity, Pattern
 from core.retrieval.index import LazyIndex
@@ -42,7 +42,7 @@ class Forecast:
 
 def forecast(view: View, item: ReviewItem) -> Forecast:
     """Suppose that the question is answered with accept, and inject again."""
-    pattern = view.pattern(item.pattern_id)
+    pattern = view.pattern(item.subject)
     supposed = _inverted(view, pattern, item.inversion) if item.inversion else _reset(view, pattern)
     running = [loop for loop in view.snapshot.loops.values() if loop.status.active and loop.task][:MAX_LOOPS]
     changed: list[str] = []
@@ -90,6 +90,6 @@ def _supposing(view: View, added: dict[str, Pattern], curation: CurationState, t
     patterns = {**view.snapshot.patterns, **added}
     snapshot = replace(view.snapshot, patterns=patterns, curation=curation)
     delta = Delta(patterns=touched, decisions=True)
-    board = view.board.updated(patterns, snapshot.loops, snapshot.events, curation, delta, view.now)
+    board = view.board.updated(snapshot, delta, view.now)
     index = LazyIndex(patterns, view.index, touched) if added else view.lazy_index
     return replace(view, snapshot=snapshot, board=board, lazy_index=index)

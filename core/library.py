@@ -23,11 +23,13 @@ from core.records.findings import Finding
 from core.records.loops import LoopStory
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
-from core.sources.books import MemoryBook, PatternBook, ReflectionBook
+from core.sources.attempts import join_attempts
+from core.sources.books import Book, PatternBook, ReflectionBook
 from core.sources.cache import Cache, Cached, cache_file, decoded
 from core.sources.contribution import Contribution, Earlier, contribution, folder_contribution
 from core.sources.joining import LoopBook
 from core.sources.liveness import Processes, system_processes
+from core.sources.memory import join_memory
 from core.sources.places import loop_directory
 from core.sources.reading import MAX_BYTES, MAX_PATTERN_BYTES, Problem, Stamp, read_file
 from core.sources.scanning import Kind, can_hold, scan, scan_path, wanted
@@ -93,7 +95,8 @@ class Library:
         self._loops = LoopBook()
         self._patterns = PatternBook()
         self._reflections = ReflectionBook()
-        self._memory = MemoryBook()
+        self._memory = Book(join_memory)
+        self._attempts = Book(join_attempts)
         self._events: tuple[Event, ...] = ()
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
@@ -264,6 +267,8 @@ class Library:
             self._reflections.replace(file, after.reflections)
         if before.tasks or after.tasks:
             self._memory.replace(file, after.tasks)
+        if before.attempts or after.attempts:
+            self._attempts.replace(file, after.attempts)
         if after.findings:
             self._findings[file] = after.findings
         else:
@@ -286,6 +291,7 @@ class Library:
             loops=loops,
             reflections=self._reflections.join(self._loops.aliases) if complete else frozenset(),
             memory_tasks=self._memory.join(),
+            attempts=self._attempts.join(),
             events=self._events is not before.events,
             decisions=self._decisions is not before.decisions,
             findings=findings != before.findings or unreadable != before.unreadable,
@@ -297,7 +303,8 @@ class Library:
             patterns=MappingProxyType(self._patterns.patterns),
             loops=MappingProxyType(self._loops.loops),
             reflections=MappingProxyType(self._reflections.reflections),
-            memory_tasks=MappingProxyType(self._memory.tasks),
+            memory_tasks=MappingProxyType(self._memory.records),
+            attempts=MappingProxyType(self._attempts.records),
             events=self._events,
             decisions=self._decisions,
             curation=fold(self._decisions) if delta.decisions else before.curation,

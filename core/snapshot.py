@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
+from core.records.attempts import Attempt
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
 from core.records.findings import Finding
@@ -33,6 +34,7 @@ class Snapshot:
         loops: By id, newest start first.
         reflections: By id, newest first.
         memory_tasks: By id (cross-task memory).
+        attempts: At tasks of the episodic memory, by id.
         events: The event log, oldest first.
         decisions: The ledger, oldest first; `curation` is what they amount to.
         findings: What is wrong, ordered by file.
@@ -45,6 +47,7 @@ class Snapshot:
     loops: Mapping[str, Loop] = field(default_factory=_nothing)
     reflections: Mapping[str, Reflection] = field(default_factory=_nothing)
     memory_tasks: Mapping[str, MemoryTask] = field(default_factory=_nothing)
+    attempts: Mapping[str, Attempt] = field(default_factory=_nothing)
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     curation: CurationState = field(default_factory=CurationState)
@@ -61,6 +64,7 @@ class Delta:
     loops: frozenset[str] = frozenset()
     reflections: frozenset[str] = frozenset()
     memory_tasks: frozenset[str] = frozenset()
+    attempts: frozenset[str] = frozenset()
     events: bool = False
     decisions: bool = False
     findings: bool = False
@@ -71,6 +75,7 @@ class Delta:
             or self.loops
             or self.reflections
             or self.memory_tasks
+            or self.attempts
             or self.events
             or self.decisions
             or self.findings
@@ -83,6 +88,7 @@ class Delta:
             self.loops | other.loops,
             self.reflections | other.reflections,
             self.memory_tasks | other.memory_tasks,
+            self.attempts | other.attempts,
             self.events or other.events,
             self.decisions or other.decisions,
             self.findings or other.findings,

@@ -50,7 +50,7 @@ def print_why(view: View, pattern: Pattern) -> None:
     """Print the state of `pattern` and what it rests on, rule by rule."""
     assessment = view.assessment(pattern.id)
     line(f"State: {assessment.state.value}, by {assessment.decided_by}")
-    for rule in view.why(pattern.id):
+    for rule in view.why(pattern.id).lines:
         line(f"  {_MARKS[rule.holds]} {rule.rule:<12} {rule.text}")
     for finding in view.doubts(pattern.id):
         line(f"  ! {finding.message}")

@@ -82,7 +82,7 @@ def list_patterns(
       ralphdeck patterns list --min-success-rate 0 --max-success-rate 60% --json
     """
     snapshot = read_snapshot()
-    board = Scoreboard.build(snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, now(), Settings())
+    board = Scoreboard.build(snapshot, now(), Settings())
     wanted_types, wanted_states = joined(types), joined(states)
     wanted_tags = {tag.lower() for tag in tags}
     of_loop = None if from_loop is None else _of_loop(snapshot, from_loop)

@@ -55,7 +55,7 @@ def _document(view: View, pattern: Pattern) -> dict[str, object]:
         "helpful": number(assessment.helpful),
         "harmful": number(assessment.harmful),
         "next_change": None if change is None else {"at": iso(change[0]), "state": change[1].value},
-        "rules": [rule_json(rule) for rule in view.why(pattern.id)],
+        "rules": [rule_json(rule) for rule in view.why(pattern.id).lines],
         "doubts": findings_json(view.doubts(pattern.id)),
         "findings": findings_json(view.snapshot.findings),
     }

@@ -16,7 +16,8 @@ from core.curation.rules import OVERRIDE, Case, Draft, shown
 from core.curation.settling import next_anti_id, pattern_path, settle
 from core.errors import BadInput, Refused
 from core.learning.assessment import Assessment
-from core.learning.inversion import Inversion
+from core.learning.bursts import Burst
+from core.learning.proposing import Inversion
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -34,6 +35,8 @@ _NOUNS: Final = {
     Verb.REJECT_INVERSION: "rejected inversion",
     Verb.SNOOZE: "snooze",
     Verb.NOTE: "note",
+    Verb.REVOKE: "revocation of the marks",
+    Verb.CONFIRM: "confirmation of the marks",
 }
 
 
@@ -150,6 +153,18 @@ class Curator:
             return Draft(verb=Verb.NOTE, subject=subject, summary=f"noted on {shown(subject)}", after=after)
 
         return self._append(draft, now)
+
+    def revoke(self, burst: Burst, *, now: datetime, reason: str = "") -> Decided:
+        """Let none of the harmful marks of a burst count, now and for good."""
+        return self._judge(Verb.REVOKE, burst, now, reason)
+
+    def confirm(self, burst: Burst, *, now: datetime, reason: str = "") -> Decided:
+        """Let the harmful marks of a burst count."""
+        return self._judge(Verb.CONFIRM, burst, now, reason)
+
+    def _judge(self, verb: Verb, burst: Burst, now: datetime, reason: str) -> Decided:
+        reason = _clean(reason, "reason")
+        return self._append(lambda state, _: rules.judge_burst(verb, burst, state, reason), now)
 
     def undo(self, *, now: datetime) -> Decided:
         """Take the last decision back that still holds, whoever made it; over the whole ledger."""

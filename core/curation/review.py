@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from core.curation.rules import day, shown
-from core.learning.inversion import Inversion
+from core.learning.bursts import Burst
+from core.learning.proposing import Inversion
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity, Pattern
@@ -21,6 +22,7 @@ from core.text import plural, visible_line
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"
 STALE_PIN: Final = "stale-pin"
+BURST: Final = "burst"
 
 _HALF_WORTH_AT: Final = 10
 """A pattern that loops were given so often has half the weight of one that every loop gets."""
@@ -33,20 +35,22 @@ class ReviewItem:
     """One thing to decide.
 
     Attributes:
-        kind: `inversion`, `contradicted` or `stale-pin`.
-        pattern_id: What it is about.
+        kind: `inversion`, `contradicted`, `stale-pin` or `burst`.
+        subject: Id of the pattern that it is about; of a burst its source.
         question: One line.
         reason: Why it is asked, and why at this place; one line.
         worth: 0..1, how often loops get it times how badly it does; the queue is sorted by it.
         propose: Makes the proposal, for an inversion.
+        burst: The marks that wait, for a burst.
     """
 
     kind: str
-    pattern_id: str
+    subject: str
     question: str
     reason: str
     worth: float
     propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
+    burst: Burst | None = None
 
     @cached_property
     def inversion(self) -> Inversion | None:
@@ -64,14 +68,14 @@ def review_queue(
     """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first."""
     items = [
         item
-        for item in (*_inversions(board, curation, settings), *_pins(board, curation))
-        if item.pattern_id in patterns and not _is_snoozed(item.pattern_id, curation, now)
+        for item in (*_inversions(board, curation, settings), *_pins(board, curation), *_bursts(board))
+        if (item.burst or item.subject in patterns) and not _is_snoozed(item.subject, curation, now)
     ]
-    return tuple(sorted(items, key=lambda item: (-item.worth, item.kind, item.pattern_id)))
+    return tuple(sorted(items, key=lambda item: (-item.worth, item.kind, item.subject)))
 
 
-def _is_snoozed(pattern_id: str, curation: CurationState, now: datetime) -> bool:
-    verdict = curation.inversions.get(pattern_id)
+def _is_snoozed(subject: str, curation: CurationState, now: datetime) -> bool:
+    verdict = curation.inversions.get(subject)
     return verdict is not None and verdict.until is not None and verdict.until > now
 
 
@@ -92,7 +96,7 @@ def _inversions(board: Scoreboard, curation: CurationState, settings: Settings) 
             again = f"; rejected on {day(verdict.at)}, {plural(more, 'further failure')} since"
         yield ReviewItem(
             kind=INVERSION,
-            pattern_id=pattern_id,
+            subject=pattern_id,
             question=f"Turn {shown(pattern_id)} into a warning?",
             reason=f"{failures} of {plural(total, 'use')} failed{again}; {_given(board, pattern_id)}",
             worth=_worth(board, pattern_id, failures / total if total else 0.0),
@@ -108,7 +112,7 @@ def _pins(board: Scoreboard, curation: CurationState) -> Iterator[ReviewItem]:
         if board.pin_stale[row]:
             yield ReviewItem(
                 kind=STALE_PIN,
-                pattern_id=pattern_id,
+                subject=pattern_id,
                 question=f"Does the decision on {shown(pattern_id)} hold for its new text?",
                 reason=f"{_decided(pin)}; its text has changed since; {_given(board, pattern_id)}",
                 worth=_worth(board, pattern_id, _UNSEEN_SHARE),
@@ -122,12 +126,34 @@ def _contradicted(board: Scoreboard, pattern_id: str, pin: Pin) -> ReviewItem:
     against, word = (good, "succeeded") if pin.state is Maturity.DEPRECATED else (bad, "failed")
     return ReviewItem(
         kind=CONTRADICTED,
-        pattern_id=pattern_id,
+        subject=pattern_id,
         question=f"Keep {shown(pattern_id)} {pin.verb}?",
         reason=f"{_decided(pin)}; since then {against} of {plural(good + bad, 'use')} {word}; "
         f"{_given(board, pattern_id)}",
         worth=_worth(board, pattern_id, against / (good + bad) if good + bad else 0.0),
     )
+
+
+def _bursts(board: Scoreboard) -> Iterator[ReviewItem]:
+    for burst in board.bursts:
+        count = len(burst.patterns)
+        yield ReviewItem(
+            kind=BURST,
+            subject=burst.source,
+            question=f"Do the {count:,} harmful marks of {shown(burst.source)} count?",
+            reason=burst_text(burst),
+            worth=count / (count + _HALF_WORTH_AT),
+            burst=burst,
+        )
+
+
+def burst_text(burst: Burst) -> str:
+    """A burst in one line."""
+    blamed = plural(len(burst.patterns), "pattern")
+    applied = {0: "", len(burst.patterns): " that it never applied"}.get(
+        burst.never_applied, f", {burst.never_applied:,} of which it never applied"
+    )
+    return f"{shown(burst.source)} blames {blamed}{applied}; its marks are held until somebody decides"
 
 
 def _decided(pin: Pin) -> str:

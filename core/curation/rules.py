@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from core.errors import BadInput, Refused
 from core.learning.assessment import Assessment
-from core.learning.inversion import Inversion
+from core.learning.bursts import Burst
+from core.learning.proposing import Inversion
 from core.paths import PATTERN_FILES
 from core.records.decisions import CurationState, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -225,6 +226,22 @@ def snooze(case: Case, until: datetime) -> Draft:
         reason=case.reason,
         before=case.seen(case.effective),
         after={**case.seen(case.effective), "until": iso(until)},
+    )
+
+
+def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> Draft:
+    """Let the harmful marks of a burst count (confirm), or not (revoke)."""
+    for verdict in state.bursts.get(burst.source, ()):
+        if verdict.first <= burst.first and burst.last <= verdict.last:
+            raise Refused(f"the marks of {shown(burst.source)} are {verdict.verdict} already")
+    word = "revoked" if verb is Verb.REVOKE else "confirmed"
+    marked = plural(len(burst.patterns), "pattern")
+    return Draft(
+        verb=verb,
+        subject=burst.source,
+        summary=f"{word} the harmful marks of {shown(burst.source)} on {marked}",
+        reason=reason,
+        after={"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)},
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.records.decisions import CurationState, Decision, InversionVerdict, Pin, Verb
+from core.records.decisions import BurstVerdict, CurationState, Decision, InversionVerdict, Pin, Verb
 from core.records.patterns import Maturity
 from core.records.times import parse_time
 
@@ -16,6 +16,8 @@ _PINS: Final = {
     Verb.DEPRECATE: Maturity.DEPRECATED,
     Verb.ACCEPT_INVERSION: Maturity.DEPRECATED,
 }
+
+_BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 
 
 def fold(decisions: Iterable[Decision]) -> CurationState:
@@ -47,17 +49,30 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     pins: dict[str, Pin] = {}
     inversions: dict[str, InversionVerdict] = {}
     notes: dict[str, tuple[Decision, ...]] = {}
+    bursts: dict[str, tuple[BurstVerdict, ...]] = {}
     for decision in made.values():
-        if decision.id not in undone:
+        if decision.id in undone:
+            continue
+        if decision.verb in _BURST_VERDICTS:
+            _judge_burst(decision, bursts)
+        else:
             _apply(decision, pins, inversions, notes)
     return CurationState(
         pins=pins,
         inversions=inversions,
         notes=notes,
+        bursts=bursts,
         undone=frozenset(undone),
         undoable=tuple(undoable),
         redoable=tuple(redoable),
     )
+
+
+def _judge_burst(decision: Decision, bursts: dict[str, tuple[BurstVerdict, ...]]) -> None:
+    first, last = parse_time(decision.after.get("first")), parse_time(decision.after.get("last"))
+    if first is not None and last is not None:
+        verdict = BurstVerdict(verdict=_BURST_VERDICTS[decision.verb], first=first, last=last, decision_id=decision.id)
+        bursts[decision.subject] = (*bursts.get(decision.subject, ()), verdict)
 
 
 def _apply(

@@ -7,7 +7,7 @@ earlier ones leave unexplained.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -60,25 +60,27 @@ def observations_of(
     uses: Sequence[tuple[Loop, InjectedUse]] = (),
     events: Sequence[Event] = (),
     discoverer: Loop | None = None,
+    came_out: Callable[[str], bool | None] | None = None,
 ) -> tuple[Observation, ...]:
     """All evidence on one pattern, no use counted twice, oldest first (undated last).
 
     One use is one loop's use in one iteration; an entry without an iteration is the same use as one with it.
-    A pattern that was injected and not applied gives an exposure (kind `injected`), one applied without a
-    known result a use without success or failure.
+    A pattern that was injected and not applied gives an exposure (kind `injected`). One applied without a
+    result of its own gets that of the whole loop (semantics 2), or else is a use without success or failure.
 
     Args:
         pattern: The record; its claim and trend are sources 4 and 5.
         uses: Loops' entries for this pattern, source 2.
         events: Events that name this pattern, source 1.
         discoverer: A loop that says it extracted the pattern, for a record that names no source loop.
+        came_out: What the outcome of a loop or attempt says of the patterns that it applied.
     """
     recorded: list[Observation] = []
     if uses or events:
         table = UseTable(pattern, (loop for loop, _ in uses))
         table.add_events(events)
         table.add_loops(uses)
-        recorded = table.observations()
+        recorded = table.observations(came_out)
     found = _discovery(pattern, uses, recorded, discoverer)
     if found is not None:
         recorded.append(found)

@@ -7,17 +7,20 @@ from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.learning.assessment import INVERSION, Assessment
+from core.learning.calendar import state_calendar
 from core.learning.decay import SECONDS_PER_DAY
-from core.learning.maturity import STATES, decayed_counts, state_of
+from core.learning.maturity import STATES, decayed_counts, fewest, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.settings import MaturitySettings, Settings
 from core.text import plural, visible_line
 
-_MAX_EVENTS: Final = 200
-"""Further events looked ahead for; a state that takes more is as good as out of reach."""
+_NAMED: Final = 3
+"""Loops that a line names."""
+_MORE: Final = {True: "more successes", False: "more failures"}
 
 
 class RuleLine(Struct, frozen=True, kw_only=True):
@@ -27,6 +30,7 @@ class RuleLine(Struct, frozen=True, kw_only=True):
         rule: Short label: a state whose rule is tested, `inversion`, or what the line is about.
         text: The line in words; displayable.
         holds: Whether the test is passed; None where nothing is tested.
+        fired: Whether it is a test of the rule that gave the pattern its state.
         state: The state that the line is about, None for those about the pattern as a whole.
         value, threshold: The two sides of a test: ratios 0..1, totals in decayed events, counts.
         distance: `value - threshold`.
@@ -35,10 +39,55 @@ class RuleLine(Struct, frozen=True, kw_only=True):
     rule: str
     text: str
     holds: bool | None = None
+    fired: bool = False
     state: Maturity | None = None
     value: float | None = None
     threshold: float | None = None
     distance: float | None = None
+
+
+class Weighed(Struct, frozen=True, kw_only=True):
+    """One piece of evidence with a result: what it counted when it was new, and what it counts today."""
+
+    observation: Observation
+    raw: float
+    today: float
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """The fewest further results of one kind, all new, that lead to another state."""
+
+    state: Maturity
+    helpful: bool
+    count: int
+
+
+class LoopShare(Struct, frozen=True, kw_only=True):
+    """What one loop's results count today, and the state that the rules would give without them."""
+
+    loop_id: str
+    helpful: float
+    harmful: float
+    state_without: Maturity
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why a pattern is in its state.
+
+    Attributes:
+        lines: For a person to read from top to bottom: what decides, every rule in the order in which they are
+            tried, the way to each other state, what rests on a single loop, the interval, the calendar.
+        events: The evidence with a result, newest first.
+        steps: How near each other state is; a state that one kind of result alone never leads to is left out.
+        loops: Leave one loop out: the loops with a result, those without which the state differs first.
+        calendar: Every coming change of the state by decay alone.
+    """
+
+    lines: tuple[RuleLine, ...]
+    events: tuple[Weighed, ...]
+    steps: tuple[Step, ...]
+    loops: tuple[LoopShare, ...]
+    calendar: tuple[tuple[datetime, Maturity], ...]
 
 
 def explain(
@@ -48,25 +97,49 @@ def explain(
     settings: Settings,
     *,
     invertible: bool = True,
-) -> tuple[RuleLine, ...]:
-    """Why a pattern is in its state, for a person to read from top to bottom.
-
-    First what decides, then every rule in the order in which they are tried, then for each other state the
-    smallest number of further results that leads there, what one more failure does, what rests on a single
-    loop, and when decay alone will change the state.
+) -> Explanation:
+    """Everything that the state of a pattern rests on.
 
     Args:
         invertible: Whether the rule of inversion applies; it does not to anti-patterns.
     """
-    return (
+    limits = settings.maturity
+    steps = _steps(assessment, limits)
+    loops = _shares(assessment, observations, now, limits)
+    calendar = state_calendar(observations, now, limits)
+    lines = (
         _counts(assessment),
         _decision(assessment),
-        *_rules(assessment, settings.maturity),
+        *_rules(assessment, limits),
         *(_inversion(assessment, settings) if invertible else ()),
-        *_steps(assessment, settings.maturity),
-        _one_more_failure(assessment, settings.maturity),
-        _loops(assessment, observations, now, settings.maturity),
-        _calendar(assessment, now),
+        *_step_lines(assessment, steps),
+        _one_more_failure(assessment, limits),
+        _loops(assessment, loops),
+        _interval(assessment, settings),
+        *_calendar(assessment, calendar, now),
+    )
+    return Explanation(
+        lines=lines,
+        events=_weighed(observations, now, limits),
+        steps=steps,
+        loops=loops,
+        calendar=calendar,
+    )
+
+
+def _worth(seen: Observation, now: datetime, limits: MaturitySettings) -> float:
+    return sum(decayed_counts((seen,), now, limits))
+
+
+def _weighed(observations: Sequence[Observation], now: datetime, limits: MaturitySettings) -> tuple[Weighed, ...]:
+    return tuple(
+        Weighed(
+            observation=seen,
+            raw=seen.weight * seen.count,
+            today=_worth(seen, now, limits),
+        )
+        for seen in reversed(observations)
+        if seen.success is not None
     )
 
 
@@ -98,7 +171,7 @@ def _decision(assessment: Assessment) -> RuleLine:
 
 
 def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
-    """The tests of (2) State Transitions in their order."""
+    """The tests of (2) State Transitions in their order; those of the first rule that holds have fired."""
     helpful, total = assessment.helpful, assessment.helpful + assessment.harmful
     ratio = assessment.harmful / total if total > 0 else 0.0
     enough = total >= limits.min_feedback - limits.total_tolerance
@@ -114,7 +187,8 @@ def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLin
         (Maturity.ESTABLISHED, "total", "at least", total, limits.min_feedback, enough),
     )
     for state, name, sign, value, threshold, holds in tests:
-        yield _test(state, state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds)
+        line = _test(state, state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds)
+        yield replace(line, fired=True) if state is assessment.computed else line
 
 
 def _test(rule: str, state: Maturity | None, words: str, value: float, threshold: float, holds: bool) -> RuleLine:
@@ -142,31 +216,30 @@ def _inversion(assessment: Assessment, settings: Settings) -> Iterator[RuleLine]
     yield _test(INVERSION, None, words, ratio, worst, bool(total) and ratio >= worst)
 
 
-def _steps(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
+def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[Step, ...]:
+    found = []
+    for state in STATES:
+        if state is assessment.computed:
+            continue
+        for helpful in (True, False):
+            count = fewest(state, assessment.helpful, assessment.harmful, int(helpful), int(not helpful), limits)
+            if count is not None:
+                found.append(Step(state=state, helpful=helpful, count=count))
+    return tuple(found)
+
+
+def _step_lines(assessment: Assessment, steps: Sequence[Step]) -> Iterator[RuleLine]:
     """What each other state would take, in further results that are all of one kind and new."""
     for state in STATES:
         if state is assessment.computed:
             continue
-        ways = []
-        for word, good, bad in (("success", 1, 0), ("failure", 0, 1)):
-            count = fewest(state, assessment.helpful, assessment.harmful, good, bad, limits)
-            if count is not None:
-                ways.append(plural(count, f"more {word}", f"more {word}{'es' if good else 's'}"))
+        ways = [
+            plural(step.count, "more success" if step.helpful else "more failure", _MORE[step.helpful])
+            for step in steps
+            if step.state is state
+        ]
         text = f"takes {' or '.join(ways)}" if ways else "out of reach of one kind of result alone"
         yield RuleLine(rule=f"to {state}", text=text, state=state)
-
-
-def fewest(
-    state: Maturity, helpful: float, harmful: float, good: int, bad: int, limits: MaturitySettings
-) -> int | None:
-    """The smallest number of new results, each adding (good, bad), after which the state is `state`.
-
-    None if no number up to 200 is enough.
-    """
-    for count in range(1, _MAX_EVENTS + 1):
-        if state_of(helpful + good * count, harmful + bad * count, limits) is state:
-            return count
-    return None
 
 
 def _one_more_failure(assessment: Assessment, limits: MaturitySettings) -> RuleLine:
@@ -175,31 +248,54 @@ def _one_more_failure(assessment: Assessment, limits: MaturitySettings) -> RuleL
     return RuleLine(rule="one failure", text=text, state=after)
 
 
-def _loops(
+def _shares(
     assessment: Assessment, observations: Sequence[Observation], now: datetime, limits: MaturitySettings
-) -> RuleLine:
-    """Leave one loop out: on how many the state rests, and which of them alone would flip it."""
-    loops = dict.fromkeys(seen.loop_id for seen in observations if seen.loop_id and seen.success is not None)
+) -> tuple[LoopShare, ...]:
+    sums: dict[str, list[float]] = {}
+    for seen in observations:
+        if seen.loop_id and seen.success is not None:
+            sums.setdefault(seen.loop_id, [0.0, 0.0])[0 if seen.success else 1] += _worth(seen, now, limits)
+    shares = [
+        LoopShare(
+            loop_id=loop_id,
+            helpful=helpful,
+            harmful=harmful,
+            state_without=state_of(
+                max(assessment.helpful - helpful, 0.0), max(assessment.harmful - harmful, 0.0), limits
+            ),
+        )
+        for loop_id, (helpful, harmful) in sums.items()
+    ]
+    return tuple(sorted(shares, key=lambda share: share.state_without is assessment.computed))
+
+
+def _loops(assessment: Assessment, loops: Sequence[LoopShare]) -> RuleLine:
+    """On how many loops the state rests, and which of them alone would flip it."""
     if not loops:
         return RuleLine(rule="rests on", text="counts alone; no loop is known")
-    flipping = []
-    for loop in loops:
-        rest = [seen for seen in observations if seen.loop_id != loop]
-        if state_of(*decayed_counts(rest, now, limits), limits) is not assessment.computed:
-            flipping.append(visible_line(loop, 80))
+    flipping = [loop for loop in loops if loop.state_without is not assessment.computed]
     text = f"{plural(len(loops), 'loop')}; "
     if flipping:
-        text += f"without {' or '.join(flipping[:3])} it would be another state"
-        text += f" (and {len(flipping) - 3} more such)" if len(flipping) > 3 else ""
+        named = (f"{visible_line(loop.loop_id, 80)} it would be {loop.state_without}" for loop in flipping[:_NAMED])
+        text += f"without {', without '.join(named)}"
+        text += f" (and {len(flipping) - _NAMED} more such)" if len(flipping) > _NAMED else ""
     else:
         text += "none alone flips it"
     return RuleLine(rule="rests on", text=text, holds=not flipping)
 
 
-def _calendar(assessment: Assessment, now: datetime) -> RuleLine:
-    if assessment.next_change is None:
-        return RuleLine(rule="calendar", text=f"stays {assessment.computed} by rule if nothing more happens")
-    at, state = assessment.next_change
-    days = (at - now).total_seconds() / SECONDS_PER_DAY
-    text = f"{state} by rule in {days:.0f} d ({at:%Y-%m-%d}) if nothing more happens"
-    return RuleLine(rule="calendar", text=text, state=state)
+def _interval(assessment: Assessment, settings: Settings) -> RuleLine:
+    low, high = assessment.interval
+    text = f"{settings.interval_level:.0%} sure that the rate lies between {low:.2f} and {high:.2f}"
+    return RuleLine(rule="interval", text=text)
+
+
+def _calendar(
+    assessment: Assessment, calendar: Sequence[tuple[datetime, Maturity]], now: datetime
+) -> Iterator[RuleLine]:
+    if not calendar:
+        yield RuleLine(rule="calendar", text=f"stays {assessment.computed} by rule if nothing more happens")
+    for at, state in calendar:
+        days = (at - now).total_seconds() / SECONDS_PER_DAY
+        text = f"{state} by rule in {days:.0f} d ({at:%Y-%m-%d}) if nothing more happens"
+        yield RuleLine(rule="calendar", text=text, state=state)

@@ -7,7 +7,7 @@ their value now is one multiplication away, whatever the number of events behind
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,29 +17,25 @@ import numpy as np
 
 from core.errors import UnknownRecord
 from core.learning.assessment import HUMAN, INVERSION, RULE, Assessment
+from core.learning.bursts import Burst
+from core.learning.calendar import change_within, next_change
 from core.learning.columns import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
 from core.learning.decay import SECONDS_PER_DAY, check_half_life
-from core.learning.inputs import Inputs
-from core.learning.inversion import Alternatives, Inversion, inversion_triggered, propose
-from core.learning.maturity import (
-    CODES,
-    STATES,
-    change_within,
-    decayed_counts,
-    multipliers,
-    next_change,
-    state_codes,
-)
+from core.learning.inputs import Inputs, SetAside
+from core.learning.inversion import inversion_triggered
+from core.learning.maturity import CODES, STATES, decayed_counts, multipliers, state_codes
+from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
+from core.learning.proposing import Alternatives, Inversion, propose
 from core.learning.reconciling import reconcile
+from core.learning.replaying import History
 from core.learning.statistics import jeffreys_intervals
 from core.learning.uses import EVENT_LOG, LOOP
 from core.records.decisions import CurationState, Pin
-from core.records.events import Event, Observation
+from core.records.events import Observation
 from core.records.findings import Finding
-from core.records.loops import Loop
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.settings import Settings
-from core.snapshot import Delta
+from core.snapshot import Delta, Snapshot
 from core.text import visible_line
 
 __all__ = ["Assessment", "Scoreboard"]
@@ -71,28 +67,20 @@ class Scoreboard:
     """The newest moment that evidence was summed at; the sums hold from there on."""
 
     @classmethod
-    def build(
-        cls,
-        patterns: Mapping[str, Pattern],
-        loops: Mapping[str, Loop],
-        events: Sequence[Event],
-        curation: CurationState,
-        now: datetime,
-        settings: Settings,
-    ) -> Scoreboard:
+    def build(cls, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
         """Assess everything from scratch: about 10 us a pattern.
 
         Raises:
             BadInput: The half-life is not a number above 0.
         """
         check_half_life(settings.maturity.half_life_days)
-        ids = tuple(patterns)
+        ids = tuple(snapshot.patterns)
         board = cls(
             ids,
             now,
             settings,
             {id: row for row, id in enumerate(ids)},
-            Inputs.of(patterns, loops, events, curation),
+            Inputs.of(snapshot, settings.learning),
             Columns.empty(len(ids)),
             now.timestamp(),
             now.timestamp(),
@@ -100,30 +88,21 @@ class Scoreboard:
         board._fill(ids)
         return board
 
-    def updated(
-        self,
-        patterns: Mapping[str, Pattern],
-        loops: Mapping[str, Loop],
-        events: Sequence[Event],
-        curation: CurationState,
-        delta: Delta,
-        now: datetime,
-    ) -> Scoreboard:
-        """The board after a change: what `build` would give, assessing anew only what `delta` touches."""
+    def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
+        """What `build` would give, assessing anew only what `delta` touches."""
         if not self._reaches(now):
-            return Scoreboard.build(patterns, loops, events, curation, now, self.settings)
-        inputs, touched = self._inputs.changed(patterns, loops, events, curation, delta)
+            return Scoreboard.build(snapshot, now, self.settings)
+        inputs, touched = self._inputs.changed(snapshot, delta)
         board = self._resized(inputs, delta.patterns, now)
-        if len(board.ids) != len(patterns):
-            return Scoreboard.build(patterns, loops, events, curation, now, self.settings)
-        board._fill([id for id in touched if id in patterns])
+        if len(board.ids) != len(snapshot.patterns):
+            return Scoreboard.build(snapshot, now, self.settings)
+        board._fill([id for id in touched if id in snapshot.patterns])
         return board
 
     def rescored(self, now: datetime) -> Scoreboard:
         """The same evidence at another time; the arrays follow when they are asked for."""
         if not self._reaches(now):
-            inputs = self._inputs
-            return Scoreboard.build(inputs.patterns, inputs.loops, inputs.events, inputs.curation, now, self.settings)
+            return Scoreboard.build(self._inputs.snapshot, now, self.settings)
         board = replace(self, now=now)
         if "interval" in self.__dict__:
             board.__dict__["interval"] = self.interval
@@ -135,14 +114,22 @@ class Scoreboard:
         return seconds >= self._filled and (seconds - self._epoch) / self._half_life < _MAX_HALF_LIVES
 
     @property
+    def _patterns(self) -> Mapping[str, Pattern]:
+        return self._inputs.snapshot.patterns
+
+    @property
+    def _curation(self) -> CurationState:
+        return self._inputs.snapshot.curation
+
+    @property
     def _half_life(self) -> float:
         """Seconds."""
         return self.settings.maturity.half_life_days * SECONDS_PER_DAY
 
     def _resized(self, inputs: Inputs, changed: Iterable[str], now: datetime) -> Scoreboard:
-        """A copy that has the rows of `inputs.patterns`, the new ones still empty."""
-        added = [id for id in changed if id in inputs.patterns and id not in self._rows]
-        removed = [self._rows[id] for id in changed if id in self._rows and id not in inputs.patterns]
+        """A copy that has the patterns of `inputs`, the new ones still empty."""
+        added = [id for id in changed if id in inputs.snapshot.patterns and id not in self._rows]
+        removed = [self._rows[id] for id in changed if id in self._rows and id not in inputs.snapshot.patterns]
         ids, rows, columns = self.ids, self._rows, self._columns.mapped(np.copy)
         if added or removed:
             keep = np.ones(len(ids), np.bool_)
@@ -157,13 +144,13 @@ class Scoreboard:
         """Sum up the evidence on these patterns into their rows; only on a board that nobody has seen yet."""
         tally = Tally()
         for id in ids:
-            pattern = self._inputs.patterns[id]
+            pattern = self._patterns[id]
             tally.add(pattern, self._inputs.observations(pattern))
         columns = self._columns
         rows = np.array([self._rows[id] for id in ids], np.int64)
         tally.store(columns, rows, self._epoch, self.now.timestamp(), self._half_life)
         columns.clear_decisions(rows)
-        pins = self._inputs.curation.pins
+        pins = self._curation.pins
         for id in pins.keys() & set(ids):
             self._set_pin(id, pins[id])
         triggered = inversion_triggered(columns.successes, columns.failures, self.settings.anti_pattern)
@@ -172,7 +159,7 @@ class Scoreboard:
 
     def _set_pin(self, id: str, pin: Pin) -> None:
         row, columns = self._rows[id], self._columns
-        pattern = self._inputs.patterns[id]
+        pattern = self._patterns[id]
         good = max(int(columns.successes[row]) - pin.successes, 0)
         bad = max(int(columns.failures[row]) - pin.failures, 0)
         # A record that lags behind hides later uses among those it claimed before: count the dated ones too.
@@ -190,9 +177,9 @@ class Scoreboard:
         """Whether a pattern that fails often enough waits for a verdict (semantics 4: a pin comes first)."""
         id, columns = self.ids[row], self._columns
         pinned = columns.pin[row] != NO_PIN and not columns.pin_stale[row]
-        if pinned or self._inputs.patterns[id].type is PatternType.ANTI or self._inputs.inverted.get(id):
+        if pinned or self._patterns[id].type is PatternType.ANTI or self._inputs.inverted.get(id):
             return
-        verdict = self._inputs.curation.inversions.get(id)
+        verdict = self._curation.inversions.get(id)
         if verdict is not None:
             more = int(columns.failures[row]) - verdict.failures
             if verdict.verdict == "accepted" or (
@@ -383,7 +370,7 @@ class Scoreboard:
             state=STATES[self.state_codes[row]],
             faded=bool(self.faded[row]),
             decided_by=decided_by,
-            pin=self._inputs.curation.pins.get(pattern_id),
+            pin=self._curation.pins.get(pattern_id),
             pin_stale=bool(columns.pin_stale[row]),
             contradicted=bool(self.contradicted[row]),
             multiplier=float(self.multiplier[row]),
@@ -410,7 +397,30 @@ class Scoreboard:
             UnknownRecord: No pattern has this id.
         """
         self.row(pattern_id)
-        return self._inputs.observations(self._inputs.patterns[pattern_id])
+        return self._inputs.observations(self._patterns[pattern_id])
+
+    def set_aside(self, pattern_id: str) -> tuple[SetAside, ...]:
+        """The harmful marks on one pattern that do not count: held, or revoked by a decision."""
+        return self._inputs.set_aside(pattern_id)
+
+    @cached_property
+    def bursts(self) -> tuple[Burst, ...]:
+        """Bursts of harmful marks that wait for a verdict, the largest first."""
+        return self._inputs.bursts()
+
+    @cached_property
+    def history(self) -> History:
+        """All that happened, to replay it under other thresholds with `core.learning.replaying.what_if`."""
+        return History(self._inputs, self.now, self.settings)
+
+    def outcome(self, bead_id: str) -> tuple[OutcomeSignals, Outcome] | None:
+        """How a loop or attempt came out, and how that scores; None if it has not come out."""
+        signals = self._inputs.signals(bead_id)
+        return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+
+    def finished(self) -> Iterator[str]:
+        """Ids of all loops and attempts that have an `outcome`."""
+        return self._inputs.finished()
 
     def later_results(self, pattern_id: str) -> tuple[int, int]:
         """(successes, failures) since the pattern was pinned; (0, 0) without a pin."""
@@ -419,17 +429,17 @@ class Scoreboard:
 
     def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
         """Where the record's own claims and the evidence disagree; see `core.learning.reconciling`."""
-        pattern = self._inputs.patterns[self.ids[self.row(pattern_id)]]
-        return reconcile(pattern, self.observations(pattern_id), self.now, self._inputs.loops)
+        pattern = self._patterns[self.ids[self.row(pattern_id)]]
+        return reconcile(pattern, self.observations(pattern_id), self.now, self._inputs.snapshot.loops)
 
     def proposal(self, pattern_id: str) -> Inversion:
         """The proposal to invert a pattern, due or not; see `core.learning.inversion.propose`."""
-        pattern = self._inputs.patterns[self.ids[self.row(pattern_id)]]
+        pattern = self._patterns[self.ids[self.row(pattern_id)]]
         return propose(
             pattern,
             self.assessment(pattern_id),
             self.observations(pattern_id),
-            self._inputs.loops,
+            self._inputs.snapshot.loops,
             self._alternatives.best_for(pattern),
             self.settings.anti_pattern,
         )
@@ -438,5 +448,5 @@ class Scoreboard:
     def _alternatives(self) -> Alternatives:
         good = np.isin(self.state_codes, (CODES[Maturity.PROVEN], CODES[Maturity.ESTABLISHED]))
         rows = np.flatnonzero(good & self.injectable).tolist()
-        patterns = self._inputs.patterns
+        patterns = self._patterns
         return Alternatives((patterns[self.ids[row]], float(self.score[row])) for row in rows)

@@ -1,4 +1,4 @@
-"""How sure a success rate is: the Jeffreys interval."""
+"""Success rates: how to say them, and how sure they are (the Jeffreys interval)."""
 
 from __future__ import annotations
 
@@ -37,3 +37,8 @@ def jeffreys_interval(successes: int, failures: int, level: float) -> tuple[floa
     """`jeffreys_intervals` for one pattern: (low, high), 0..1."""
     low, high = jeffreys_intervals(np.array([successes]), np.array([failures]), level)
     return float(low[0]), float(high[0])
+
+
+def percent(part: int, whole: int) -> int:
+    """`part` of `whole` in whole percent, rounded half up; 0 of nothing."""
+    return (200 * part + whole) // (2 * whole) if whole else 0

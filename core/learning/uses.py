@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -117,22 +117,31 @@ class UseTable:
             elif use.success is None:
                 use.success = entry.successful
 
-    def observations(self) -> list[Observation]:
-        """Every use as one observation."""
-        return [
-            Observation(
-                pattern_id=self._pattern.id,
-                kind=use.kind,
-                source=use.source,
-                loop_id=loop_id,
-                at=use.at,
-                success=use.success,
-                weight=use.weight,
-                iteration=use.iteration,
-            )
-            for loop_id, uses in (*self._by_loop.items(), ("", self._alone))
-            for use in uses
-        ]
+    def observations(self, came_out: Callable[[str], bool | None] | None = None) -> list[Observation]:
+        """Every use as one observation.
+
+        Args:
+            came_out: How a loop came out, for those of its uses that nothing tells the result of.
+        """
+        found = []
+        for loop_id, uses in (*self._by_loop.items(), ("", self._alone)):
+            for use in uses:
+                open_ended = came_out is not None and loop_id and use.kind == "applied" and use.success is None
+                success = came_out(loop_id) if came_out is not None and open_ended else use.success
+                found.append(
+                    Observation(
+                        pattern_id=self._pattern.id,
+                        kind=use.kind,
+                        source=use.source,
+                        loop_id=loop_id,
+                        at=use.at,
+                        success=success,
+                        weight=use.weight,
+                        iteration=use.iteration,
+                        inferred=success is not use.success,
+                    )
+                )
+        return found
 
 
 def _use_order(pair: tuple[Loop, InjectedUse]) -> tuple[str, bool, int, bool, str]:

@@ -21,6 +21,10 @@ class Verb(StrEnum):
     REJECT_INVERSION = "reject_inversion"
     SNOOZE = "snooze"
     NOTE = "note"
+    REVOKE = "revoke"
+    """The harmful marks of a burst do not count."""
+    CONFIRM = "confirm"
+    """The harmful marks of a burst count."""
     UNDO = "undo"
     REDO = "redo"
 
@@ -57,10 +61,12 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
         at: UTC.
         by: Who decided.
         verb: What was decided.
-        subject: Pattern id; for undo and redo the id of the decision taken back or repeated.
+        subject: Pattern id; for revoke and confirm the source of the burst; for undo and redo the id of the
+            decision taken back or repeated.
         reason: Why, as typed; required for deprecate.
         before, after: What was known and what holds now, for people and for undo. Keys used: `state`, `computed`,
-            `content_hash`, `successes`, `failures`, `text`, `anti_id`, `until`.
+            `content_hash`, `successes`, `failures`, `text`, `anti_id`, `until`; of a burst `first`, `last`,
+            `patterns`.
         effects: What to write into pattern files; `inverse` undoes it.
     """
 
@@ -123,12 +129,24 @@ class InversionVerdict(Struct, frozen=True, kw_only=True):
     decision_id: str = ""
 
 
+class BurstVerdict(Struct, frozen=True, kw_only=True):
+    """What was decided on the harmful marks that one source gave within a time."""
+
+    verdict: str
+    """`revoked` or `confirmed`."""
+    first: datetime
+    last: datetime
+    decision_id: str
+
+
 class CurationState(Struct, frozen=True, kw_only=True):
     """What all decisions together amount to now; made by folding the ledger in order."""
 
     pins: dict[str, Pin] = {}
     inversions: dict[str, InversionVerdict] = {}
     notes: dict[str, tuple[Decision, ...]] = {}
+    bursts: dict[str, tuple[BurstVerdict, ...]] = {}
+    """By source."""
     undone: frozenset[str] = frozenset()
     """Ids of decisions that do not hold now."""
     undoable: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Patterns, reflections and memory by file: one record an id; only what a change can touch is joined again.
+"""Patterns, reflections, memory and attempts by file: one record an id; only what a change can touch is joined again.
 
 The counterpart for loops is `core.sources.joining.LoopBook`.
 """
@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
+from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
 from core.records.findings import Finding, Severity
 from core.records.patterns import Mirror, Pattern
-from core.records.reflections import MemoryTask, Reflection
-from core.sources.memory import join_memory
+from core.records.reflections import Reflection
 from core.sources.reflections import join_group, reflection_key
 from core.text import visible_line
 
+_Record = TypeVar("_Record")
 _file = attrgetter("file")
 
 
@@ -249,31 +250,32 @@ def _newest_first(reflection: Reflection) -> tuple[float, str]:
     return (-reflection.at.timestamp() if reflection.at else math.inf, reflection.id)
 
 
-class MemoryBook:
-    """The cross-task memory by file: task files and their index (C19).
+class Book(Generic[_Record]):
+    """Records of one kind by file, which a function joins to one record an id.
 
     Attributes:
-        tasks: By id as of the last `join`; a new mapping after each change.
+        records: By id as of the last `join`; a new mapping after each change.
     """
 
-    def __init__(self) -> None:
-        self.tasks: dict[str, MemoryTask] = {}
-        self._files: dict[str, tuple[MemoryTask, ...]] = {}
+    def __init__(self, joined: Callable[[Iterable[_Record]], dict[str, _Record]]) -> None:
+        self.records: dict[str, _Record] = {}
+        self._joined = joined
+        self._files: dict[str, Sequence[_Record]] = {}
         self._touched = False
 
-    def replace(self, file: str, tasks: Sequence[MemoryTask]) -> None:
-        """From now on `file` holds `tasks` and nothing else."""
-        self._files[file] = tuple(tasks)
+    def replace(self, file: str, records: Sequence[_Record]) -> None:
+        """From now on `file` holds `records` and nothing else."""
+        self._files[file] = records
         self._touched = True
 
     def join(self) -> frozenset[str]:
-        """Bring `tasks` up to date; ids of those that changed, came or went."""
+        """Bring `records` up to date; ids of those that changed, came or went."""
         if not self._touched:
             return frozenset()
         self._touched = False
-        before = self.tasks
-        after = join_memory(chain.from_iterable(self._files[file] for file in sorted(self._files)))
+        before = self.records
+        after = self._joined(chain.from_iterable(self._files[file] for file in sorted(self._files)))
         changed = frozenset(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         if changed:
-            self.tasks = after
+            self.records = after
         return changed

@@ -9,11 +9,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.curation.ledger import read_decisions
+from core.records.attempts import Attempt
 from core.records.decisions import Decision
 from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
+from core.sources.attempts import is_trajectory, read_attempts
 from core.sources.events import EventLog
 from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
 from core.sources.memory import is_memory_file, read_memory
@@ -33,6 +35,7 @@ class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     facts: tuple[LoopFact, ...] = ()
     reflections: tuple[Reflection, ...] = ()
     tasks: tuple[MemoryTask, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -107,6 +110,9 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
         findings += wrong
     if is_memory_file(file):
         said["tasks"], wrong = read_memory(file, value, seen_at)
+        findings += wrong
+    if is_trajectory(file):
+        said["attempts"], wrong = read_attempts(file, value)
         findings += wrong
     return Contribution(**said, findings=findings)
 

@@ -39,7 +39,7 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
     ),
     Kind.HISTORY: (
         r"ralph/memory/(?:task-index|tasks/[^/]+)\.json",
-        r"ralph/tasks/[^/]+/reflections\.jsonl",
+        r"ralph/tasks/[^/]+/(?:reflections\.jsonl|trajectory\.json)",
         rf"ralph/reflections/(?:loops/)?[^/]+/{_DATA}",
         r"(?:ralph|ralph-external)(?:/(?:loops|archive))?/[^/]+/reflections/[^/]+\.json",
         r"ralph-external/reflections/[^/]+\.json",

@@ -19,8 +19,8 @@ from core.deck import Deck, View
 from core.learning.scoreboard import Scoreboard
 from core.paths import ProjectPaths
 from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
-from core.records.decisions import CurationState
 from core.settings import Settings
+from core.snapshot import Snapshot
 from core.sources.watching import Changes, Watcher
 from tests.bench.screen import Screen
 from tests.bench.trees import NOW, events, loop_name
@@ -176,7 +176,7 @@ def board_with_events(view: View, count: int) -> Scoreboard:
     """The patterns of a view with evidence from `count` events."""
     known = view.snapshot.patterns
     log = tuple(events(len(known), count))
-    return Scoreboard.build(known, {}, log, CurationState(), NOW, view.settings)
+    return Scoreboard.build(Snapshot(patterns=known, events=log), NOW, view.settings)
 
 
 def idle(deck: Deck, seconds: float = 5) -> str:

@@ -54,7 +54,7 @@ def open_deck(paths: ProjectPaths, clock: Clock, by: str = "ana") -> Deck:
 
 
 def due(view: View) -> str:
-    return next(item.pattern_id for item in view.queue if item.inversion is not None)
+    return next(item.subject for item in view.queue if item.inversion is not None)
 
 
 def state(deck: Deck, pattern_id: str) -> Maturity:
@@ -136,7 +136,7 @@ def test_reset_lets_the_evidence_decide_again(deck: Deck) -> None:
     assert state(deck, CONTRADICTED) is not computed
     deck.reset(CONTRADICTED)
     assert state(deck, CONTRADICTED) is computed
-    assert CONTRADICTED not in {item.pattern_id for item in deck.view.queue}
+    assert CONTRADICTED not in {item.subject for item in deck.view.queue}
 
 
 def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Deck) -> None:
@@ -146,10 +146,10 @@ def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Deck) -> 
     assert anti.type is PatternType.ANTI
     assert "in my words" in f"{anti.title}{anti.description}"
     assert state(deck, subject) is Maturity.DEPRECATED
-    assert subject not in {item.pattern_id for item in deck.view.queue}
+    assert subject not in {item.subject for item in deck.view.queue}
     deck.undo()
     assert anti.id not in deck.view.snapshot.patterns
-    assert subject in {item.pattern_id for item in deck.view.queue}
+    assert subject in {item.subject for item in deck.view.queue}
     deck.redo()
     assert anti.id in deck.view.snapshot.patterns
 
@@ -157,19 +157,19 @@ def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Deck) -> 
 def test_a_rejected_inversion_leaves_the_queue(deck: Deck) -> None:
     subject = due(deck.view)
     deck.reject_inversion(subject)
-    assert subject not in {item.pattern_id for item in deck.view.queue}
+    assert subject not in {item.subject for item in deck.view.queue}
 
 
 def test_a_snoozed_question_comes_back_when_its_time_has_come(deck: Deck, clock: Clock) -> None:
     subject = due(deck.view)
     deck.snooze(subject, until=clock.now + timedelta(days=7))
-    assert subject not in {item.pattern_id for item in deck.view.queue}
+    assert subject not in {item.subject for item in deck.view.queue}
     clock.now += timedelta(days=6)
     deck.refresh()
-    assert subject not in {item.pattern_id for item in deck.view.queue}
+    assert subject not in {item.subject for item in deck.view.queue}
     clock.now += timedelta(days=2)
     view, delta = deck.refresh()
-    assert subject in {item.pattern_id for item in view.queue}
+    assert subject in {item.subject for item in view.queue}
     assert delta.decisions
 
 

@@ -40,7 +40,7 @@ def test_an_accepted_inversion_changes_what_it_was_said_to_change(deck: Deck) ->
     item = question(deck.view, inversion=True)
     before = contexts(deck.view)
     told = forecast(deck.view, item)
-    deck.accept_inversion(item.pattern_id)
+    deck.accept_inversion(item.subject)
     after = contexts(deck.view)
     assert told.answer == "accept"
     assert told.running == len(before)
@@ -50,7 +50,7 @@ def test_an_accepted_inversion_changes_what_it_was_said_to_change(deck: Deck) ->
 def test_the_context_shown_before_an_inversion_is_the_one_injected_after_it(deck: Deck) -> None:
     item = next(item for item in deck.view.queue if item.inversion and forecast(deck.view, item).changed)
     told = forecast(deck.view, item)
-    deck.accept_inversion(item.pattern_id)
+    deck.accept_inversion(item.subject)
     assert told.after == deck.view.injection(deck.view.loop(told.changed[0]).task).context
 
 
@@ -60,7 +60,7 @@ def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_de
         for item in deck.view.queue
         if item.inversion and item.inversion.total * 0.3 < item.inversion.total - item.inversion.failures
     )
-    anti = str(deck.accept_inversion(item.pattern_id).decision.after["anti_id"])
+    anti = str(deck.accept_inversion(item.subject).decision.after["anti_id"])
     assessment = deck.view.assessment(anti)
     assert assessment.computed is Maturity.DEPRECATED
     assert assessment.state is Maturity.ESTABLISHED
@@ -76,7 +76,7 @@ def test_a_reset_changes_what_it_was_said_to_change(deck: Deck) -> None:
     item = question(deck.view, inversion=False)
     before = contexts(deck.view)
     told = forecast(deck.view, item)
-    deck.reset(item.pattern_id)
+    deck.reset(item.subject)
     after = contexts(deck.view)
     assert told.answer == "reset"
     assert set(told.changed) == {key for key in before if before[key] != after[key]}
@@ -104,5 +104,5 @@ def test_without_a_running_loop_the_patterns_own_topic_is_compared(deck: Deck) -
     told = forecast(deck.view, item)
     assert told.running == 0
     assert told.changed == ()
-    if deck.view.assessment(item.pattern_id).computed is Maturity.DEPRECATED:
-        assert item.pattern_id not in told.after
+    if deck.view.assessment(item.subject).computed is Maturity.DEPRECATED:
+        assert item.subject not in told.after

@@ -9,9 +9,10 @@ from core.learning.scoreboard import Scoreboard
 from core.library import Library
 from core.lineage import LineageEvent, format_lineage, lineage
 from core.paths import ProjectPaths
-from core.records.decisions import CurationState, Decision, Verb
+from core.records.decisions import Decision, Verb
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
+from core.snapshot import Snapshot
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_015,
@@ -46,7 +47,7 @@ def life(pattern: Pattern, board: Scoreboard, *decisions: Decision, **loops: Loo
 
 def test_the_documents_block_comes_out_byte_for_byte() -> None:
     patterns, loops = example_patterns(), example_loops()
-    board = Scoreboard.build(patterns, loops, (), CurationState(), NOW, SETTINGS)
+    board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
     pattern, found = patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
     events = lineage(pattern, board.observations(pattern.id), (), loops)
     assert format_lineage(pattern, events, found.rate, (found.successes, found.failures)) == DOCUMENT
@@ -55,7 +56,7 @@ def test_the_documents_block_comes_out_byte_for_byte() -> None:
 def test_the_block_comes_out_of_the_example_tree_itself() -> None:
     tree = Path(__file__).parents[1] / "trees/spec-examples"
     snapshot = Library(ProjectPaths(tree), SETTINGS, clock=lambda: NOW, cache=False).load()
-    board = Scoreboard.build(snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, NOW, SETTINGS)
+    board = Scoreboard.build(snapshot, NOW, SETTINGS)
     pattern, found = snapshot.patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
     events = lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)
     assert format_lineage(pattern, events, found.rate, (found.successes, found.failures)) == DOCUMENT
@@ -63,7 +64,7 @@ def test_the_block_comes_out_of_the_example_tree_itself() -> None:
 
 def test_uses_without_a_record_are_one_line() -> None:
     patterns, loops = example_patterns(), example_loops()
-    board = Scoreboard.build(patterns, loops, (), CurationState(), NOW, SETTINGS)
+    board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
     events = lineage(patterns[TYPE_MISMATCH], board.observations(TYPE_MISMATCH), (), loops)
     # 18 uses: the discovery, a recorded one, two of source loops without a record, and the rest.
     assert [(one.kind, one.count) for one in events if one.kind == "unrecorded"] == [("unrecorded", 14)]

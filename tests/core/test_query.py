@@ -26,7 +26,7 @@ from core.records.decisions import CurationState, Decision, Verb
 from core.records.loops import InjectedUse, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
-from core.snapshot import Delta
+from core.snapshot import Delta, Snapshot
 from tests.core.learning.making import NOW, SETTINGS, claim, days_ago, make_pattern, pin, source
 
 
@@ -49,7 +49,7 @@ PATTERNS = {
     )
 }
 CURATION = CurationState(pins={"pat-success-split-003": pin(Maturity.PROVEN, days_ago(3))})
-BOARD = Scoreboard.build(PATTERNS, {}, (), CURATION, NOW, SETTINGS)
+BOARD = Scoreboard.build(Snapshot(patterns=PATTERNS, curation=CURATION), NOW, SETTINGS)
 CATALOG = PatternCatalog(PATTERNS, BOARD)
 
 QUERIES = st.one_of(
@@ -217,9 +217,10 @@ def test_an_updated_catalog_equals_a_new_one(others: bool) -> None:
     if others:
         del changed["pat-error-retry-002"]
         changed["pat-error-new-006"] = made("pat-error-new-006", good=4, title="New one")
-    board = BOARD.updated(changed, {}, (), CURATION, Delta(patterns=ids), NOW + timedelta(seconds=1))
+    snapshot = Snapshot(patterns=changed, curation=CURATION)
+    board = BOARD.updated(snapshot, Delta(patterns=ids), NOW + timedelta(seconds=1))
     updated = CATALOG.updated(changed, board, ids)
-    rebuilt = PatternCatalog(changed, Scoreboard.build(changed, {}, (), CURATION, NOW, SETTINGS))
+    rebuilt = PatternCatalog(changed, Scoreboard.build(snapshot, NOW, SETTINGS))
     for text in ("", "null", "renamed", "new", "css", "type:error", "uses:>3", "is:pinned", "state:deprecated"):
         query = parse_query(text, PATTERN_FIELDS)
         assert updated.select(query, "id", False) == rebuilt.select(query, "id", False), text
@@ -227,7 +228,7 @@ def test_an_updated_catalog_equals_a_new_one(others: bool) -> None:
 
 
 def test_a_catalog_without_patterns_finds_nothing() -> None:
-    empty = PatternCatalog({}, Scoreboard.build({}, {}, (), CurationState(), NOW, SETTINGS))
+    empty = PatternCatalog({}, Scoreboard.build(Snapshot(), NOW, SETTINGS))
     assert empty.select(parse_query("uses:>3 is:mirror null -x", PATTERN_FIELDS)) == []
 
 

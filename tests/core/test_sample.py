@@ -20,6 +20,8 @@ from core.settings import Settings
 from core.snapshot import Snapshot
 from tests.sample import write_sample
 from tests.sample.decisions import CONTRADICTED
+from tests.sample.events import BLAMING
+from tests.sample.loops import BY_KEY
 from tests.sample.patterns import EXPECTED_STATES
 from tests.sample.shared import ALL_PATTERNS, recorded_uses
 
@@ -63,7 +65,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 
 @pytest.fixture(scope="module")
 def board(snapshot: Snapshot) -> Scoreboard:
-    return Scoreboard.build(snapshot.patterns, snapshot.loops, snapshot.events, snapshot.curation, NOW, Settings())
+    return Scoreboard.build(snapshot, NOW, Settings())
 
 
 def test_every_file_reads_well(snapshot: Snapshot) -> None:
@@ -122,10 +124,11 @@ def test_the_mirror_has_one_copy_that_differs(snapshot: Snapshot) -> None:
     assert sorted(mirror.differs for p in snapshot.patterns.values() for mirror in p.mirrors) == [False, True]
 
 
-def test_three_things_wait_for_a_decision(snapshot: Snapshot, board: Scoreboard) -> None:
+def test_four_things_wait_for_a_decision(snapshot: Snapshot, board: Scoreboard) -> None:
     queue = review_queue(snapshot.patterns, board, snapshot.curation, NOW, Settings())
-    assert {(item.kind, item.pattern_id) for item in queue} == {
+    assert {(item.kind, item.subject) for item in queue} == {
         ("contradicted", CONTRADICTED),
+        ("burst", BY_KEY[BLAMING].id),
         ("inversion", "pat-success-split-by-type-002"),
         ("inversion", "pat-error-gateway-reset-004"),
     }

@@ -79,7 +79,7 @@ def test_decisions_are_harmless(view: View, glyphs: Glyphs) -> None:
 
 def test_questions_are_harmless(view: View) -> None:
     for number, item in enumerate(spread(view.queue, PATTERNS)):
-        where = f"{item.kind} of {item.pattern_id[:80]!r}"
+        where = f"{item.kind} of {item.subject[:80]!r}"
         check(review.head(item, number, len(view.queue), DRAWN), where=where)
         check([Content(item.reason)], where=f"the reason, {where}")
         check(review.subject(view, item, DRAWN), where=where)

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.sample.decisions import write_decisions
+from tests.sample.events import write_events
 from tests.sample.loop_files import write_loops, write_other_loops
 from tests.sample.memory import write_memory
 from tests.sample.shared import extracted_by_loop, write_shared
@@ -24,4 +25,5 @@ def write_sample(target: Path, now: datetime) -> None:
     write_other_loops(tree)
     write_memory(tree)
     write_shared(tree)
+    write_events(tree)
     write_decisions(tree)

@@ -16,6 +16,7 @@ from core.library import Library
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
 from core.settings import Settings
+from core.snapshot import Snapshot
 from tests.sample.tree import Tree
 
 CONTRADICTED = "pat-error-deadlock-retry-005"
@@ -44,7 +45,11 @@ def _decide(tree: Tree) -> None:
     imre = Curator(paths, settings, by="imre")
 
     def board(now: datetime) -> Scoreboard:
-        return Scoreboard.build(patterns, snapshot.loops, snapshot.events, dana.ledger.state(), now, settings)
+        return Scoreboard.build(
+            Snapshot(patterns=patterns, loops=snapshot.loops, events=snapshot.events, curation=dana.ledger.state()),
+            now,
+            settings,
+        )
 
     early = tree.ago(days=30, hours=3)
     seen = msgspec.structs.replace(

@@ -25,11 +25,15 @@ class Step(Struct, frozen=True):
 
 
 class Use(Struct, frozen=True):
-    """One entry of `injected_patterns`; `iteration` None = injected and never applied."""
+    """One entry of `injected_patterns`; `iteration` None = injected and never applied.
+
+    `told` False: the entry does not say how the use went, which was as the whole loop went.
+    """
 
     pattern: str
     iteration: int | None = None
     successful: bool = True
+    told: bool = True
 
 
 class SampleLoop(Struct, frozen=True, kw_only=True):
@@ -401,7 +405,10 @@ LOOPS: Final = (
                 92,
             ),
         ),
-        uses=(Use("pat-success-split-by-type-002", 1), Use("pat-success-test-generation-001", 2)),
+        uses=(
+            Use("pat-success-split-by-type-002", 1),
+            Use("pat-success-test-generation-001", 2, told=False),
+        ),
     ),
     SampleLoop(
         key="monthly-report",
@@ -463,7 +470,7 @@ LOOPS: Final = (
             Use("pat-success-profile-first-009", 2),
             Use("pat-error-deadlock-retry-005", 3, successful=False),
             Use("pat-success-split-by-type-002", 4, successful=False),
-            Use("pat-error-gateway-reset-004", 5, successful=False),
+            Use("pat-error-gateway-reset-004", 5, successful=False, told=False),
             Use("pat-anti-premature-optimization-001", 2),
         ),
     ),

@@ -53,7 +53,7 @@ def happenings(before: View, after: View, delta: Delta, mine: Container[str]) ->
                     "information",
                 )
             )
-    asked = {item.pattern_id for item in before.queue}
-    if new_questions := [item for item in after.queue if item.pattern_id not in asked]:
+    asked = {item.subject for item in before.queue}
+    if new_questions := [item for item in after.queue if item.subject not in asked]:
         lines.append((f"{plural(len(new_questions), 'new question')} in Review", "warning"))
     return lines

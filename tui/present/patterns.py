@@ -243,7 +243,7 @@ def why_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Which rule decided, and how far each other state is."""
     assessment = view.assessment(pattern.id)
     lines = [state_line(assessment, view.now, glyphs), Content("")]
-    for rule in view.why(pattern.id):
+    for rule in view.why(pattern.id).lines:
         mark = result_mark(rule.holds, glyphs)
         lines.append(
             Content.assemble(

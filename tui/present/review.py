@@ -6,7 +6,7 @@ from textual.content import Content
 
 from core.curation.review import ReviewItem
 from core.deck import View
-from core.learning.inversion import Inversion
+from core.learning.proposing import Inversion
 from core.records.events import Observation
 from core.records.patterns import Pattern
 from core.text import plural, visible_line
@@ -39,7 +39,7 @@ def head(item: ReviewItem, number: int, total: int, glyphs: Glyphs) -> tuple[Con
 
 def subject(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
     """The pattern in question, with its uses, failures first."""
-    pattern = view.pattern(item.pattern_id)
+    pattern = view.pattern(item.subject)
     assessment = view.assessment(pattern.id)
     lines = [
         Content.styled(visible_line(pattern.title, 400), "bold"),
@@ -113,7 +113,7 @@ def proposal(inversion: Inversion, view: View) -> list[Content]:
 
 def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
     """The decision in doubt, and what the evidence says against it."""
-    assessment = view.assessment(item.pattern_id)
+    assessment = view.assessment(item.subject)
     pin = assessment.pin
     lines = [
         Content(visible_line(item.question, 500)),
@@ -122,7 +122,7 @@ def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
         Content.assemble(("By evidence: ", "$quiet"), state_mark(assessment.computed, glyphs)),
     ]
     if pin is not None:
-        since_good, since_bad = view.board.later_results(item.pattern_id)
+        since_good, since_bad = view.board.later_results(item.subject)
         lines += [
             _labelled("Decided", f"{moment_text(pin.at, view.now)} by {pin.by}"),
             _labelled("Reason given", pin.reason or "none"),

@@ -164,7 +164,7 @@ class PatternsPlace(Browse, Deciding):
         self._step(-1)
 
     def _step(self, by: int) -> None:
-        waiting = {item.pattern_id for item in self.view.queue}
+        waiting = {item.subject for item in self.view.queue}
         at = [n for n, key in enumerate(self.table.keys) if key in waiting]
         if not at:
             self.deck_app.say("none of those shown waits for a decision", severity="warning")

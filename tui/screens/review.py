@@ -89,14 +89,14 @@ class ReviewPlace(Deciding):
         queue = self.open_items
         if self._current is not None:
             for item in queue:
-                if (item.kind, item.pattern_id) == self._current:
+                if (item.kind, item.subject) == self._current:
                     return item
         return queue[min(self._at, len(queue) - 1)] if queue else None
 
     @property
     def open_items(self) -> list[ReviewItem]:
         """The questions that are not answered."""
-        return [item for item in self.view.queue if item.pattern_id != self._given]
+        return [item for item in self.view.queue if item.subject != self._given]
 
     def answered(self, *, decided: bool) -> None:
         """The answer is on disk, as the next view will show, or was refused: then its question comes back."""
@@ -110,7 +110,7 @@ class ReviewPlace(Deciding):
         if self._landed:
             self._given, self._landed = None, False
         for n, question in enumerate(self.open_items):
-            if question.pattern_id == self._returning:
+            if question.subject == self._returning:
                 self._at, self._current, self._returning = n, None, ""
         item = self.item
         line = self.query_one(".question", ItemLine)
@@ -126,7 +126,7 @@ class ReviewPlace(Deciding):
             self._pane("proposal").show([])
             self._pane("consequence").show([])
             return
-        key = (item.kind, item.pattern_id)
+        key = (item.kind, item.subject)
         another = key != self._current
         self._current = key
         waiting = self.open_items
@@ -152,7 +152,7 @@ class ReviewPlace(Deciding):
         return self.query_one(f"#review-{name}", TextPane)
 
     def _work_out(self, item: ReviewItem, view: View) -> None:
-        key = (item.kind, item.pattern_id)
+        key = (item.kind, item.subject)
 
         def work() -> None:
             try:
@@ -184,7 +184,7 @@ class ReviewPlace(Deciding):
     def subjects(self) -> Sequence[str]:
         """The pattern in question."""
         item = self.item
-        return [item.pattern_id] if item is not None else []
+        return [item.subject] if item is not None else []
 
     def why_not(self, action: str) -> str | None:
         """Each kind of question has its own answers."""
@@ -197,7 +197,7 @@ class ReviewPlace(Deciding):
                 return "only a proposed inversion can be rejected, rewritten or snoozed; here: a, p, d or r"
             if action in {"next_item", "previous_item"} and len(self.open_items) < 2:
                 return "this is the only question"
-            return why_not_decide(action, self.view, item.pattern_id)
+            return why_not_decide(action, self.view, item.subject)
         return None
 
     def wording(self, action: str) -> str | None:
@@ -213,7 +213,7 @@ class ReviewPlace(Deciding):
                 "reject": f"reject {self.glyphs.arrow} asks again after {failures} failures" if wide else "reject",
                 "snooze": f"snooze {SNOOZE_DAYS} d",
             }.get(action)
-        assessment = self.view.assessment(item.pattern_id)
+        assessment = self.view.assessment(item.subject)
         return {
             "accept": f"accept {self.glyphs.arrow} reset" + f", evidence says {assessment.computed.value}" * wide,
             "promote": "promote again",
@@ -227,23 +227,23 @@ class ReviewPlace(Deciding):
         if item is None:
             return
         if item.inversion is not None:
-            self.deck_app.decide(lambda deck: deck.accept_inversion(item.pattern_id))
+            self.deck_app.decide(lambda deck: deck.accept_inversion(item.subject))
         else:
             reason = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
-            self.deck_app.decide(lambda deck: deck.reset(item.pattern_id, reason=reason))
+            self.deck_app.decide(lambda deck: deck.reset(item.subject, reason=reason))
         self._answered()
 
     def do_reject(self) -> None:
         """Keep the pattern as it is."""
         if item := self.item:
-            self.deck_app.decide(lambda deck: deck.reject_inversion(item.pattern_id))
+            self.deck_app.decide(lambda deck: deck.reject_inversion(item.subject))
             self._answered()
 
     def do_snooze(self) -> None:
         """Ask again later."""
         if item := self.item:
             until = self.deck_app.now() + timedelta(days=SNOOZE_DAYS)
-            self.deck_app.decide(lambda deck: deck.snooze(item.pattern_id, until=until))
+            self.deck_app.decide(lambda deck: deck.snooze(item.subject, until=until))
             self._answered()
 
     def do_rewrite(self) -> None:
@@ -254,7 +254,7 @@ class ReviewPlace(Deciding):
 
         def answered(text: str | None) -> None:
             if text:
-                self.deck_app.decide(lambda deck: deck.accept_inversion(item.pattern_id, text=text))
+                self.deck_app.decide(lambda deck: deck.accept_inversion(item.subject, text=text))
                 self._answered()
 
         self.deck_app.push_screen(AskText(Content("The anti-pattern in your words"), item.inversion.text), answered)
@@ -262,7 +262,7 @@ class ReviewPlace(Deciding):
     def _answered(self) -> None:
         """Let go of the question: the next one is in front at once."""
         if item := self.item:
-            self._given = item.pattern_id
+            self._given = item.subject
         self._current = None
         self.refresh_view(self.view, None)
 
@@ -289,12 +289,12 @@ class ReviewPlace(Deciding):
         item = questions[self._at]
         self._current = None
         self.refresh_view(self.view, None)
-        self._current = (item.kind, item.pattern_id)
+        self._current = (item.kind, item.subject)
 
     def go_to(self, key: str) -> None:
         """To the question about a pattern."""
         for n, item in enumerate(self.open_items):
-            if item.pattern_id == key:
+            if item.subject == key:
                 self._at, self._current = n, None
                 self.refresh_view(self.view, None)
 

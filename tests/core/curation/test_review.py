@@ -12,6 +12,7 @@ from core.records.decisions import CurationState, InversionVerdict, Pin
 from core.records.events import Event
 from core.records.patterns import Maturity, Pattern
 from core.settings import Settings
+from core.snapshot import Snapshot
 from tests.core.curation.making import NOW, make_pattern
 
 SETTINGS = Settings()
@@ -50,7 +51,7 @@ def queue(
 ) -> tuple[ReviewItem, ...]:
     by_id = {pattern.id: pattern for pattern in patterns}
     curation = curation or CurationState()
-    board = Scoreboard.build(by_id, {}, tuple(events), curation, LATER, SETTINGS)
+    board = Scoreboard.build(Snapshot(patterns=by_id, events=tuple(events), curation=curation), LATER, SETTINGS)
     return review_queue(by_id, board, curation, LATER, SETTINGS)
 
 
@@ -60,7 +61,7 @@ def test_nothing_to_decide_is_an_empty_queue() -> None:
 
 def test_a_failing_pattern_is_asked_about_with_its_proposal() -> None:
     (item,) = queue([make_pattern("p")], used("p", "++-----"))
-    assert (item.kind, item.pattern_id) == ("inversion", "p")
+    assert (item.kind, item.subject) == ("inversion", "p")
     assert item.question == "Turn p into a warning?"
     assert item.reason == "5 of 7 uses failed; loops got it 7 times"
     assert item.inversion is not None
@@ -93,7 +94,7 @@ def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
     patterns = [make_pattern(name) for name in ("rare", "often", "worse")]
     events = used("rare", "---") + used("often", "+-" * 3 + "-" * 9) + used("worse", "-" * 15)
     items = queue(patterns, events)
-    assert [item.pattern_id for item in items] == ["worse", "often", "rare"]
+    assert [item.subject for item in items] == ["worse", "often", "rare"]
     assert all(0 <= item.worth <= 1 for item in items)
 
 
@@ -116,7 +117,7 @@ def test_a_verdict_keeps_an_inversion_out_of_the_queue_as_long_as_it_holds(
     assert bool(items) is asked
     # A board that is older than the verdict does not ask either.
     board = Scoreboard.build(
-        {"p": make_pattern("p")}, {}, tuple(used("p", "++-----")), CurationState(), LATER, SETTINGS
+        Snapshot(patterns={"p": make_pattern("p")}, events=tuple(used("p", "++-----"))), LATER, SETTINGS
     )
     assert bool(review_queue({"p": make_pattern("p")}, board, curation, LATER, SETTINGS)) is asked
     if asked and verdict.verdict == "rejected":

@@ -12,6 +12,7 @@ from core.records.events import Event
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Claim, Maturity, Pattern, PatternType, SourceLoop
 from core.settings import Settings
+from core.snapshot import Snapshot
 from core.sources.patterns import read_patterns
 
 NOW: Final = datetime(2026, 2, 3, tzinfo=UTC)
@@ -106,4 +107,6 @@ def board_of(
     settings: Settings = SETTINGS,
 ) -> Scoreboard:
     found = {pattern.id: pattern for pattern in patterns}
-    return Scoreboard.build(found, loops or {}, events, curation or CurationState(), now, settings)
+    return Scoreboard.build(
+        Snapshot(patterns=found, loops=loops or {}, events=events, curation=curation or CurationState()), now, settings
+    )

@@ -13,6 +13,7 @@ from core.records.decisions import CurationState
 from core.records.loops import Loop
 from core.records.patterns import Maturity, Pattern
 from core.settings import MaturitySettings
+from core.snapshot import Snapshot
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_015,
@@ -37,7 +38,7 @@ def why(board: Scoreboard, pattern: Pattern) -> dict[str, list[RuleLine]]:
 
 def test_the_null_check_of_the_document() -> None:
     patterns = example_patterns()
-    board = Scoreboard.build(patterns, example_loops(), (), CurationState(), NOW, SETTINGS)
+    board = Scoreboard.build(Snapshot(patterns=patterns, loops=example_loops()), NOW, SETTINGS)
     lines = why(board, patterns[NULL_CHECK_015])
     assert lines["decided"][0].text == "established by rule"
     ratio, total = lines["deprecated"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,12 +15,13 @@ from hypothesis import strategies as st
 
 from core.errors import BadInput, UnknownRecord
 from core.learning.scoreboard import Assessment, Scoreboard
-from core.records.decisions import CurationState, InversionVerdict, Pin
-from core.records.events import Event
-from core.records.loops import ExtractedPattern, Loop
+from core.records.attempts import Attempt
+from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
+from core.records.events import Event, Signals
+from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Claim, Maturity, Pattern, PatternType
-from core.settings import MaturitySettings, Settings
-from core.snapshot import Delta
+from core.settings import LearningSettings, MaturitySettings, Settings
+from core.snapshot import Delta, Snapshot
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_001,
@@ -53,7 +56,7 @@ def pinned(state: Maturity, **fields: object) -> CurationState:
 
 def test_the_rates_shown_are_the_documents() -> None:
     patterns, loops = example_patterns(), example_loops()
-    board = Scoreboard.build(patterns, loops, (), CurationState(), NOW, SETTINGS)
+    board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
     shown = {id: board.assessment(id).rate for id in patterns}
     assert shown[NULL_CHECK_001] == 0.92
     assert shown[NULL_CHECK_015] == 0.75
@@ -210,6 +213,12 @@ _AGES = st.integers(-20, 300).map(days_ago)
 _RESULTS = st.sampled_from([True, False, None])
 
 
+_ATTEMPTS = st.sampled_from(Outcome).map(
+    lambda outcome: {"task.1": Attempt(task_id="task", number=1, ended_at=days_ago(3), outcome=outcome)}
+)
+_ITERATIONS = st.builds(Iteration, outcome=st.sampled_from(Outcome))
+
+
 @st.composite
 def _patterns(draw: st.DrawFn) -> dict[str, Pattern]:
     ids = draw(st.lists(st.sampled_from(_PATTERN_IDS), unique=True, max_size=4))
@@ -234,6 +243,10 @@ def _loops(draw: st.DrawFn) -> dict[str, Loop]:
     return {
         id: Loop(
             id=id,
+            aliases=draw(st.sampled_from([(), (f"{id}-alias",)])),
+            status=draw(st.sampled_from(LoopStatus)),
+            iterations=draw(st.lists(_ITERATIONS, max_size=3).map(tuple)),
+            started_at=draw(st.none() | _AGES),
             ended_at=draw(_AGES),
             injected=tuple(draw(st.lists(uses, max_size=3))),
             extracted=tuple(draw(st.lists(extracted, max_size=1))),
@@ -244,17 +257,29 @@ def _loops(draw: st.DrawFn) -> dict[str, Loop]:
 
 @st.composite
 def _events(draw: st.DrawFn) -> tuple[Event, ...]:
-    kinds = st.sampled_from(["applied", "feedback", "injected"])
+    kinds = st.sampled_from(["applied", "feedback", "injected", "outcome", "error"])
     return tuple(
         event(
             number,
             draw(kinds),
             draw(_AGES),
-            pattern_id=draw(st.sampled_from(_PATTERN_IDS)),
-            loop_id=draw(st.sampled_from(["x", ""])),
+            pattern_id=draw(st.sampled_from([*_PATTERN_IDS, ""])),
+            loop_id=draw(st.sampled_from(["x", "x-alias", "task.1", ""])),
             success=draw(_RESULTS),
+            signals=draw(st.none() | st.builds(Signals, retry_count=st.integers(0, 3))),
         )
-        for number in range(draw(st.integers(0, 4)))
+        for number in range(draw(st.integers(0, 6)))
+    )
+
+
+@st.composite
+def _snapshots(draw: st.DrawFn) -> Snapshot:
+    return Snapshot(
+        patterns=draw(_patterns()),
+        loops=draw(_loops()),
+        attempts=draw(_ATTEMPTS),
+        events=draw(_events()),
+        curation=draw(_curation()),
     )
 
 
@@ -269,7 +294,15 @@ def _curation(draw: st.DrawFn) -> CurationState:
         else:
             word = draw(st.sampled_from(["accepted", "rejected", "snoozed"]))
             inversions[id] = InversionVerdict(verdict=word, at=NOW, until=draw(_AGES))
-    return CurationState(pins=pins, inversions=inversions)
+    verdicts = st.builds(
+        BurstVerdict,
+        verdict=st.sampled_from(["revoked", "confirmed"]),
+        first=_AGES,
+        last=_AGES,
+        decision_id=st.just("d"),
+    )
+    bursts = draw(st.dictionaries(st.sampled_from(["x", "by "]), st.lists(verdicts, max_size=2).map(tuple)))
+    return CurationState(pins=pins, inversions=inversions, bursts=bursts)
 
 
 def same(one: Scoreboard, other: Scoreboard) -> None:
@@ -287,53 +320,42 @@ def same(one: Scoreboard, other: Scoreboard) -> None:
         assert left == right
 
 
+SUSPICIOUS = Settings(learning=LearningSettings(max_marks=1, burst_minutes=3 * 24 * 60))
+"""Thresholds under which what is drawn here holds bursts now and then."""
+
+
 @settings(deadline=None, max_examples=100)
-@given(_patterns(), _loops(), _events(), _curation(), st.integers(-40, 40), st.integers(0, 500))
-def test_rescored_is_a_new_board_at_that_time(
-    patterns: dict[str, Pattern],
-    loops: dict[str, Loop],
-    events: tuple[Event, ...],
-    curation: CurationState,
-    first: int,
-    second: int,
-) -> None:
-    board = Scoreboard.build(patterns, loops, events, curation, NOW, SETTINGS)
+@given(_snapshots(), st.integers(-40, 40), st.integers(0, 500))
+def test_rescored_is_a_new_board_at_that_time(snapshot: Snapshot, first: int, second: int) -> None:
+    board = Scoreboard.build(snapshot, NOW, SUSPICIOUS)
     for days in (first, second):
         now = NOW + timedelta(days=days)
         board = board.rescored(now)
-        same(board, Scoreboard.build(patterns, loops, events, curation, now, SETTINGS))
+        same(board, Scoreboard.build(snapshot, now, SUSPICIOUS))
 
 
-@settings(deadline=None, max_examples=150)
-@given(
-    st.tuples(_patterns(), _loops(), _curation()),
-    st.tuples(_patterns(), _loops(), _curation()),
-    _events(),
-    st.integers(0, 4),
-    st.integers(-10, 40),
-)
-def test_updated_is_a_new_board_of_what_changed(
-    before: tuple[dict[str, Pattern], dict[str, Loop], CurationState],
-    after: tuple[dict[str, Pattern], dict[str, Loop], CurationState],
-    events: tuple[Event, ...],
-    known: int,
-    days: int,
-) -> None:
-    def changed(old: dict[str, Pattern] | dict[str, Loop], new: dict[str, Pattern] | dict[str, Loop]) -> frozenset[str]:
-        return frozenset(id for id in old.keys() | new.keys() if old.get(id) != new.get(id))
+@settings(deadline=None, max_examples=250)
+@given(_snapshots(), _snapshots(), st.integers(0, 6), st.integers(-10, 40))
+def test_updated_is_a_new_board_of_what_changed(before: Snapshot, new: Snapshot, known: int, days: int) -> None:
+    def changed(one: Mapping[str, object], other: Mapping[str, object]) -> frozenset[str]:
+        return frozenset(id for id in one.keys() | other.keys() if one.get(id) != other.get(id))
 
+    old = replace(before, events=new.events[:known])
     delta = Delta(
-        patterns=changed(before[0], after[0]),
-        loops=changed(before[1], after[1]),
-        events=len(events) > known,
-        decisions=before[2] != after[2],
+        patterns=changed(old.patterns, new.patterns),
+        loops=changed(old.loops, new.loops),
+        attempts=changed(old.attempts, new.attempts),
+        events=old.events != new.events,
+        decisions=old.curation != new.curation,
     )
     now = NOW + timedelta(days=days)
-    board = Scoreboard.build(before[0], before[1], events[:known], before[2], NOW, SETTINGS)
-    board = board.updated(after[0], after[1], events, after[2], delta, now)
-    same(board, Scoreboard.build(after[0], after[1], events, after[2], now, SETTINGS))
+    board = Scoreboard.build(old, NOW, SUSPICIOUS).updated(new, delta, now)
+    fresh = Scoreboard.build(new, now, SUSPICIOUS)
+    same(board, fresh)
+    assert board.bursts == fresh.bursts
+    assert set(board.finished()) == set(fresh.finished())
     later = now + timedelta(days=3)
-    same(board.rescored(later), Scoreboard.build(after[0], after[1], events, after[2], later, SETTINGS))
+    same(board.rescored(later), Scoreboard.build(new, later, SUSPICIOUS))
 
 
 def test_a_rewritten_event_log_is_read_anew() -> None:
@@ -341,7 +363,7 @@ def test_a_rewritten_event_log_is_read_anew() -> None:
     old = (event(1, "feedback", days_ago(1), success=True), event(2, "feedback", days_ago(1), success=True))
     new = (event(3, "feedback", days_ago(1), success=False),)
     board = board_of(pattern, events=old)
-    found = board.updated({ID: pattern}, {}, new, CurationState(), Delta(events=True), NOW).assessment(ID)
+    found = board.updated(Snapshot(patterns={ID: pattern}, events=new), Delta(events=True), NOW).assessment(ID)
     assert (found.successes, found.failures) == (0, 1)
 
 
@@ -351,6 +373,6 @@ def test_sums_survive_a_half_life_far_shorter_than_the_time_that_passes() -> Non
     board = board_of(pattern, settings=fast)
     later: datetime = NOW + timedelta(days=100)
     fresh = {ID: make_pattern(claim=claim(9, 1), last_used=later)}
-    updated = board.updated(fresh, {}, (), CurationState(), Delta(patterns=frozenset({ID})), later)
+    updated = board.updated(Snapshot(patterns=fresh), Delta(patterns=frozenset({ID})), later)
     assert updated.assessment(ID).helpful == pytest.approx(9)
     assert board.rescored(later).assessment(ID).helpful == 0.0

@@ -16,6 +16,7 @@ from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT, Injection, prep
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task
 from core.settings import InjectionSettings
+from core.snapshot import Snapshot
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_001,
@@ -82,7 +83,7 @@ def test_the_documents_task_gets_the_documents_context() -> None:
 
 def test_the_example_tree_from_task_to_context() -> None:
     patterns = example_patterns()
-    board = Scoreboard.build(patterns, example_loops(), (), CurationState(), NOW, SETTINGS)
+    board = Scoreboard.build(Snapshot(patterns=patterns, loops=example_loops()), NOW, SETTINGS)
     injection = inject("Cannot read property 'email' of null", *patterns.values(), board=board)
     assert injection.chosen[0].pattern_id == NULL_CHECK_001
     assert reasons(injection)[NULL_CHECK_015] == f"duplicate of {NULL_CHECK_001}"

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from core.curation.review import ReviewItem
 from core.deck import View
 from core.learning.scoreboard import Scoreboard
-from core.records.decisions import CurationState, Decision, Verb
+from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.retrieval.index import LazyIndex
 from core.settings import Settings
@@ -18,8 +18,8 @@ NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
 def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[str, ...] = ()) -> View:
     snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
-    queue = tuple(ReviewItem(kind="inversion", pattern_id=key, question="?", reason="", worth=0.5) for key in questions)
-    board = Scoreboard.build({}, {}, (), CurationState(), NOW, Settings())
+    queue = tuple(ReviewItem(kind="inversion", subject=key, question="?", reason="", worth=0.5) for key in questions)
+    board = Scoreboard.build(Snapshot(), NOW, Settings())
     return View(snapshot, board, LazyIndex({}), queue, Settings(), NOW)
 
 

@@ -16,11 +16,11 @@ def front(told: Story) -> str:
     assert isinstance(place, ReviewPlace)
     item = place.item
     assert item is not None
-    return item.pattern_id
+    return item.subject
 
 
 def waiting(told: Story) -> list[str]:
-    return [item.pattern_id for item in told.app.view.queue]
+    return [item.subject for item in told.app.view.queue]
 
 
 async def at_question(told: Story, *, inversion: bool) -> str:
@@ -31,7 +31,7 @@ async def at_question(told: Story, *, inversion: bool) -> str:
         assert isinstance(place, ReviewPlace)
         if place.item is not None and (place.item.inversion is not None) is inversion:
             await told.settled()
-            return place.item.pattern_id
+            return place.item.subject
         await told.press("n")
     raise AssertionError("no such question")
 
@@ -89,7 +89,7 @@ async def test_a_refused_answer_brings_its_question_back(sample: Path, home: Pat
         place._answered()
         assert front(told) != first
         place.answered(decided=False)
-        assert first in [item.pattern_id for item in place.open_items]
+        assert first in [item.subject for item in place.open_items]
 
 
 async def test_what_is_undone_is_in_front_again(sample: Path, home: Path) -> None:

@@ -1,0 +1,133 @@
+"""How a finished loop or attempt came out, from what the tree and the event log tell of it (semantics 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeVar
+
+from core.learning.outcomes import OutcomeSignals
+from core.records.attempts import Attempt
+from core.records.events import Event, Signals
+from core.records.loops import Iteration, Loop, LoopStatus, Outcome
+
+_Value = TypeVar("_Value")
+_BY_STATUS: Final = {LoopStatus.COMPLETED: True, LoopStatus.FAILED: False, LoopStatus.LIMIT: False}
+_BY_OUTCOME: Final = {Outcome.SUCCESS: True, Outcome.FAILURE: False, Outcome.TIMEOUT: False}
+_FAILED: Final = frozenset({Outcome.FAILURE, Outcome.TIMEOUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the event log says of one loop or attempt as a whole.
+
+    Attributes:
+        outcome: The newest outcome event on it, if any.
+        errors: How many errors were recorded, resolved ones included.
+    """
+
+    outcome: Event | None = None
+    errors: int = 0
+
+    def with_event(self, event: Event) -> Report:
+        """This and one event more, in whatever order they come."""
+        if event.kind == "error":
+            return Report(self.outcome, self.errors + 1)
+        newest = self.outcome is None or (event.at, event.id) >= (self.outcome.at, self.outcome.id)
+        return Report(event if newest else self.outcome, self.errors)
+
+
+def is_report(event: Event) -> bool:
+    """Whether an event tells of a loop or attempt as a whole."""
+    return bool(event.loop_id) and (event.kind == "error" or (event.kind == "outcome" and not event.pattern_id))
+
+
+def reports_of(events: Iterable[Event]) -> dict[str, Report]:
+    """The reports by loop or attempt, under the ids that the events give."""
+    found: dict[str, Report] = {}
+    for event in events:
+        if is_report(event):
+            found[event.loop_id] = found.get(event.loop_id, Report()).with_event(event)
+    return found
+
+
+def signals_of_loop(loop: Loop, report: Report) -> OutcomeSignals | None:
+    """The signals of a loop; None while it has not come to an end that says how it went.
+
+    Success is by status: a loop that was aborted, that crashed or whose state cannot be read says nothing of
+    the patterns it used. Errors are the recorded ones, else the failed iterations; retries the failed
+    iterations before the last one; both unknown where no iteration tells how it came out. What an outcome
+    event reports stands before all of that.
+    """
+    failed = [iteration.outcome in _FAILED for iteration in loop.iterations]
+    known = any(iteration.outcome is not Outcome.UNKNOWN for iteration in loop.iterations)
+    return _signals(
+        loop.id,
+        success=_BY_STATUS.get(loop.status),
+        at=loop.ended_at or loop.last_sign or loop.started_at,
+        told=Signals(
+            duration_ms=_took_ms(loop.started_at, loop.ended_at),
+            error_count=sum(failed) if known else None,
+            retry_count=sum(failed[:-1]) if known else None,
+            files_touched=_files(loop.iterations),
+        ),
+        report=report,
+    )
+
+
+def signals_of_attempt(attempt: Attempt, report: Report) -> OutcomeSignals | None:
+    """The signals of an attempt at a task, see `signals_of_loop`; its retries are its number - 1."""
+    return _signals(
+        attempt.id,
+        success=_BY_OUTCOME.get(attempt.outcome),
+        at=attempt.ended_at or attempt.started_at,
+        told=Signals(
+            duration_ms=_took_ms(attempt.started_at, attempt.ended_at),
+            retry_count=max(attempt.number - 1, 0),
+        ),
+        report=report,
+    )
+
+
+def signals_of_report(bead_id: str, report: Report) -> OutcomeSignals | None:
+    """The signals of something that only the event log knows."""
+    return _signals(bead_id, success=None, at=None, told=Signals(), report=report)
+
+
+def _signals(
+    bead_id: str, *, success: bool | None, at: datetime | None, told: Signals, report: Report
+) -> OutcomeSignals | None:
+    event = report.outcome
+    if event is not None:
+        success = event.success if event.success is not None else success
+        at = event.at
+    if success is None or at is None:
+        return None
+    said = event.signals if event is not None and event.signals is not None else Signals()
+    return OutcomeSignals(
+        bead_id=bead_id,
+        success=success,
+        timestamp=at,
+        duration_ms=_first(said.duration_ms, told.duration_ms),
+        error_count=_first(said.error_count, report.errors or None, told.error_count),
+        retry_count=_first(said.retry_count, told.retry_count),
+        files_touched=said.files_touched or told.files_touched,
+        strategy=said.strategy,
+        failure_mode=said.failure_mode,
+        failure_details=said.failure_details,
+    )
+
+
+def _first(*values: _Value | None) -> _Value | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _took_ms(start: datetime | None, end: datetime | None) -> float | None:
+    if start is None or end is None or end < start:
+        return None
+    return (end - start).total_seconds() * 1000
+
+
+def _files(iterations: Sequence[Iteration]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(file for iteration in iterations for file in iteration.files))
