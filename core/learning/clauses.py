@@ -1,0 +1,168 @@
+"""Which phrases of a plain English text are negated."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+MAX_TEXT: Final = 50_000
+"""Longest text, in characters, that is read; what follows is left out."""
+
+_AUXILIARY: Final = (
+    r"(?:is|are|was|were|be|been|will|would|shall|should|must|can|could|may|might|need|do|does|did|has|have|had)"
+)
+_NOT: Final = (
+    r"(?:(?:do|does|did|wo|would|should|could|ca|must|need|is|are|was|were|has|have|had)n'?t|cannot"
+    rf"|{_AUXILIARY} not|not|never)"
+)
+_SUBJECT: Final = (
+    r"(?:(?:we|i|you|they|it|he|she|let|each|every|everything|this|these|those|there|please|then|instead|always)\b"
+    r"|(?:\w+ ){1,4}?(?:is|are|will|should|must|can|goes?|gets?|lives?|stays?|comes?|runs?|ha(?:s|ve))\b)"
+)
+_VERB: Final = (
+    r"(?:split|use|keep|put|handle|run|respect|follow|honou?r|maximi[sz]e|paralleli[sz]e|do|go|make|separate|define"
+    r"|start|begin|execute|write|group|divide|decompose|partition|break|organi[sz]e|prefer|work|create|build|place"
+    r"|give|isolate|obey|stick|slice|order|co ?locate|include|add|extract|only|just|simply|always|rather)\b"
+)
+_IN_CLAUSE: Final = r"[^,.;:!?()]"
+
+_MARK: Final = re.compile(
+    # What looks like a negation and is none, or is one negated.
+    rf"(?P<assent>\b(?:{_NOT} (?:only|just|merely|simply|solely|more than|a bad idea|wrong)"
+    rf"|{_NOT} (?:be )?(?:hesitat|forget|fail|neglect|omit|miss|skip|avoid|ignor|afraid|shy|disregard|break)\w*"
+    r"|no (?:harm|problem|objections?|doubt|matter|question|more than|reason (?:not )?to (?:not|avoid|skip)|reason not)"
+    r"|nothing (?:against|wrong with)|why not|without (?:a )?(?:doubt|question|fail|exception|hesitation|delay))\b)"
+    # What forbids to the end of the clause, and what only takes one phrase out of it.
+    rf"|(?P<phrase>\b(?:instead of|rather than|as opposed to|in place of|unlike|without|neither|nor|nobody|none"
+    r"|no one(?! file)|nothing|no(?! ,)"
+    r"|(?:not|never)(?= (?:so much )?(?:\w+ing|by|in|into|with|per|as|an?|one|the)\b)|over(?= (?:by|splitting)\b))\b)"
+    rf"|(?P<verb>\b{_NOT}\b(?: , {_IN_CLAUSE}{{1,40}} ,)?(?: :)?)"
+    r"|(?P<noun>\b(?:avoid(?:s|ed|ing)?|against|refrain(?:s|ed|ing)? from|away from|anything but|skip(?:s|ped|ping)?"
+    r"|stop(?:s|ped|ping)?|ignor(?:e|es|ed|ing)|disregard(?:s|ed|ing)?|regardless of|irrespective of"
+    r"|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|forb(?:id|ids|ade|idden|idding)|prohibit(?:s|ed|ing)?"
+    r"|rul(?:e|es|ed|ing) out|(?:refus(?:e|es|ed)|declin(?:e|es|ed)|wrong) to|bad idea|a mistake|pointless"
+    r"|unnecessary)\b"
+    r"(?:(?: (?:these|the following)(?: \w+){0,3})? :)?)"
+    r"|(?P<toggle>\bmore than\b)"
+    r"|(?P<stop>[.;:!?]|\b(?:but|so|however|therefore|hence|thus|instead|although|though|whereas|while|because|since"
+    r"|if|when|unless|until|otherwise|by(?= \w+ing\b))\b)"
+    r"|(?P<comma>,)|(?P<and>\band\b)|(?P<open>\()|(?P<close>\))"
+)
+_SUBJECT_NEXT: Final = re.compile(rf" {_SUBJECT}|{_IN_CLAUSE}* instead\b(?! of)")
+_VERB_NEXT: Final = re.compile(rf" (?:{_VERB}|with\b)")
+_LIST_NEXT: Final = re.compile(rf" (?:or|nor)\b|{_IN_CLAUSE}*, (?:or|nor)\b")
+_SAME_NEXT: Final = re.compile(r" (?:by|not)\b")
+_REFUSED_AFTER: Final = re.compile(
+    r"(?: (?:strategy|approach|split|here))?(?:"
+    rf"(?: {_AUXILIARY}){{1,3}} (?:not(?! (?:only|just|merely|enough|all))|never|no longer|avoided|forbidden"
+    r"|discouraged|rejected|abandoned|ruled out|off the table|out of the question|a bad idea|a mistake|wrong|harmful"
+    r"|unnecessary|overkill|an anti ?pattern)"
+    r"| (?:is|are|was|were|wo|would|should|could|ca|must|does|did|has|have)n't| cannot| to be avoided| fail(?:s|ed)"
+    r"| (?:never|no longer) (?:work|help|scale)\w*| but (?:\w+ )?(?:rejected|dropped|abandoned) (?:it|that))\b"
+)
+
+_HIDDEN: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
+_SIGNS: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u00b4", "'") | {"&": " and ", "\u2014": " ; "})
+_WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[.:](?=[\s\"'\u201d)\]*_]|$)|[,;!?()/]|(?<=\s)(?:-{1,2}|\u2013)(?=\s)")
+_DASHES: Final = frozenset({"-", "--", "\u2013"})
+_ITEM: Final = re.compile(r"(?:[-*+\u2022]|\d{1,3}[.)])\s")
+_SENTENCE: Final = re.compile(r"#|[A-Z][a-z]")
+_HEADING: Final = re.compile(
+    r"(?:avoid|don'?ts?|do not|never|not to do|rejected|anti patterns)"
+    r"(?: (?:these|the following)(?: \w+){0,3})?(?: :)?$"
+)
+
+
+@dataclass(slots=True)
+class _Negation:
+    """A negation in force.
+
+    Attributes:
+        kind: Group of `_MARK`: a verb's reaches further than that of a noun or a phrase.
+        opening: It opens its clause: "Instead of ..., ...".
+        spoken: A phrase that was asked for stands under it.
+    """
+
+    kind: str
+    opening: bool
+    spoken: bool = False
+
+
+def plain(text: str) -> str:
+    """`text` in lower case without decoration, each punctuation mark a word, one space between any two words.
+
+    An item of a list and a line that begins like a sentence are sentences of their own; below a heading such as
+    "Avoid:" each item repeats it. Only the first `MAX_TEXT` characters are read.
+    """
+    parts: list[str] = []
+    warning = ""
+    text = unicodedata.normalize("NFKC", text[:MAX_TEXT].translate(_SIGNS))[:MAX_TEXT]
+    for line in _HIDDEN.sub("", text).splitlines():
+        line = line.strip()
+        item = _ITEM.match(line)
+        found = _WORD.findall(line.lower(), item.end() if item else 0)
+        words = " ".join(";" if word in _DASHES else word for word in found)
+        if item:
+            words = f". {warning}{words}"
+        elif words:
+            heading = line.startswith("#") or words.endswith(":")
+            warning = "avoid : " if heading and _HEADING.search(words) else ""
+        parts.append(f". {words}" if not words or _SENTENCE.match(line) else words)
+    return " ".join(parts)
+
+
+class Negations:
+    """What is negated in a `plain` text, read once from left to right.
+
+    A negation reaches to the end of its clause: a full stop, a semicolon, "but", "so" and their like, or a comma or
+    an "and" behind which something new begins.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._marks = _MARK.finditer(text)
+        self._next = next(self._marks, None)
+        self._negation: _Negation | None = None
+        self._clause = 0
+        self._outside: list[_Negation | None] = []
+
+    def cover(self, end: int) -> bool:
+        """Whether the phrase that ends at `end` is negated; to be asked in the order of the text."""
+        while self._next is not None and self._next.start() < end:
+            self._read(self._next)
+            self._next = next(self._marks, None)
+        if self._negation is None:
+            return _REFUSED_AFTER.match(self._text, end) is not None
+        self._negation.spoken = True
+        return True
+
+    def _read(self, mark: re.Match[str]) -> None:
+        kind = mark.lastgroup
+        if kind in ("phrase", "verb", "noun"):
+            self._negation = _Negation(kind, opening=mark.start() <= self._clause + 1)
+        elif kind == "toggle":
+            self._negation = None if self._negation else _Negation("phrase", opening=False)
+        elif kind == "open":
+            self._outside.append(self._negation)
+        elif kind == "close":
+            self._negation = self._outside.pop() if self._outside else None
+        elif kind == "stop" or (kind in ("comma", "and") and self._ends(kind, mark.end())):
+            self._negation = None
+            self._clause = mark.end()
+
+    def _ends(self, kind: str, at: int) -> bool:
+        """Whether the negation in force ends at a comma or an "and" that ends at `at`."""
+        negation = self._negation
+        if negation is None or _SUBJECT_NEXT.match(self._text, at):
+            return True
+        if kind == "and" and negation.kind == "verb":
+            return False
+        if not negation.spoken:
+            return True
+        if kind == "comma" and _LIST_NEXT.match(self._text, at):
+            return False
+        if kind == "comma" and negation.kind == "phrase":
+            return negation.opening or not _SAME_NEXT.match(self._text, at)
+        return _VERB_NEXT.match(self._text, at) is not None
