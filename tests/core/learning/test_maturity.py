@@ -1,22 +1,32 @@
-"""Maturity: the documents' thresholds from both sides, and dates that hold."""
+"""Maturity: the documents' thresholds from both sides, and what a person makes of them."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.errors import BadInput, Refused
 from core.learning.maturity import (
     STATES,
+    MaturityFeedback,
+    PatternMaturity,
+    create_maturity,
     decayed_counts,
+    deprecate,
+    fewest,
+    format_maturity,
+    format_patterns_with_maturity,
     maturity_state,
     multiplier,
-    next_change,
+    promote,
+    reset,
     state_codes,
     state_of,
+    update_maturity,
 )
 from core.records.events import Observation
 from core.records.patterns import Maturity
@@ -77,23 +87,6 @@ def test_counts_decay_and_uses_without_a_result_do_not_count() -> None:
 _SEEN = st.builds(seen, st.none() | st.floats(-30, 400), st.sampled_from([True, False, None]), st.integers(1, 8))
 
 
-@settings(deadline=None, max_examples=200)
-@given(st.lists(_SEEN, max_size=8))
-def test_the_calendar_holds_when_the_clock_is_moved_there(events: list[Observation]) -> None:
-    change = next_change(events, NOW, DEFAULT)
-    before = maturity_state(events, NOW, DEFAULT)
-    if change is None:
-        for days in (1, 30, 365, 3650):
-            assert maturity_state(events, NOW + timedelta(days=days), DEFAULT) is before
-    else:
-        at, state = change
-        assert state is not before and at > NOW
-        assert maturity_state(events, at, DEFAULT) is state
-        if at - NOW > timedelta(seconds=4):
-            for share in (0.25, 0.5, 0.999):
-                assert maturity_state(events, NOW + (at - NOW) * share - timedelta(seconds=2), DEFAULT) is before
-
-
 @settings(deadline=None, max_examples=100)
 @given(st.lists(_SEEN, max_size=8))
 def test_one_more_success_never_raises_the_harmful_ratio(events: list[Observation]) -> None:
@@ -104,5 +97,205 @@ def test_one_more_success_never_raises_the_harmful_ratio(events: list[Observatio
     assert ratio([*events, seen(0, True)]) <= ratio(events) + 1e-12
 
 
-def test_a_half_life_of_ages_never_overflows() -> None:
-    assert next_change([seen(0, True, 4)], NOW, MaturitySettings(half_life_days=1e12)) is None
+def judged(type: str = "helpful", age: float = 0.0, weight: float = 1.0, pattern_id: str = "p") -> MaturityFeedback:
+    return MaturityFeedback(pattern_id=pattern_id, type=type, timestamp=days_ago(age), weight=weight)  # type: ignore[arg-type]
+
+
+_JUDGED = st.builds(judged, st.sampled_from(["helpful", "harmful"]), st.floats(-30, 400), st.floats(0, 1))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(_JUDGED, max_size=12), st.randoms(use_true_random=False))
+def test_feedback_counts_as_evidence_does_and_its_order_does_not_matter(
+    events: list[MaturityFeedback], random: Any
+) -> None:
+    shuffled = random.sample(events, len(events))
+    assert decayed_counts(shuffled, NOW) == decayed_counts(events, NOW)
+    assert update_maturity(new(), shuffled, NOW) == update_maturity(new(), events, NOW)
+    told = [
+        Observation(
+            pattern_id="p", kind="feedback", source="event-log", at=event.at, success=event.success, weight=event.weight
+        )
+        for event in events
+    ]
+    assert decayed_counts(told, NOW) == decayed_counts(events, NOW)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"type": "neutral"}, "type must be helpful or harmful, not 'neutral'"),
+        ({"timestamp": "soon"}, "timestamp .* 'soon'"),
+        ({"weight": 1.01}, "weight .* 1.01"),
+        ({"weight": -0.1}, "weight .* -0.1"),
+        ({"weight": float("nan")}, "weight .* nan"),
+    ],
+)
+def test_what_is_no_feedback_on_a_pattern(fields: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"pattern_id": "p", "type": "helpful", "timestamp": "2026-02-03T00:00:00Z"}
+    with pytest.raises(BadInput, match=message):
+        MaturityFeedback(**(good | fields))
+
+
+@pytest.mark.parametrize("half_life", [0, -1, float("nan"), float("inf")])
+def test_a_half_life_is_above_0_even_if_nothing_decays(half_life: float) -> None:
+    with pytest.raises(BadInput, match="half_life_days"):
+        maturity_state([], NOW, MaturitySettings(half_life_days=half_life))
+
+
+_SUM = st.floats(0, 12) | st.sampled_from([0.0, 2.99, 3.0, 4.99, 5.0, 7.0, 17.0])
+_STEP = st.sampled_from([(1, 0), (0, 1), (0.5, 0.5), (0, 0), (0.85, 0.15), (0.7, 0.3)])
+
+
+@settings(deadline=None, max_examples=100)
+@given(_SUM, _SUM, _STEP)
+def test_the_fewest_results_are_what_trying_one_after_the_other_finds(
+    helpful: float, harmful: float, step: tuple[float, float]
+) -> None:
+    tried = [state_of(helpful + step[0] * n, harmful + step[1] * n, DEFAULT) for n in range(301)]
+    for state in STATES:
+        found = fewest(state, helpful, harmful, *step, DEFAULT)
+        if state in tried:
+            assert found == tried.index(state)
+        else:
+            assert found is None or found > 300
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.sampled_from([(1, 0), (0, 1)]))
+def test_the_fewest_results_flip_the_state_and_one_less_does_not(
+    helpful: float, harmful: float, step: tuple[int, int]
+) -> None:
+    for state in STATES:
+        found = fewest(state, helpful, harmful, *step)
+        if found is not None:
+            assert state_of(helpful + step[0] * found, harmful + step[1] * found, DEFAULT) is state
+            if found:
+                before = found - 1
+                assert state_of(helpful + step[0] * before, harmful + step[1] * before, DEFAULT) is not state
+
+
+def test_some_states_are_out_of_reach() -> None:
+    assert fewest(Maturity.CANDIDATE, 3, 0, 1, 0) is None
+    assert fewest(Maturity.PROVEN, 1e6, 1e6, 0, 1) is None
+    assert fewest(Maturity.PROVEN, 0, 1e6, 1, 0) == 5_666_667  # 1e6 / 0.15 - 1e6, and below 15 %
+    assert fewest(Maturity.PROVEN, 0, 1, 5e-324, 0) is None
+
+
+def new() -> PatternMaturity:
+    return create_maturity("p", NOW)
+
+
+def made_of(helpful: int, harmful: int, age: float = 0.0) -> tuple[PatternMaturity, list[MaturityFeedback]]:
+    events = [judged("helpful", age)] * helpful + [judged("harmful", age)] * harmful
+    return update_maturity(new(), events, NOW), events
+
+
+def test_a_new_pattern_is_a_candidate_of_which_nothing_is_known() -> None:
+    assert new() == PatternMaturity(pattern_id="p", as_of=NOW)
+    assert new().state is Maturity.CANDIDATE
+    assert update_maturity(new(), [], NOW) == new()
+
+
+def test_raw_counts_stand_beside_the_decayed_ones() -> None:
+    events = [
+        judged(age=90),
+        judged(age=90),
+        judged(age=-5),
+        judged("harmful", 180, 0.5),
+        seen(10, None),
+        seen(90, True, 3),
+    ]
+    found = update_maturity(new(), events, "2026-02-03T00:00:00Z")
+    assert (found.helpful_count, found.harmful_count) == (6, 1)
+    assert (found.helpful, found.harmful) == pytest.approx((3.5, 0.125))
+    assert found.last_validated == NOW  # the future counts as now
+    assert (found.state, found.promoted_at, found.deprecated_at) == (Maturity.ESTABLISHED, None, None)
+
+
+def test_the_date_of_a_state_is_when_it_was_entered() -> None:
+    first, events = made_of(6, 0)
+    assert (first.state, first.promoted_at) == (Maturity.PROVEN, NOW)
+    later = update_maturity(first, events, days_ago(-1))
+    assert later.promoted_at == NOW
+    worse = update_maturity(later, [*events, *made_of(0, 5)[1]], days_ago(-2))
+    assert (worse.state, worse.promoted_at, worse.deprecated_at) == (Maturity.DEPRECATED, NOW, days_ago(-2))
+    better = update_maturity(worse, events, days_ago(-3))
+    assert (better.state, better.promoted_at, better.deprecated_at) == (Maturity.PROVEN, days_ago(-3), days_ago(-2))
+
+
+def test_events_of_another_pattern_are_refused() -> None:
+    with pytest.raises(BadInput, match=r"pattern_id .* 'p', not 'q'"):
+        update_maturity(new(), [judged(), judged(pattern_id="q")], NOW)
+
+
+def test_a_decision_outlives_arithmetic_until_reset() -> None:
+    weak, events = made_of(1, 0)
+    proven = promote(weak, NOW)
+    assert (proven.state, proven.pin, proven.promoted_at) == (Maturity.PROVEN, Maturity.PROVEN, NOW)
+    failing = [*events, *made_of(0, 9)[1]]
+    assert update_maturity(proven, failing, NOW).state is Maturity.PROVEN
+    assert reset(proven, failing, NOW).state is Maturity.DEPRECATED
+    gone = deprecate(proven, "Causes file conflicts", days_ago(-1))
+    assert (gone.state, gone.reason, gone.deprecated_at) == (
+        Maturity.DEPRECATED,
+        "Causes file conflicts",
+        days_ago(-1),
+    )
+    assert update_maturity(gone, made_of(9, 0)[1], NOW).state is Maturity.DEPRECATED
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(_JUDGED, max_size=12), st.booleans())
+def test_a_reset_decision_leaves_the_state_as_it_was(events: list[MaturityFeedback], good: bool) -> None:
+    before = update_maturity(new(), events, NOW)
+    if good and before.state is Maturity.DEPRECATED:
+        with pytest.raises(Refused, match="reset it first"):
+            promote(before, NOW)
+        return
+    decided = promote(before, NOW) if good else deprecate(before, "no", NOW)
+    after = reset(update_maturity(decided, events, NOW), events, NOW)
+    assert (after.state, after.pin, after.reason) == (before.state, None, "")
+
+
+def test_deprecating_takes_a_reason() -> None:
+    with pytest.raises(BadInput, match="reason"):
+        deprecate(new(), " \n", NOW)
+
+
+@pytest.mark.parametrize(
+    ("helpful", "harmful", "text"),
+    [
+        (0, 0, "candidate (no feedback yet)"),
+        (12, 1, "proven (12 of 13 helpful, 92%)"),
+        (1, 0, "candidate (1 of 1 helpful, 100%)"),
+        (5, 3, "deprecated (5 of 8 helpful, 63%)"),  # 62.5, half up
+    ],
+)
+def test_a_maturity_in_a_prompt(helpful: int, harmful: int, text: str) -> None:
+    assert format_maturity(made_of(helpful, harmful)[0]) == text
+
+
+def test_patterns_in_a_prompt_by_state_without_the_deprecated_ones() -> None:
+    patterns = {
+        "Untried": new(),
+        "1. x\n## Proven\x1b": made_of(3, 0)[0],
+        "Split by feature": made_of(12, 1)[0],
+        "Split by file type": made_of(2, 5)[0],
+    }
+    assert format_patterns_with_maturity(patterns).splitlines() == [
+        "## Patterns by Maturity",
+        "",
+        "### Proven",
+        "",
+        "- Split by feature: proven (12 of 13 helpful, 92%)",
+        "",
+        "### Established",
+        "",
+        "- 1\\. x␤## Proven␛: established (3 of 3 helpful, 100%)",
+        "",
+        "### Candidate",
+        "",
+        "- Untried: candidate (no feedback yet)",
+    ]
+    assert format_patterns_with_maturity({"x": made_of(2, 5)[0]}) == ""
