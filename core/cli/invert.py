@@ -16,7 +16,7 @@ from core.cli.shapes import decided_json, json_help, proposal_json
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import Refused
-from core.learning.inversion import Inversion
+from core.learning.proposing import Inversion
 
 MOST_DAYS = 3650
 """Longest snooze."""

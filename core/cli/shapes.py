@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.curation.curator import Decided
     from core.learning.assessment import Assessment
     from core.learning.explanation import RuleLine
-    from core.learning.inversion import Inversion
+    from core.learning.proposing import Inversion
     from core.lineage import LineageEvent
     from core.records.decisions import Decision, Pin
     from core.records.events import Observation

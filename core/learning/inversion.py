@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
-from core.learning.assessment import Assessment
-from core.records.events import Observation
-from core.records.loops import Loop, LoopStatus, Outcome
-from core.records.patterns import Pattern, PatternType
-from core.settings import AntiPatternSettings
-from core.text import plural, visible_line
+from core.errors import BadInput
+from core.learning.checks import check_amount, check_count, check_flag, shown
+from core.learning.decay import moment
+from core.learning.statistics import percent
+from core.prompt_text import bare
+from core.settings import AntiPatternSettings, InjectionSettings
+from core.text import visible_line
+
+_DEFAULTS: Final = AntiPatternSettings()
+_MAX_CHARS: Final = InjectionSettings().max_field_chars
 
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
 # A clause that forbids: at the start of the text or of a clause, or a word that forbids anywhere.
@@ -24,44 +29,62 @@ _FORBIDS: Final = re.compile(
     r"|\b(?P<any>never|(?:must|should|shall|may) not|(?:must|should)n['\u2019]t)\b",
     re.IGNORECASE,
 )
-_ID_SLUG: Final = re.compile(r"^(?:pat-(?:error|success|anti)|tmpl|pattern)-(?P<slug>.+?)(?:-\d{3,})?$")
-_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
-_CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
 _LINT_CHARS: Final = 1000
-_SLUG_CHARS: Final = 60
-_QUALITY_DROP: Final = 0.1
-"""Quality (0..1) lost over a loop that counts as degradation."""
 
 
-class Inversion(Struct, frozen=True, kw_only=True):
-    """A proposal to turn one failing pattern into an anti-pattern; a human decides (semantics 5).
+class ObservedPattern(Struct, frozen=True, kw_only=True):
+    """A strategy of decomposition, and how often it worked (2) Anti-Pattern Inversion.
 
     Attributes:
-        pattern_id: The failing pattern.
-        text: The anti-pattern's `approach_description`, e.g. `AVOID: Split by file type. Failed 5/7 times
-            (71% failure rate)`. Untrusted: it quotes the pattern.
-        reason: The counts alone: `Failed 5/7 times (71% failure rate)`.
-        failures, total: Raw counts of uses with a result.
-        failure_mode: One of (3)'s failure modes, see `failure_mode_of`.
-        why_it_fails: One line on what the failing loops show.
-        better_alternative, better_pattern_id: The best success pattern that fits, "" if none does.
-        source_loops: Ids of the loops in which it failed, oldest first.
-        lint: Why the text may say the opposite of what is meant, each asking for a rewrite; mostly empty.
-        slug: Middle of the new id `pat-anti-<slug>-NNN`, from the original id.
+        content: The strategy in words, of an anti-pattern the warning. Untrusted.
+        kind, is_negative: One fact by the document's two names; either of them makes an anti-pattern.
+        success_count, failure_count: Raw counts.
+        reason: Why it was inverted.
+        example_beads: Subtasks in which it was observed, newest last.
+
+    Raises:
+        BadInput: Another kind, a count that is no whole number from 0 up, a time that can't be parsed.
     """
 
-    pattern_id: str
-    text: str
+    id: str
+    content: str
+    kind: Literal["pattern", "anti_pattern"] = "pattern"
+    is_negative: bool = False
+    success_count: int = 0
+    failure_count: int = 0
+    reason: str = ""
+    tags: tuple[str, ...] = ()
+    example_beads: tuple[str, ...] = ()
+    created_at: str | datetime | None = None
+    updated_at: str | datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("pattern", "anti_pattern"):
+            raise BadInput(f"kind must be pattern or anti_pattern, not {shown(self.kind)}")
+        check_count(self.success_count, "success_count")
+        check_count(self.failure_count, "failure_count")
+        if self.created_at is not None:
+            moment(self.created_at, "created_at")
+        if self.updated_at is not None:
+            moment(self.updated_at, "updated_at")
+        if self.is_negative or self.kind == "anti_pattern":
+            force_setattr(self, "kind", "anti_pattern")
+            force_setattr(self, "is_negative", True)
+
+
+class PatternInversion(Struct, frozen=True, kw_only=True):
+    """A pattern that failed too often, with its counts of now, and the anti-pattern that it becomes."""
+
+    original: ObservedPattern
+    inverted: ObservedPattern
     reason: str
-    failures: int
-    total: int
-    failure_mode: str
-    why_it_fails: str
-    better_alternative: str
-    better_pattern_id: str
-    source_loops: tuple[str, ...]
-    lint: tuple[str, ...]
-    slug: str
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """A pattern after an observation; `inversion` where its counts call for one."""
+
+    pattern: ObservedPattern
+    inversion: PatternInversion | None = None
 
 
 def inversion_triggered(successes: Any, failures: Any, settings: AntiPatternSettings) -> Any:
@@ -72,8 +95,7 @@ def inversion_triggered(successes: Any, failures: Any, settings: AntiPatternSett
 
 def counts_text(failures: int, total: int) -> str:
     """`Failed 5/7 times (71% failure rate)`; the percentage rounds half up."""
-    percent = (200 * failures + total) // (2 * total) if total else 0
-    return f"Failed {failures}/{total} times ({percent}% failure rate)"
+    return f"Failed {failures}/{total} times ({percent(failures, total)}% failure rate)"
 
 
 def stripped(content: str) -> str:
@@ -83,10 +105,14 @@ def stripped(content: str) -> str:
 
 def invert_text(content: str, failures: int, total: int, settings: AntiPatternSettings) -> str:
     """The warning that a failing approach becomes: prefix, approach, counts (2) Inversion Process."""
+    return _warning(content, counts_text(failures, total), settings)
+
+
+def _warning(content: str, reason: str, settings: AntiPatternSettings) -> str:
     approach = stripped(content).rstrip()
     if approach.endswith(".") and not approach.endswith(".."):
         approach = approach[:-1]
-    return f"{settings.anti_pattern_prefix}{approach}. {counts_text(failures, total)}"
+    return f"{settings.anti_pattern_prefix}{approach}. {reason}"
 
 
 def polarity_lint(text: str) -> tuple[str, ...]:
@@ -113,107 +139,95 @@ def polarity_lint(text: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def propose(
-    pattern: Pattern,
-    assessment: Assessment,
-    observations: Sequence[Observation],
-    loops: Mapping[str, Loop],
-    better: Pattern | None,
-    settings: AntiPatternSettings,
-) -> Inversion:
-    """What accepting the inversion of `pattern` would write, for a person to accept, rewrite or reject.
+def should_invert(pattern: ObservedPattern, settings: AntiPatternSettings = _DEFAULTS) -> bool:
+    """Whether the raw counts call for inversion (2) Inversion Threshold; never for an anti-pattern."""
+    due = inversion_triggered(pattern.success_count, pattern.failure_count, settings)
+    return not pattern.is_negative and bool(due)
+
+
+def invert(
+    pattern: ObservedPattern, reason: str, now: str | datetime, settings: AntiPatternSettings = _DEFAULTS
+) -> ObservedPattern:
+    """The anti-pattern that `pattern` becomes (2) Inversion Process; an anti-pattern stays as it is.
 
     Args:
-        observations: The evidence on the pattern; its failures name the source loops.
-        loops: All loops, to look the failing ones up.
-        better: What to do instead, see `Alternatives`; None if nothing fits.
+        reason: What the warning ends with; "" for the counts.
     """
-    content = pattern.description or pattern.title
-    total = assessment.successes + assessment.failures
-    failed = dict.fromkeys(seen.loop_id for seen in observations if seen.success is False and seen.loop_id)
-    mode, why = failure_mode_of([loops[id] for id in failed if id in loops])
-    return Inversion(
-        pattern_id=pattern.id,
-        text=invert_text(content, assessment.failures, total, settings),
-        reason=counts_text(assessment.failures, total),
-        failures=assessment.failures,
-        total=total,
-        failure_mode=mode,
-        why_it_fails=why,
-        better_alternative=(better.description or better.title) if better else "",
-        better_pattern_id=better.id if better else "",
-        source_loops=tuple(failed),
-        lint=polarity_lint(content),
-        slug=slug_of(pattern.id),
+    if pattern.is_negative:
+        return pattern
+    now = moment(now, "now")
+    reason = reason.strip() or counts_text(pattern.failure_count, pattern.success_count + pattern.failure_count)
+    return replace(
+        pattern,
+        id=f"anti-{pattern.id}",
+        content=_warning(pattern.content, reason, settings),
+        kind="anti_pattern",
+        is_negative=True,
+        reason=reason,
+        created_at=now if pattern.created_at is None else pattern.created_at,
+        updated_at=now,
     )
 
 
-def slug_of(pattern_id: str) -> str:
-    """The `<slug>` of an id such as `pat-error-<slug>-001`, safe to be part of a new one."""
-    found = _ID_SLUG.match(pattern_id)
-    slug = _NOT_SLUG.sub("-", (found["slug"] if found else pattern_id).lower()).strip("-")
-    return slug[:_SLUG_CHARS].strip("-") or "pattern"
+def record_observation(
+    pattern: ObservedPattern,
+    success: bool,
+    now: str | datetime,
+    bead_id: str = "",
+    settings: AntiPatternSettings = _DEFAULTS,
+) -> Recorded:
+    """Count one observation, and invert the pattern if that is due (2) Recording Observations.
 
+    Args:
+        bead_id: The subtask, kept as the newest example; "" for none.
 
-def failure_mode_of(failing: Sequence[Loop]) -> tuple[str, str]:
-    """(failure mode of (3), one line why) from the loops in which a pattern failed; the first that holds of:
-
-    1. `repeated_same_error`: the same error text comes again, within a loop or in a second one.
-    2. `infinite_loop`: at least half of them ran into their iteration limit.
-    3. `quality_degradation`: in at least half of them quality fell by 0.1 or more, first to last iteration.
-    4. `incorrect_fix` otherwise.
+    Raises:
+        BadInput: `success` is neither True nor False, or `now` can't be parsed.
     """
-    if not failing:
-        return "incorrect_fix", "The failing uses are only known as a count."
-    texts = [text for loop in failing for text in _error_texts(loop)]
-    repeated = Counter(_CHANGING.sub(" ", text.lower()).strip() for text in texts).most_common(1)
-    if repeated and repeated[0][1] > 1:
-        key, times = repeated[0]
-        shown = next(text for text in texts if _CHANGING.sub(" ", text.lower()).strip() == key)
-        return "repeated_same_error", f'The same error came {times} times: "{visible_line(shown, 160)}"'
-    limited = sum(loop.status is LoopStatus.LIMIT for loop in failing)
-    if 2 * limited >= len(failing):
-        return "infinite_loop", f"{plural(limited, 'loop')} of {len(failing)} ran into the iteration limit."
-    worse = sum(len(loop.quality) > 1 and loop.quality[0] - loop.quality[-1] >= _QUALITY_DROP for loop in failing)
-    if 2 * worse >= len(failing):
-        return "quality_degradation", f"Quality fell in {plural(worse, 'loop')} of {len(failing)}."
-    return "incorrect_fix", f"It did not solve the problem in {plural(len(failing), 'loop')}."
+    check_flag(success, "success")
+    examples = pattern.example_beads
+    if bead_id:
+        examples = (*(bead for bead in examples if bead != bead_id), bead_id)
+    updated = replace(
+        pattern,
+        success_count=pattern.success_count + success,
+        failure_count=pattern.failure_count + (not success),
+        example_beads=examples[max(len(examples) - settings.max_examples, 0) :],
+        updated_at=moment(now, "now"),
+    )
+    if not should_invert(updated, settings):
+        return Recorded(pattern=updated)
+    inverted = invert(updated, "", now, settings)
+    return Recorded(
+        pattern=updated, inversion=PatternInversion(original=updated, inverted=inverted, reason=inverted.reason)
+    )
 
 
-def _error_texts(loop: Loop) -> list[str]:
-    failed = (Outcome.FAILURE, Outcome.TIMEOUT)
-    texts = [step.result for step in loop.iterations if step.outcome in failed and step.result.strip()]
-    if not loop.iterations and loop.status is LoopStatus.FAILED and loop.last_result.strip():
-        texts.append(loop.last_result)
-    return texts
+def format_anti_patterns(patterns: Iterable[ObservedPattern]) -> str:
+    """The anti-patterns among `patterns` for a prompt (2) Using Anti-Patterns in Prompts; "" if there are none."""
+    lines = [f"- {bare(pattern.content, _MAX_CHARS)}" for pattern in patterns if pattern.is_negative]
+    return _section("Anti-Patterns to Avoid", "Based on past failures, avoid these decomposition strategies:", lines)
 
 
-class Alternatives:
-    """Success patterns that hold their own, by category and tag: what to do instead of a failing one."""
+def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_rate: float) -> str:
+    """The patterns that worked for a prompt, best rate first, then most uses; "" if there are none.
 
-    def __init__(self, scored: Iterable[tuple[Pattern, float]]) -> None:
-        """`scored`: established and proven patterns of any type, each with its score."""
-        self._by_key: dict[str, list[tuple[Pattern, float]]] = {}
-        for pattern, score in scored:
-            if pattern.type is PatternType.SUCCESS:
-                for key in _keys(pattern):
-                    self._by_key.setdefault(key, []).append((pattern, score))
+    Args:
+        min_success_rate: 0..1; patterns below it are left out, and those never observed.
 
-    def best_for(self, pattern: Pattern) -> Pattern | None:
-        """The one with most in common, then the best score, then the first id; None if none has anything."""
-        shared: Counter[str] = Counter()
-        found: dict[str, tuple[Pattern, float]] = {}
-        for key in _keys(pattern):
-            for other, score in self._by_key.get(key, ()):
-                if other.id != pattern.id:
-                    shared[other.id] += 1
-                    found[other.id] = (other, score)
-        best = min(found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id), default=None)
-        return best[0] if best else None
+    Raises:
+        BadInput: `min_success_rate` lies outside 0..1.
+    """
+    check_amount(min_success_rate, "min_success_rate", 1)
+    ranked = []
+    for pattern in patterns:
+        good, total = pattern.success_count, pattern.success_count + pattern.failure_count
+        if not pattern.is_negative and total and good / total >= min_success_rate:
+            share = f"{good} of {total} times, {percent(good, total)}%"
+            ranked.append((-good / total, -total, pattern.id, f"- {bare(pattern.content, _MAX_CHARS)} ({share})"))
+    lines = [line for *_, line in sorted(ranked)]
+    return _section("Successful Patterns", "These decomposition strategies worked before:", lines)
 
 
-def _keys(pattern: Pattern) -> set[str]:
-    keys = {f"tag {tag.lower()}" for tag in pattern.tags}
-    if pattern.category:
-        keys.add(f"category {pattern.category.lower()}")
-    return keys
+def _section(heading: str, introduction: str, lines: list[str]) -> str:
+    return "\n".join([f"## {heading}", "", introduction, "", *lines]) if lines else ""

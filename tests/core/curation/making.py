@@ -9,7 +9,7 @@ from typing import Any
 
 from core.curation.curator import Curator
 from core.learning.assessment import RULE, Assessment
-from core.learning.inversion import Inversion
+from core.learning.proposing import Inversion
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.settings import Settings, WatchSettings
