@@ -14,6 +14,7 @@ from core.learning.maturity import (
     STATES,
     MaturityFeedback,
     PatternMaturity,
+    Result,
     create_maturity,
     decayed_counts,
     deprecate,
@@ -198,7 +199,7 @@ def test_a_new_pattern_is_a_candidate_of_which_nothing_is_known() -> None:
 
 
 def test_raw_counts_stand_beside_the_decayed_ones() -> None:
-    events = [
+    events: list[Result] = [
         judged(age=90),
         judged(age=90),
         judged(age=-5),
