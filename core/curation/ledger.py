@@ -1,4 +1,4 @@
-"""The ledger of decisions: a TinyDB table whose storage is an append-only journal.
+"""The ledger of decisions, and of a few records beside them: a TinyDB table whose storage is an append-only journal.
 
 TinyDB's own storages write the whole database again for every document, which at 10,000 documents costs
 50 ms and loses all of it to a kill in the middle. Here a document is one line, written once, and queries
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from tinydb import Query, TinyDB
 from tinydb.storages import Storage
 from tinydb.table import Table
 
+from core.curation.kept import Record, key_of, line_of, record_of
 from core.curation.state import fold
 from core.errors import BadInput, UnknownRecord, Unwritable
 from core.paths import ProjectPaths
@@ -30,6 +31,7 @@ from core.text import visible_line
 
 FILE: Final = ".aiwg/ralph/shared/curation/ledger.jsonl"
 TABLE: Final = "ledger"
+_Kept = TypeVar("_Kept", bound=Record)
 
 
 def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ...]]:
@@ -48,12 +50,14 @@ class _Lines:
     Attributes:
         documents: Every line that is a JSON object, by line number as TinyDB writes its ids.
         decisions: By decision id, in order.
+        records: By what tells them apart, in the order in which they were first kept.
         pending: By decision id and file, the decisions whose effects are not known to be in that file yet.
     """
 
     def __init__(self) -> None:
         self.documents: dict[str, dict[str, Any]] = {}
         self.decisions: dict[str, Decision] = {}
+        self.records: dict[tuple[type[Record], str], Record] = {}
         self.pending: dict[tuple[str, str], Decision] = {}
         self.findings: list[Finding] = []
         self.count = 0
@@ -86,6 +90,8 @@ class _Lines:
             else:
                 for file in mark.files:
                     self.pending.pop((mark.decision, file), None)
+        else:
+            self._feed_record(document)
 
     def _feed_decision(self, document: dict[str, Any]) -> None:
         try:
@@ -104,6 +110,15 @@ class _Lines:
         self.decisions[decision.id] = decision
         for effect in decision.effects:
             self.pending[decision.id, effect.file] = decision
+
+    def _feed_record(self, document: dict[str, Any]) -> None:
+        try:
+            record = record_of(document)
+        except (ValueError, RecursionError) as error:
+            self._wrong("wrong-type", f"not a record that can be used: {error}")
+        else:
+            if record is not None:
+                self.records[key_of(record)] = record
 
     def _wrong(self, code: str, message: str) -> None:
         text = visible_line(message, 200)
@@ -141,8 +156,15 @@ class JournalStorage(Storage):
         raise BadInput("the ledger is append-only: entries are never changed or removed")
 
     def append(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
-        """Add documents at the end; durable on return. Returns their ids: the numbers of their lines."""
-        lines = [msgspec.json.encode(document) for document in documents]
+        """Add documents at the end; durable on return. Returns their ids: the numbers of their lines.
+
+        Raises:
+            BadInput: A text of one cannot be stored: it holds half a character (a lone surrogate).
+        """
+        try:
+            lines = [msgspec.json.encode(document) for document in documents]
+        except UnicodeEncodeError:
+            raise BadInput("a text is no valid Unicode: the ledger cannot hold it") from None
         with self.journal.locked():
             self.refresh()  # what cannot be read is not added to
             self.journal.append(lines)
@@ -236,6 +258,20 @@ class Ledger:
         lines = [_Settled(decision=key, files=tuple(files)) for key, files in marks.items()]
         with self.exclusive():
             self.table.insert_multiple(msgspec.to_builtins(line) for line in lines)
+
+    def keep(self, record: Record) -> None:
+        """Write a record down, in place of the one of the same id; durable on return.
+
+        Raises:
+            BadInput: A text of it is no valid Unicode.
+            Unwritable: It could not be written; the ledger is as it was.
+        """
+        with self.exclusive():
+            self.table.insert(line_of(record))
+
+    def kept(self, kind: type[_Kept]) -> list[_Kept]:
+        """The records of one type as they are now, in the order in which their ids were first kept."""
+        return [record for record in list(self._lines().records.values()) if isinstance(record, kind)]
 
     def decisions(self) -> tuple[Decision, ...]:
         """All of them as they are now, oldest first."""

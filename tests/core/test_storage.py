@@ -1,0 +1,388 @@
+"""The storages of (2): one contract for those in memory and those in the files of a project."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from core.curation.ledger import Ledger, read_decisions
+from core.curation.storage import LedgerMaturity, LedgerPatterns, LoggedErrors, LoggedFeedback
+from core.errors import BadInput, UnknownRecord, Unwritable
+from core.learning.criteria import FeedbackEvent
+from core.learning.errors import ErrorAccumulator, ErrorEntry
+from core.learning.inversion import ObservedPattern, invert
+from core.learning.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate, promote
+from core.learning.storage import (
+    ErrorStorage,
+    FeedbackStorage,
+    MaturityStorage,
+    MemoryErrors,
+    MemoryFeedback,
+    MemoryMaturity,
+    MemoryPatterns,
+    PatternStorage,
+)
+from core.paths import ProjectPaths
+from core.records.decisions import Decision, Verb
+from core.records.events import ErrorType
+from core.records.patterns import Maturity
+from core.sources.events import EventLog
+
+NOW = datetime(2026, 2, 3, 12, 0, 0, 123456, tzinfo=UTC)
+ODD = 'é\n\u2028\x00\x1b"\\ {"kind": "decision"}'
+HALF = "\ud800"
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> ProjectPaths:
+    return ProjectPaths(tmp_path)
+
+
+@pytest.fixture(params=["memory", "files"])
+def in_files(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "files")
+
+
+@pytest.fixture
+def feedback(in_files: bool, paths: ProjectPaths) -> FeedbackStorage:
+    return LoggedFeedback(paths) if in_files else MemoryFeedback()
+
+
+@pytest.fixture
+def errors(in_files: bool, paths: ProjectPaths) -> ErrorStorage:
+    return logged_errors(paths) if in_files else MemoryErrors()
+
+
+@pytest.fixture
+def patterns(in_files: bool, paths: ProjectPaths) -> PatternStorage:
+    return LedgerPatterns(paths) if in_files else MemoryPatterns()
+
+
+@pytest.fixture
+def maturities(in_files: bool, paths: ProjectPaths) -> MaturityStorage:
+    return LedgerMaturity(paths) if in_files else MemoryMaturity()
+
+
+def logged_errors(paths: ProjectPaths) -> LoggedErrors:
+    return LoggedErrors(paths, clock=lambda: NOW)
+
+
+def said(id: str = "f1", **fields: Any) -> FeedbackEvent:
+    return FeedbackEvent(
+        **{"id": id, "criterion": "type_safe", "type": "helpful", "timestamp": NOW, "bead_id": "bd-1", **fields}
+    )
+
+
+def broke(id: str = "e1", **fields: Any) -> ErrorEntry:
+    return ErrorEntry(
+        **{
+            "id": id,
+            "bead_id": "bd-1",
+            "timestamp": NOW,
+            "error_type": ErrorType.TIMEOUT,
+            "message": "slow",
+            **fields,
+        }
+    )
+
+
+def observed(id: str = "p1", **fields: Any) -> ObservedPattern:
+    return ObservedPattern(**{"id": id, "content": "Split by file type", **fields})
+
+
+def judged(pattern_id: str = "p1", **fields: Any) -> MaturityFeedback:
+    return MaturityFeedback(**{"pattern_id": pattern_id, "type": "helpful", "timestamp": NOW, **fields})
+
+
+def test_feedback_comes_back_as_it_was(feedback: FeedbackStorage) -> None:
+    events = [
+        said("f1", raw_value=0.25, context=ODD),
+        said("f2", type="harmful", bead_id="bd-2"),
+        said("f3", type="neutral", criterion="no_bugs", timestamp=NOW - timedelta(days=90)),
+    ]
+    assert feedback.get_all() == []
+    for event in events:
+        feedback.store(event)
+    assert feedback.get_all() == events
+    assert feedback.get_by_criterion("type_safe") == events[:2]
+    assert feedback.get_by_bead("bd-1") == [events[0], events[2]]
+    assert feedback.get_by_criterion("") == feedback.get_by_bead("bd-3") == []
+
+
+def test_feedback_told_again_is_the_same_feedback(feedback: FeedbackStorage) -> None:
+    feedback.store(said())
+    feedback.store(said(type="harmful"))
+    assert feedback.get_all() == [said()]
+
+
+def test_feedback_without_an_id_is_given_one(feedback: FeedbackStorage) -> None:
+    for _ in range(2):
+        feedback.store(said(""))
+    first, second = feedback.get_all()
+    assert first.id and second.id and first.id != second.id
+
+
+def test_errors_come_back_as_they_were(errors: ErrorStorage) -> None:
+    entries = [
+        broke("e1", stack_trace="at x", tool_name="tsc", context=ODD, message=ODD),
+        broke("e2", bead_id="bd-2", error_type=ErrorType.UNKNOWN),
+        broke("e3", resolved=True),
+    ]
+    assert errors.get_all() == []
+    for entry in entries:
+        errors.store(entry)
+    errors.store(broke("e1", message="told again"))
+    assert errors.get_all() == entries
+    assert errors.get_by_bead("bd-1") == [entries[0], entries[2]]
+    assert errors.get_unresolved_by_bead("bd-1") == [entries[0]]
+
+
+def test_an_error_is_resolved_for_good(errors: ErrorStorage) -> None:
+    for id in ("e1", "e2"):
+        errors.store(broke(id))
+    for _ in range(2):
+        errors.mark_resolved("e2")
+    assert errors.get_all() == [broke("e1"), broke("e2", resolved=True)]
+    with pytest.raises(UnknownRecord, match="no error e3"):
+        errors.mark_resolved("e3")
+
+
+def test_the_accumulator_works_on_any_storage(errors: ErrorStorage) -> None:
+    accumulator = ErrorAccumulator(errors)
+    first = accumulator.record_error("bd-1", "conflict", "taken", now=NOW, tool_name="git")
+    second = accumulator.record_error("bd-1", "timeout", "slow", now=NOW)
+    accumulator.resolve_error(first.id)
+    assert accumulator.get_errors("bd-1") == [replace(first, resolved=True), second]
+    assert accumulator.get_error_stats("bd-1").unresolved == 1
+
+
+def test_patterns_come_back_as_they_were(patterns: PatternStorage) -> None:
+    kept = [
+        observed("p1", tags=("auth", ODD), example_beads=("bd-1",), created_at=NOW, updated_at=NOW),
+        invert(observed("p2", failure_count=3), "", NOW),
+        observed("p3", content="One  file\nper subtask", success_count=10**15),
+    ]
+    assert patterns.get_all() == [] and patterns.get("p1") is None
+    for pattern in kept:
+        patterns.store(pattern)
+    assert patterns.get_all() == kept
+    assert patterns.get("anti-p2") == kept[1] and patterns.get("p2") is None
+    assert patterns.get_anti_patterns() == [kept[1]]
+    assert patterns.get_by_tag("auth") == patterns.get_by_tag(ODD) == [kept[0]]
+    assert patterns.get_by_tag("aut") == []
+
+
+def test_the_pattern_stored_last_counts_in_its_old_place(patterns: PatternStorage) -> None:
+    for pattern in (observed("p1"), observed("p2"), observed("p1", success_count=1)):
+        patterns.store(pattern)
+    assert patterns.get_all() == [observed("p1", success_count=1), observed("p2")]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("split BY file", ["p1"]),
+        (" one file\tper subtask ", ["p2"]),
+        ("file", ["p1", "p2"]),
+        ("split file", []),
+        ("", []),
+        (" \n", []),
+    ],
+)
+def test_content_is_found_in_any_case_and_spacing(patterns: PatternStorage, content: str, found: list[str]) -> None:
+    patterns.store(observed("p1"))
+    patterns.store(observed("p2", content="One  file\nper subtask"))
+    assert [pattern.id for pattern in patterns.find_by_content(content)] == found
+
+
+def test_maturities_come_back_as_they_were(maturities: MaturityStorage) -> None:
+    kept = [
+        replace(create_maturity("p1", NOW), helpful_count=3, helpful=2.5, last_validated=NOW),
+        promote(create_maturity("p2", NOW), NOW),
+        deprecate(create_maturity("p3", NOW), ODD, NOW),
+    ]
+    assert maturities.get_all() == [] and maturities.get("p1") is None
+    for maturity in (create_maturity("p1", NOW), *kept[1:], kept[0]):
+        maturities.store(maturity)
+    assert maturities.get_all() == kept
+    assert maturities.get("p2") == kept[1]
+    assert maturities.get_by_state(Maturity.DEPRECATED) == [kept[2]]
+
+
+def test_two_judgements_that_are_alike_are_two(maturities: MaturityStorage) -> None:
+    given = [judged(), judged(), judged(type="harmful", weight=0.5, timestamp=NOW - timedelta(days=1))]
+    for one in (given[0], judged("p2"), *given[1:]):
+        maturities.store_feedback(one)
+    assert maturities.get_feedback("p1") == given
+    assert maturities.get_feedback("p3") == []
+
+
+_STORES: list[Callable[[ProjectPaths, str], None]] = [
+    lambda paths, text: LoggedFeedback(paths).store(said(context=text)),
+    lambda paths, text: logged_errors(paths).store(broke(message=text)),
+    lambda paths, text: LedgerPatterns(paths).store(observed(content=text)),
+    lambda paths, text: LedgerMaturity(paths).store(deprecate(create_maturity("p", NOW), text, NOW)),
+    lambda paths, text: LedgerMaturity(paths).store_feedback(judged(f"p{text}")),
+]
+
+
+@pytest.mark.parametrize("store", _STORES)
+def test_half_a_character_is_refused_before_anything_is_written(
+    store: Callable[[ProjectPaths, str], None], paths: ProjectPaths
+) -> None:
+    with pytest.raises(BadInput, match="Unicode"):
+        store(paths, HALF)
+    assert not paths.events.exists() and not paths.ledger.exists()
+
+
+@pytest.mark.parametrize("store", _STORES)
+def test_nothing_is_written_outside_the_project(store: Callable[[ProjectPaths, str], None], tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path / "project")
+    (tmp_path / "outside").mkdir()
+    paths.curation.parent.mkdir(parents=True)
+    paths.curation.symlink_to(tmp_path / "outside")
+    with pytest.raises(Unwritable, match="leads out"):
+        store(paths, "x")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_feedback_in_the_log_needs_what_it_is_about(paths: ProjectPaths) -> None:
+    with pytest.raises(BadInput, match="criterion"):
+        LoggedFeedback(paths).store(said(criterion=""))
+    with pytest.raises(BadInput, match="pattern_id"):
+        LedgerMaturity(paths).store_feedback(judged(""))
+
+
+def test_an_id_is_that_of_one_event(paths: ProjectPaths) -> None:
+    LoggedFeedback(paths).store(said("x"))
+    with pytest.raises(BadInput, match="id x"):
+        logged_errors(paths).store(broke("x"))
+
+
+def test_two_that_share_a_project_see_each_other_at_once(paths: ProjectPaths) -> None:
+    one, other = LoggedFeedback(paths), LoggedFeedback(paths)
+    mine, yours = logged_errors(paths), logged_errors(paths)
+    here, there = LedgerPatterns(paths), LedgerPatterns(paths)
+    for n in range(3):
+        (one, other)[n % 2].store(said(f"f{n}"))
+        (mine, yours)[n % 2].store(broke(f"e{n}"))
+        (yours, mine)[n % 2].mark_resolved(f"e{n}")
+        (here, there)[n % 2].store(observed(success_count=n))
+        assert one.get_all() == other.get_all() == [said(f"f{k}") for k in range(n + 1)]
+        assert mine.get_all() == yours.get_all() == [broke(f"e{k}", resolved=True) for k in range(n + 1)]
+        assert here.get_all() == there.get_all() == [observed(success_count=n)]
+
+
+def test_feedback_on_criteria_and_on_patterns_is_kept_apart_in_one_log(paths: ProjectPaths) -> None:
+    LoggedFeedback(paths, by="ada").store(said())
+    maturities = LedgerMaturity(paths, by="bob")
+    maturities.store_feedback(judged())
+    assert LoggedFeedback(paths).get_all() == [said()]
+    assert maturities.get_feedback("p1") == [judged()] and maturities.get_feedback("") == []
+    log = EventLog("events.jsonl")
+    log.read(paths.events.read_bytes())
+    assert [(event.kind, event.by, event.criterion, event.pattern_id) for event in log.events] == [
+        ("feedback", "ada", "type_safe", ""),
+        ("feedback", "bob", "", "p1"),
+    ]
+    assert log.findings == ()
+
+
+def test_wrong_lines_of_the_log_cost_only_themselves(paths: ProjectPaths) -> None:
+    feedback, errors = LoggedFeedback(paths), logged_errors(paths)
+    feedback.store(said("f1"))
+    with paths.events.open("ab") as file:
+        file.write(b'nonsense\n[]\n{"id": "e0", "at": "2026-01-01", "kind": "error", "error": 7}\n\xff\n' + b"[" * 999)
+    assert feedback.get_all() == [said("f1")]  # the last line is not finished
+    errors.store(broke())
+    feedback.store(said("f2"))
+    assert feedback.get_all() == LoggedFeedback(paths).get_all() == [said("f1"), said("f2")]
+    assert errors.get_all() == logged_errors(paths).get_all() == [broke()]
+
+
+def test_a_log_that_cannot_be_read_is_not_taken_for_an_empty_one(paths: ProjectPaths) -> None:
+    paths.events.mkdir(parents=True)
+    with pytest.raises(Unwritable, match="cannot read"):
+        LoggedFeedback(paths).get_all()
+
+
+def test_a_log_written_anew_is_read_anew(paths: ProjectPaths) -> None:
+    feedback = LoggedFeedback(paths)
+    feedback.store(said("f1"))
+    paths.events.unlink()
+    assert feedback.get_all() == []
+    feedback.store(said("f2"))
+    assert feedback.get_all() == [said("f2")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"nonsense",
+        b'{"kind": "observed-pattern"}',
+        b'{"kind": "observed-pattern", "record": {"id": 7, "content": "x"}}',
+        b'{"kind": "observed-pattern", "record": {"id": "p1", "content": "x", "failure_count": -1}}',
+        b'{"kind": "observed-pattern", "record": {"id": "p1", "content": "x", "created_at": "soon"}}',
+        b'{"kind": "observed-pattern", "record": {"id": "p1", "content": "x", "updated_at": "0001-01-01T00:00:00+14"}}',
+        b'{"kind": "maturity", "record": {"pattern_id": "p1", "as_of": "2026-01-01T00:00:00Z", "state": "great"}}',
+        b'{"kind": "maturity", "record": {"pattern_id": "p1", "as_of": "2026-01-01T00:00:00Z", "helpful": -1}}',
+    ],
+)
+def test_wrong_lines_of_the_ledger_cost_only_themselves_and_are_told_of(line: bytes, paths: ProjectPaths) -> None:
+    LedgerPatterns(paths).store(observed("p1"))
+    with paths.ledger.open("ab") as file:
+        file.write(line + b'\n{"kind": "observed-pattern", "record": {"id": "p1", "con')
+    LedgerPatterns(paths).store(observed("p2"))
+    LedgerMaturity(paths).store(create_maturity("p2", NOW))
+    assert LedgerPatterns(paths).get_all() == [observed("p1"), observed("p2")]
+    assert LedgerMaturity(paths).get_all() == [create_maturity("p2", NOW)]
+    _, findings = read_decisions(paths.ledger.read_bytes())
+    assert [finding.pointer for finding in findings] == ["line 2"]
+
+
+def test_a_time_without_a_zone_is_taken_as_utc(paths: ProjectPaths) -> None:
+    paths.curation.mkdir(parents=True)
+    record = {"pattern_id": "p1", "as_of": "2026-02-03T12:00:00.123456", "last_validated": "2026-02-03T13:00:00+01:00"}
+    paths.ledger.write_text(json.dumps({"kind": "maturity", "record": record}) + "\n")
+    assert LedgerMaturity(paths).get_all() == [
+        PatternMaturity(pattern_id="p1", as_of=NOW, last_validated=NOW.replace(microsecond=0))
+    ]
+
+
+def test_records_in_the_ledger_do_not_touch_its_decisions(paths: ProjectPaths) -> None:
+    LedgerPatterns(paths).store(observed(content='{"kind": "decision"}'))
+    ledger = Ledger(paths)
+    decision = Decision(id="d1", at=NOW, by="ada", verb=Verb.PROMOTE, subject="p1")
+    ledger.append(decision)
+    LedgerMaturity(paths).store(create_maturity("p1", NOW))
+    assert ledger.decisions() == (decision,)
+    assert set(ledger.state().pins) == {"p1"}
+    assert read_decisions(paths.ledger.read_bytes()) == ((decision,), ())
+
+
+def test_nothing_is_lost_among_writers(paths: ProjectPaths) -> None:
+    def write(worker: int) -> None:
+        feedback, errors, patterns = LoggedFeedback(paths), logged_errors(paths), LedgerPatterns(paths)
+        for n in range(8):
+            id = f"{worker}-{n}"
+            feedback.store(said(f"f{id}"))
+            errors.store(broke(f"e{id}"))
+            errors.mark_resolved(f"e{id}")
+            patterns.store(observed(f"p{id}"))
+
+    threads = [threading.Thread(target=write, args=[worker]) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ids = {f"{worker}-{n}" for worker in range(4) for n in range(8)}
+    assert {event.id[1:] for event in LoggedFeedback(paths).get_all()} == ids
+    assert {entry.id[1:] for entry in logged_errors(paths).get_all() if entry.resolved} == ids
+    assert {pattern.id[1:] for pattern in LedgerPatterns(paths).get_all()} == ids
