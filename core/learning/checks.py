@@ -16,10 +16,11 @@ _SHOWN_CHARS: Final = 80
 
 def shown(value: object) -> str:
     """`value` for a message: its `repr` on one short line."""
-    if isinstance(value, int) and abs(value) > MAX_COUNT:
-        return "a huge number"  # Python refuses to write some of them out
-    text = value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value
-    return visible_line(repr(text), _SHOWN_CHARS)
+    start = value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value
+    try:
+        return visible_line(repr(start), _SHOWN_CHARS)
+    except ValueError:  # Python refuses to write out a number of thousands of digits
+        return "a number too long to show"
 
 
 def check_flag(value: Any, field: str) -> None:

@@ -1,0 +1,148 @@
+"""Criteria: weights from decayed feedback, deprecation by counts, and weighted scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import BadInput
+from core.learning.criteria import (
+    CriterionWeight,
+    FeedbackEvent,
+    apply_weights,
+    criterion_weight,
+    effective_weight,
+    should_deprecate_criterion,
+)
+from core.settings import LearningSettings
+from tests.core.learning.making import NOW, days_ago
+
+
+def said(type: str, age: float = 0, raw_value: float = 1.0, **fields: Any) -> FeedbackEvent:
+    told = {"criterion": "type_safe", "timestamp": days_ago(age), **fields}
+    return FeedbackEvent(type=type, raw_value=raw_value, **told)
+
+
+def counted(helpful: int, harmful: int, weight: float = 0.85) -> CriterionWeight:
+    return CriterionWeight(criterion="type_safe", weight=weight, helpful_count=helpful, harmful_count=harmful)
+
+
+def test_the_weight_is_the_helpful_share_of_what_is_left() -> None:
+    weight = criterion_weight([said("helpful", 90), said("harmful", 180), said("helpful", 0, 0.5)], NOW)
+    assert (weight.helpful, weight.harmful) == (pytest.approx(1.0), pytest.approx(0.25))
+    assert weight.weight == pytest.approx(0.8)
+    assert (weight.helpful_count, weight.harmful_count) == (2, 1)
+    assert (weight.criterion, weight.half_life_days, weight.no_data) == ("type_safe", 90, False)
+
+
+def test_a_weight_never_falls_below_the_floor() -> None:
+    assert criterion_weight([said("harmful")] * 5, NOW).weight == 0.1
+    assert criterion_weight([said("harmful")] * 5, NOW, LearningSettings(min_criterion_weight=0.2)).weight == 0.2
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        [said("neutral")],
+        [said("harmful", raw_value=0)],
+        [said("helpful", 700_000), said("harmful", 700_000)],  # 2^-7778: less than any float
+    ],
+)
+def test_without_anything_to_go_by_a_criterion_counts_fully(events: list[FeedbackEvent]) -> None:
+    weight = criterion_weight(events, NOW)
+    assert (weight.weight, weight.no_data) == (1.0, True)
+
+
+def test_it_was_last_validated_by_the_newest_helpful_event() -> None:
+    events = [said("helpful", 30), said("helpful", 10), said("helpful", 20), said("harmful", 1), said("neutral", 0)]
+    assert criterion_weight(events, NOW).last_validated == days_ago(10)
+    assert criterion_weight(events[3:], NOW).last_validated is None
+
+
+def test_a_future_event_counts_as_now() -> None:
+    weight = criterion_weight([said("helpful", -400), said("harmful", 90)], NOW)
+    assert weight.last_validated == NOW
+    assert weight.weight == pytest.approx(2 / 3)
+
+
+def test_events_of_two_criteria_are_refused() -> None:
+    with pytest.raises(BadInput, match="criterion must be the same in all events, not 'type_safe' and 'fast'"):
+        criterion_weight([said("helpful"), said("helpful", criterion="fast")], NOW)
+
+
+def test_a_deprecated_criterion_counts_nothing_and_keeps_its_weight() -> None:
+    assert (effective_weight(counted(12, 3)), effective_weight(counted(2, 1))) == (0.85, 0.0)
+    assert counted(2, 1).weight == 0.85
+
+
+def test_deprecation_follows_the_settings() -> None:
+    assert should_deprecate_criterion(counted(0, 1), LearningSettings(min_feedback_for_adjustment=1))
+    assert not should_deprecate_criterion(counted(0, 0), LearningSettings(min_feedback_for_adjustment=0))
+    # .1 + .2 is a little more than .3, and 3 of 10 a little less than that.
+    assert not should_deprecate_criterion(counted(7, 3), LearningSettings(max_harmful_ratio=0.3 - 1e-12))
+
+
+def test_scores_are_weighted_by_criterion() -> None:
+    weights = {"a": counted(9, 1, 0.5), "b": counted(0, 5), "unused": counted(1, 0)}
+    weighted = apply_weights({"a": 0.8, "b": 1.0, "c": 0.4}, weights)
+    assert weighted.weights == {"a": 0.5, "b": 0.0, "c": 1.0}
+    assert weighted.scores == {"a": pytest.approx(0.4), "b": 0.0, "c": 0.4}
+    assert weighted.total == pytest.approx(0.8 / 1.5)
+
+
+def test_no_criterion_that_counts_is_no_score() -> None:
+    assert apply_weights({"b": 1.0}, {"b": counted(0, 5)}).total is None
+    assert apply_weights({}, {}).total is None
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, float("nan"), True])
+def test_a_score_that_is_none_is_named(score: float) -> None:
+    with pytest.raises(BadInput, match="score of 'fast' must be a number from 0 to 1, not"):
+        apply_weights({"fast": score}, {})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("type", "great"), ("type", None), ("timestamp", "soon"), ("raw_value", 1.01), ("raw_value", float("nan"))],
+)
+def test_feedback_that_is_none_is_named(field: str, value: Any) -> None:
+    with pytest.raises(BadInput, match=f"{field} must be .*, not "):
+        said(**{"type": "helpful", field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("weight", 1.5), ("helpful_count", -1), ("harmful_count", 0.5), ("half_life_days", 0), ("harmful", float("inf"))],
+)
+def test_a_weight_that_is_none_is_named(field: str, value: Any) -> None:
+    told = {"criterion": "x", "weight": 0.5, "helpful_count": 1, "harmful_count": 1, field: value}
+    with pytest.raises(BadInput, match=f"{field} must be .*, not "):
+        CriterionWeight(**told)
+
+
+_EVENTS = st.lists(
+    st.builds(said, st.sampled_from(["helpful", "harmful", "neutral"]), st.floats(-30, 3000), st.floats(0, 1)),
+    max_size=12,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(_EVENTS, st.randoms(use_true_random=False))
+def test_the_order_of_events_does_not_matter(events: list[FeedbackEvent], random: Any) -> None:
+    shuffled = random.sample(events, len(events))
+    assert criterion_weight(shuffled, NOW) == criterion_weight(events, NOW)
+
+
+@settings(deadline=None, max_examples=100)
+@given(_EVENTS, st.floats(0, 3000), st.floats(0, 1))
+def test_one_more_helpful_event_never_lowers_a_weight(
+    events: list[FeedbackEvent], age: float, raw_value: float
+) -> None:
+    before = criterion_weight(events, NOW)
+    after = criterion_weight([*events, said("helpful", age, raw_value)], NOW)
+    assert after.weight >= before.weight - 1e-12
+    assert 0.1 <= after.weight <= 1.0

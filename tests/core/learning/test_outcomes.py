@@ -1,0 +1,168 @@
+"""Outcomes: the weighted score, what it says of itself, and what it does not accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import BadInput
+from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome, short, took, verdict_of
+from core.settings import LearningSettings
+from tests.core.learning.making import NOW, days_ago
+
+MINUTE_MS = 60_000
+
+
+def signals(**fields: Any) -> OutcomeSignals:
+    """A success in 12 minutes without any trouble, unless told otherwise."""
+    told = {"duration_ms": 12 * MINUTE_MS, "error_count": 0, "retry_count": 0, "success": True, "timestamp": NOW}
+    return OutcomeSignals(bead_id="bd-123.1", **{**told, **fields})
+
+
+def test_the_parts_stand_in_the_documents_order() -> None:
+    outcome = score_outcome(signals(retry_count=1), NOW)
+    assert list(outcome.parts.items()) == [("success", 1.0), ("duration", 0.6), ("errors", 1.0), ("retries", 0.7)]
+    assert outcome.raw == pytest.approx(0.86)
+    assert outcome.verdict is Verdict.HELPFUL
+
+
+def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
+    outcome = score_outcome(signals(timestamp=days_ago(90).isoformat()), NOW.isoformat())
+    assert (outcome.decay, outcome.decayed) == (pytest.approx(0.5), pytest.approx(0.46))
+    assert outcome.verdict is Verdict.HELPFUL
+    assert score_outcome(signals(timestamp=days_ago(-400)), NOW).decay == 1.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "reasoning"),
+    [
+        ({"retry_count": 1}, "helpful, .86: success 1, 12 min .6, no errors 1, 1 retry .7"),
+        (
+            {"success": False, "duration_ms": 62 * MINUTE_MS, "error_count": 4, "retry_count": 3},
+            "harmful, .14: failure 0, 62 min .2, 4 errors .2, 3 retries .3",
+        ),
+        (
+            {"success": False, "duration_ms": 850, "error_count": 1},
+            "neutral, .52: failure 0, 850 ms 1, 1 error .6, no retries 1",
+        ),
+        (
+            {"duration_ms": None, "error_count": None, "retry_count": None},
+            "helpful, .78: success 1, duration not known .6, errors not known .6, retries not known .7",
+        ),
+    ],
+)
+def test_the_reasoning_tells_each_part_with_its_value(fields: dict[str, Any], reasoning: str) -> None:
+    assert score_outcome(signals(**fields), NOW).reasoning == reasoning
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "words"),
+    [
+        (5 * MINUTE_MS - 0.001, "4 min 1"),
+        (5 * MINUTE_MS, "5 min .6"),
+        (30 * MINUTE_MS, "30 min .6"),
+        (30 * MINUTE_MS + 0.001, "over 30 min .2"),
+        (31 * MINUTE_MS, "31 min .2"),
+    ],
+)
+def test_the_words_for_a_duration_fit_its_value(duration_ms: float, words: str) -> None:
+    assert f", {words}, " in score_outcome(signals(duration_ms=duration_ms), NOW).reasoning
+
+
+def test_words_fit_under_any_threshold() -> None:
+    tuned = LearningSettings(fast_completion_threshold_ms=270_000)
+    assert ", 4 min 1, " in score_outcome(signals(duration_ms=260_000), NOW, tuned).reasoning
+    assert ", over 4 min .6, " in score_outcome(signals(duration_ms=280_000), NOW, tuned).reasoning
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "text"),
+    [
+        (0, "0 ms"),
+        (0.4, "0 ms"),
+        (850, "850 ms"),
+        (999.9, "999 ms"),
+        (1000, "1 s"),
+        (45_000, "45 s"),
+        (59_999, "59 s"),
+        (MINUTE_MS, "1 min"),
+        (119 * MINUTE_MS, "119 min"),
+        (120 * MINUTE_MS, "2 h"),
+        (125 * MINUTE_MS, "2 h 5 min"),
+        (48 * 60 * MINUTE_MS, "2 d"),
+        (76 * 60 * MINUTE_MS, "3 d 4 h"),
+        (1e15, "11,574,074 d 1 h"),
+    ],
+)
+def test_durations_for_people(duration_ms: float, text: str) -> None:
+    assert took(duration_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (1, "1"), (0.6, ".6"), (0.86, ".86"), (0.145, ".15"), (0.144, ".14"), (0.004, "0"), (0.995, "1")],
+)
+def test_short_numbers_round_half_up(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("duration_ms", float("nan")),
+        ("duration_ms", float("inf")),
+        ("duration_ms", -1),
+        ("duration_ms", True),
+        ("error_count", -1),
+        ("error_count", True),
+        ("error_count", 1.5),
+        ("retry_count", -1),
+        ("retry_count", "2"),
+        ("timestamp", "yesterday"),
+        ("timestamp", None),
+        ("success", 1),
+    ],
+)
+def test_what_is_no_signal_is_named(field: str, value: Any) -> None:
+    with pytest.raises(BadInput, match=rf"{field} must be .*, not "):
+        signals(**{field: value})
+
+
+def test_weights_count_relative_to_their_sum() -> None:
+    doubled = LearningSettings(success_weight=0.8, duration_weight=0.4, errors_weight=0.4, retries_weight=0.4)
+    assert score_outcome(signals(), NOW, doubled).raw == pytest.approx(score_outcome(signals(), NOW).raw)
+    nothing = LearningSettings(success_weight=0, duration_weight=0, errors_weight=0, retries_weight=0)
+    with pytest.raises(BadInput, match="weights"):
+        score_outcome(signals(), NOW, nothing)
+
+
+_DURATIONS = st.floats(0, 1e10)
+_COUNTS = st.integers(0, 10)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.booleans(), st.none() | _DURATIONS, st.none() | _COUNTS, st.none() | _COUNTS)
+def test_the_score_is_a_share_and_the_verdict_agrees_with_it(
+    success: bool, duration: float | None, errors: int | None, retries: int | None
+) -> None:
+    told = signals(success=success, duration_ms=duration, error_count=errors, retry_count=retries)
+    outcome = score_outcome(told, NOW)
+    assert 0.0 <= outcome.decayed <= outcome.raw <= 1.0
+    assert all(0.0 <= value <= 1.0 for value in outcome.parts.values())
+    assert outcome.verdict is verdict_of(outcome.raw)
+    assert outcome.reasoning.startswith(f"{outcome.verdict}, {short(outcome.raw)}: ")
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.booleans(), *([st.tuples(_DURATIONS, _DURATIONS)] + [st.tuples(_COUNTS, _COUNTS)] * 2))
+def test_more_trouble_never_raises_the_score(
+    success: bool, durations: tuple[float, float], errors: tuple[int, int], retries: tuple[int, int]
+) -> None:
+    better, worse = (
+        score_outcome(signals(success=success, duration_ms=a, error_count=b, retry_count=c), NOW).raw
+        for a, b, c in zip(sorted(durations), sorted(errors), sorted(retries), strict=True)
+    )
+    assert worse <= better
