@@ -32,7 +32,7 @@ def counted(helpful: int, harmful: int, weight: float = 0.85) -> CriterionWeight
 
 def test_the_weight_is_the_helpful_share_of_what_is_left() -> None:
     weight = criterion_weight([said("helpful", 90), said("harmful", 180), said("helpful", 0, 0.5)], NOW)
-    assert (weight.helpful, weight.harmful) == (pytest.approx(1.0), pytest.approx(0.25))
+    assert (weight.helpful, weight.harmful) == pytest.approx((1.0, 0.25))
     assert weight.weight == pytest.approx(0.8)
     assert (weight.helpful_count, weight.harmful_count) == (2, 1)
     assert (weight.criterion, weight.half_life_days, weight.no_data) == ("type_safe", 90, False)

@@ -65,7 +65,7 @@ def test_success_signal(success: bool, value: float) -> None:
     [
         (True, 3, 0, 0, 1.0, "helpful"),  # the document's own example
         (True, 12, 0, 1, 0.86, "helpful"),
-        (True, 60, 2, 1, 0.7, "helpful"),  # exactly .7, though .4 + .04 + .12 + .14 is less in floats
+        (True, 60, 2, 1, 0.7, "helpful"),  # exactly .7
         (True, 12, 3, 1, 0.7, "helpful"),
         (True, 60, 1, 2, 0.62, "neutral"),
         (True, 60, 3, 2, 0.54, "neutral"),  # no success is harmful

@@ -31,7 +31,7 @@ def test_the_parts_stand_in_the_documents_order() -> None:
 
 def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
     outcome = score_outcome(signals(timestamp=days_ago(90).isoformat()), NOW.isoformat())
-    assert (outcome.decay, outcome.decayed) == (pytest.approx(0.5), pytest.approx(0.46))
+    assert (outcome.decay, outcome.decayed) == pytest.approx((0.5, 0.46))
     assert outcome.verdict is Verdict.HELPFUL
     assert score_outcome(signals(timestamp=days_ago(-400)), NOW).decay == 1.0
 
