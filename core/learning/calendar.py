@@ -99,13 +99,14 @@ def _walk(
     horizon = (_END_OF_TIME - now).total_seconds()
     ends = [start for start, _, _ in stretches[1:]]
     for (start, moving, fixed), end in zip(stretches, [*ends, horizon], strict=True):
-        seconds = {math.ceil(start)}  # what flipped between the last whole second and here
+        # The first two for what flipped since the last whole second, or flips at the very start.
+        seconds = {math.ceil(start), math.ceil(start) + 1}
         for factor in flips(fixed, moving, settings):
             if 0.0 < factor <= 1.0:
                 after = start - math.log2(factor) * settings.half_life_days * SECONDS_PER_DAY
                 if after < end:
                     seconds.update(range(math.floor(after) - 1, math.floor(after) + 3))
-        for second in sorted(second for second in seconds if max(start, 1.0) <= second <= horizon and second < end):
+        for second in sorted(second for second in seconds if max(start, 1.0) <= second < end):
             left = _decayed(moving, second - start, settings)
             new = state_of(*_plus(left, fixed), settings)
             if new is not state:

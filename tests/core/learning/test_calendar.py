@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from math import nextafter
 
 import pytest
 from hypothesis import given, settings
@@ -80,6 +81,16 @@ def test_sums_are_enough_where_nothing_lies_ahead(events: list[Observation]) -> 
     found = changes_within(state, *sums, NOW, DEFAULT)
     assert found == state_calendar(dated + undated, NOW)
     assert change_within(state, *sums, NOW, DEFAULT) == (found[0] if found else None)
+
+
+@pytest.mark.parametrize("fixed", [0.0, *(tenths / 10 + 0.0001 for tenths in range(1, 29))])
+def test_a_sum_that_only_just_reaches_its_threshold_falls_below_it_in_a_second(fixed: float) -> None:
+    least = DEFAULT.min_feedback - DEFAULT.total_tolerance
+    moving = least - fixed
+    while moving + fixed < least:
+        moving = nextafter(moving, 9)
+    found = changes_within(Maturity.ESTABLISHED, (moving, 0.0), (fixed, 0.0), NOW)
+    assert found == ((NOW + SECOND, Maturity.CANDIDATE),)
 
 
 def test_a_half_life_of_ages_never_overflows() -> None:
