@@ -14,18 +14,20 @@ _AUXILIARY: Final = (
     r"(?:is|are|was|were|be|been|will|would|shall|should|must|can|could|may|might|need|do|does|did|has|have|had)"
 )
 _NOT: Final = (
-    r"(?:(?:do|does|did|wo|would|should|could|ca|must|need|is|are|was|were|has|have|had)n'?t|cannot"
+    r"(?:(?:ai|do|does|did|wo|would|should|could|ca|must|need|is|are|was|were|has|have|had)n'?t|cannot"
     rf"|{_AUXILIARY} not|not|never)"
 )
 _SUBJECT: Final = (
     r"(?:(?:we|i|you|they|it|he|she|let|each|every|everything|this|these|those|there|please|then|instead|always)\b"
     r"|(?:\w+ ){1,4}?(?:is|are|will|should|must|can|goes?|gets?|lives?|stays?|comes?|runs?|ha(?:s|ve))\b)"
 )
+"""How a clause of its own begins."""
 _VERB: Final = (
     r"(?:split|use|keep|put|handle|run|respect|follow|honou?r|maximi[sz]e|paralleli[sz]e|do|go|make|separate|define"
     r"|start|begin|execute|write|group|divide|decompose|partition|break|organi[sz]e|prefer|work|create|build|place"
     r"|give|isolate|obey|stick|slice|order|co ?locate|include|add|extract|only|just|simply|always|rather)\b"
 )
+"""How an instruction begins."""
 _IN_CLAUSE: Final = r"[^,.;:!?()]"
 
 _MARK: Final = re.compile(
@@ -37,13 +39,14 @@ _MARK: Final = re.compile(
     # What forbids to the end of the clause, and what only takes one phrase out of it.
     rf"|(?P<phrase>\b(?:instead of|rather than|as opposed to|in place of|unlike|without|neither|nor|nobody|none"
     r"|no one(?! file)|nothing|no(?! ,)"
-    r"|(?:not|never)(?= (?:so much )?(?:\w+ing|by|in|into|with|per|as|an?|one|the)\b)|over(?= (?:by|splitting)\b))\b)"
+    r"|(?:not|never)(?= (?:so much )?(?:\w+ing|by|in|into|with|per|as|an?|one|the)\b)"
+    r"|(?:over|than)(?= (?:by|splitting)\b))\b)"
     rf"|(?P<verb>\b{_NOT}\b(?: , {_IN_CLAUSE}{{1,40}} ,)?(?: :)?)"
     r"|(?P<noun>\b(?:avoid(?:s|ed|ing)?|against|refrain(?:s|ed|ing)? from|away from|anything but|skip(?:s|ped|ping)?"
     r"|stop(?:s|ped|ping)?|ignor(?:e|es|ed|ing)|disregard(?:s|ed|ing)?|regardless of|irrespective of"
     r"|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|forb(?:id|ids|ade|idden|idding)|prohibit(?:s|ed|ing)?"
     r"|rul(?:e|es|ed|ing) out|(?:refus(?:e|es|ed)|declin(?:e|es|ed)|wrong) to|bad idea|a mistake|pointless"
-    r"|unnecessary)\b"
+    r"|unnecessary|exclud(?:e|es|ed|ing)|drop(?:s|ped|ping)?|opt(?:s|ed|ing)? out of)\b"
     r"(?:(?: (?:these|the following)(?: \w+){0,3})? :)?)"
     r"|(?P<toggle>\bmore than\b)"
     r"|(?P<stop>[.;:!?]|\b(?:but|so|however|therefore|hence|thus|instead|although|though|whereas|while|because|since"
@@ -60,8 +63,10 @@ _REFUSED_AFTER: Final = re.compile(
     r"|discouraged|rejected|abandoned|ruled out|off the table|out of the question|a bad idea|a mistake|wrong|harmful"
     r"|unnecessary|overkill|an anti ?pattern)"
     r"| (?:is|are|was|were|wo|would|should|could|ca|must|does|did|has|have)n't| cannot| to be avoided| fail(?:s|ed)"
-    r"| (?:never|no longer) (?:work|help|scale)\w*| but (?:\w+ )?(?:rejected|dropped|abandoned) (?:it|that))\b"
+    r"| (?:never|no longer) (?:work|help|scale)\w*| but (?:\w+ )?(?:rejected|dropped|abandoned) (?:it|that)"
+    r"| [?:;] no)\b"
 )
+"""What takes back, at once, what was just said: "... is not an option"."""
 
 _HIDDEN: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _SIGNS: Final = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u00b4", "'") | {"&": " and ", "\u2014": " ; "})
@@ -102,7 +107,7 @@ def plain(text: str) -> str:
     for line in _HIDDEN.sub("", text).splitlines():
         line = line.strip()
         item = _ITEM.match(line)
-        found = _WORD.findall(line.lower(), item.end() if item else 0)
+        found = _WORD.findall(line.lower().replace("w/o", "without"), item.end() if item else 0)
         words = " ".join(";" if word in _DASHES else word for word in found)
         if item:
             words = f". {warning}{words}"

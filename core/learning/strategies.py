@@ -14,8 +14,10 @@ _TASK: Final = r"(?:sub ?tasks?|tasks?|beads?|agents?|workers?)"
 _ONE: Final = r"(?:one|1|single)"
 _A: Final = r"(?:(?:a|an|the|their|its|one) )?"
 _OWN: Final = r"(?:own|separate|another|dedicated|distinct|different|extra|individual|single)"
-_THE: Final = r"(?:the|a|an|each|every|all|its|their|our|individual|user|facing|app|application|ui|react|business)"
+_THE: Final = r"(?:the|a|an|each|every|all|its|their|our|individual|end|user|facing|app|application|ui|react|business)"
+"""Articles, and adjectives that make no other thing of what follows."""
 _FEW: Final = r"(?:(?!(?:and|or|but|then|so)\b)\w[\w']* )"
+"""A word that may stand between two parts of a phrase."""
 
 _FILE_TYPE: Final = r"(?:file ?(?:types?|kinds?|extensions?)|(?:types?|kinds?) of files?)"
 _COMPONENT: Final = r"components?"
@@ -29,6 +31,7 @@ _SPLIT: Final = (
     r"(?:split(?:s|ting)?|divid(?:e|es|ed|ing)|decompos(?:e|es|ed|ing)|partition(?:s|ed|ing)?|group(?:s|ed|ing)?"
     r"|br(?:eak|eaks|eaking|oken)|organi[sz](?:e|es|ed|ing)|separat(?:e|es|ed|ing)|slic(?:e|es|ed|ing)|structured)"
 )
+_AND: Final = r"(?:[,/] and |[,/] |and )"
 
 _TYPES: Final = (
     r"(?:(?:shared|common) (?:\w+ )?(?:types?|typings|type definitions|interfaces|models|schemas|contracts)"
@@ -50,7 +53,7 @@ def _per(noun: str) -> tuple[str, ...]:
         rf"per {noun} (?:{_TASK}|split|basis|decomposition|breakdown)",
         rf"(?:{_ONE}|an?) (?:{_THE} )?{noun} (?:per|for each|for every|in each) {_TASK}",
         rf"(?:each|every) {noun} {_FEW}{{1,3}}?(?:{_OWN}|one|an?) (?:{_OWN} )?{_TASK}",
-        rf"(?:each|every|no) {_TASK} {_FEW}{{1,4}}?{_ONE} {noun}",
+        rf"(?:each|every|one|a|no) {_TASK} {_FEW}{{1,4}}?{_ONE} {noun}",
         rf"(?:{_ONE}) {noun} {_TASK}",
         rf"{noun} (?:based|level) (?:split|splitting|decomposition|breakdown|strategy|approach|{_TASK})",
     )
@@ -62,7 +65,7 @@ def _split_by(noun: str) -> tuple[str, ...]:
     return (
         rf"(?<!ed )(?<!en ){by}",
         rf"{_SPLIT} (?:\w+ ){{0,2}}{by}",
-        rf"{_SPLIT} (?:\w+ ){{0,4}}?(?:into|along|across|on|per) (?:{_THE} ){{0,2}}{noun}{_WHOLE}",
+        rf"{_SPLIT} (?:\w+ ){{0,4}}?(?:into|along|across|around|on|per) (?:{_THE} ){{0,2}}{noun}{_WHOLE}",
         rf"{noun} wise",
         *_per(rf"{noun}{_WHOLE}"),
     )
@@ -73,13 +76,13 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
     "Split by component": _split_by(_COMPONENT),
     "Split by layer (UI/logic/data)": (
         *_split_by(_LAYER),
-        r"(?:ui|front ?end|presentation) (?:[,/] and |[,/] |and )(?:business )?logic (?:[,/] and |[,/] |and )data",
+        rf"(?:ui|front ?end|presentation) {_AND}(?:business )?logic {_AND}data(?:base)?",
         r"horizontal (?:slices|slicing|layers)",
     ),
-    "Split by feature": (*_split_by(_FEATURE), r"vertical (?:feature )?(?:slices|slicing)"),
-    "One file per subtask": _per(_FILE),
+    "Split by feature": (*_split_by(_FEATURE), r"(?:vertical|feature) (?:slices|slicing)"),
+    "One file per subtask": (*_per(_FILE), rf"file per {_TASK}"),
     "Handle shared types first": (
-        rf"{_TYPES} {_FEW}{{0,4}}?(?:first|up ?front)",
+        rf"{_TYPES} {_FEW}{{0,4}}?(?:first|up ?front|at the (?:start|beginning))",
         rf"{_TYPES} {_FEW}{{0,4}}?before (?:anything|everything|all|any|other|the rest|(?:the )?implement\w*)",
         rf"(?:start|begin)(?:s|ning|ing)? (?:off )?(?:with|by) (?:\w+ )?(?:{_THE} ){{0,2}}{_TYPES}",
         rf"first (?:, )?{_FEW}{{0,4}}?{_TYPES}",
@@ -104,7 +107,8 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
         rf"{_TESTS} {_FEW}{{0,3}}?co ?located|co ?locat(?:e|es|ed|ing) (?:{_THE} )?{_TESTS}",
         rf"{_CODE} and (?:{_THE} )?{_TESTS} {_FEW}{{0,3}}?(?:together|in (?:the same|one) {_TASK})",
         rf"{_TESTS} and (?:{_THE} )?{_CODE} {_FEW}{{0,3}}?(?:together|in (?:the same|one) {_TASK})",
-        rf"(?:each|every) {_TASK} {_FEW}{{1,3}}?(?:its|their|the) (?:own )?{_TESTS}",
+        rf"(?:each|every) (?:\w+ )?{_TASK} (?:\w+ )?(?:has|gets?|brings?|owns?|writes?|adds?|includes?|contains?)"
+        rf" (?:its |their |the )?(?:own )?{_TESTS}",
         rf"{_TESTS} (?:in|with|to|inside) (?:each|every) {_TASK}",
         rf"{_TESTS} (?:as|while) (?:we|you|they) (?:go|implement|code|build)|{_TESTS} while implementing",
         rf"(?:{_CODE}|implement\w*) (?:\w+ )?(?:together )?with (?:its|their|the) (?:own )?{_TESTS}",
@@ -138,7 +142,7 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
         r"strictly (?:in order|sequential)|in (?:a )?(?:strict|fixed) order",
     ),
     "Respect dependency chain": (
-        rf"{_NEEDS} (?:chains?|order|ordering)",
+        rf"{_NEEDS} (?:chains?|order|ordering)|chain of dependencies",
         r"(?:respect|follow|honou?r|obey|observ|mind|preserv|maintain|keep|stick|adher)(?:e|s|es|ed|ing)? (?:to )?"
         rf"(?:{_THE} |task |subtask |order of ){{0,3}}{_NEEDS}",
         rf"(?:in|along|according to|based on|order of|order(?:ed|ing)? {_FEW}{{0,3}}?by)"
