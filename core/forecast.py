@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,8 +11,9 @@ import msgspec
 from core.curation.review import ReviewItem
 from core.curation.rules import anti_pattern, as_pattern
 from core.deck import View
+from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
-from core.records.decisions import CurationState, InversionVerdict, Pin
+from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
 from core.records.patterns import Maturity, Pattern
 from core.retrieval.index import LazyIndex
 from core.snapshot import Delta
@@ -24,13 +26,14 @@ _SUPPOSED_ID: Final = "pat-anti-{}-000"
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The effect of the proposed answer.
+    """The effect of an answer.
 
     Attributes:
-        answer: What the answer is called: `accept` or `reset`.
+        answer: What the answer is called: `accept`, `reset` or `confirm`.
         running: How many running loops with a task were looked at.
         changed: Ids of those that would get another context.
         before, after: The context of the first of them (or, with no running loop, of the pattern's own topic).
+        turned: Patterns whose state would differ, with the state before and after.
     """
 
     answer: str
@@ -38,12 +41,20 @@ class Forecast:
     changed: tuple[str, ...]
     before: str
     after: str
+    turned: tuple[tuple[str, Maturity, Maturity], ...] = ()
 
 
 def forecast(view: View, item: ReviewItem) -> Forecast:
-    """Suppose that the question is answered with accept, and inject again."""
-    pattern = view.pattern(item.subject)
-    supposed = _inverted(view, pattern, item.inversion) if item.inversion else _reset(view, pattern)
+    """Suppose that the question is answered with accept, and inject again.
+
+    To revoke a burst changes nothing, its marks are held already: there it is supposed that they count.
+    """
+    if item.burst is not None:
+        answer, about, supposed = "confirm", item.burst.patterns, _confirmed(view, item.burst)
+    else:
+        pattern = view.pattern(item.subject)
+        answer, about = "accept" if item.inversion else "reset", (pattern.id,)
+        supposed = _inverted(view, pattern, item.inversion) if item.inversion else _reset(view, pattern)
     running = [loop for loop in view.snapshot.loops.values() if loop.status.active and loop.task][:MAX_LOOPS]
     changed: list[str] = []
     shown: tuple[str, str] | None = None
@@ -52,11 +63,26 @@ def forecast(view: View, item: ReviewItem) -> Forecast:
         if before != after:
             changed.append(loop.id)
             shown = shown or (before, after)
-    if shown is None and not running:
+    if shown is None and not running and item.burst is None:
         topic = f"{pattern.title} {pattern.description}"
         shown = view.injection(topic).context, supposed.injection(topic).context
     before, after = shown or ("", "")
-    return Forecast("accept" if item.inversion else "reset", len(running), tuple(changed), before, after)
+    return Forecast(answer, len(running), tuple(changed), before, after, tuple(_turned(view, supposed, about)))
+
+
+def _turned(view: View, supposed: View, about: Iterable[str]) -> Iterator[tuple[str, Maturity, Maturity]]:
+    for id in about:
+        if id in view.board:
+            before, after = view.assessment(id).state, supposed.assessment(id).state
+            if before is not after:
+                yield id, before, after
+
+
+def _confirmed(view: View, burst: Burst) -> View:
+    curation = view.snapshot.curation
+    verdict = BurstVerdict(verdict="confirmed", first=burst.first, last=burst.last, decision_id="")
+    bursts = {**curation.bursts, burst.source: (*curation.bursts.get(burst.source, ()), verdict)}
+    return _supposing(view, {}, msgspec.structs.replace(curation, bursts=bursts), frozenset())
 
 
 def _inverted(view: View, pattern: Pattern, inversion: Inversion) -> View:

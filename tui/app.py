@@ -400,7 +400,7 @@ class DeckApp(App[None], inherit_bindings=False):
 
     def do_findings(self) -> None:
         """Show what is wrong in the files."""
-        self.push_screen(Findings(findings_lines(self.view.snapshot)))
+        self.push_screen(Findings(findings_lines(self.view)))
 
     def do_quit(self) -> None:
         """Leave."""

@@ -131,16 +131,14 @@ def _worth(seen: Observation, now: datetime, limits: MaturitySettings) -> float:
     return sum(decayed_counts((seen,), now, limits))
 
 
+def worths(seen: Observation, now: datetime, limits: MaturitySettings) -> tuple[float, float]:
+    """What one piece of evidence counted when it was new, and what it counts now."""
+    return seen.weight * seen.count, _worth(seen, now, limits)
+
+
 def _weighed(observations: Sequence[Observation], now: datetime, limits: MaturitySettings) -> tuple[Weighed, ...]:
-    return tuple(
-        Weighed(
-            observation=seen,
-            raw=seen.weight * seen.count,
-            today=_worth(seen, now, limits),
-        )
-        for seen in reversed(observations)
-        if seen.success is not None
-    )
+    found = ((seen, *worths(seen, now, limits)) for seen in reversed(observations) if seen.success is not None)
+    return tuple(Weighed(observation=seen, raw=raw, today=today) for seen, raw, today in found)
 
 
 def _counts(assessment: Assessment) -> RuleLine:

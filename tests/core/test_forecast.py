@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.curation.review import ReviewItem
+from core.curation.review import BURST, CONTRADICTED, INVERSION, ReviewItem
 from core.deck import Deck, View
 from core.forecast import forecast
 from core.paths import ProjectPaths
@@ -24,8 +24,8 @@ def deck(tmp_path: Path) -> Deck:
     return deck
 
 
-def question(view: View, *, inversion: bool) -> ReviewItem:
-    return next(item for item in view.queue if (item.inversion is not None) is inversion)
+def question(view: View, kind: str) -> ReviewItem:
+    return next(item for item in view.queue if item.kind == kind)
 
 
 def contexts(view: View) -> dict[str, str]:
@@ -37,7 +37,7 @@ def contexts(view: View) -> dict[str, str]:
 
 
 def test_an_accepted_inversion_changes_what_it_was_said_to_change(deck: Deck) -> None:
-    item = question(deck.view, inversion=True)
+    item = question(deck.view, INVERSION)
     before = contexts(deck.view)
     told = forecast(deck.view, item)
     deck.accept_inversion(item.subject)
@@ -73,7 +73,7 @@ def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_de
 
 
 def test_a_reset_changes_what_it_was_said_to_change(deck: Deck) -> None:
-    item = question(deck.view, inversion=False)
+    item = question(deck.view, CONTRADICTED)
     before = contexts(deck.view)
     told = forecast(deck.view, item)
     deck.reset(item.subject)
@@ -100,9 +100,22 @@ def test_without_a_running_loop_the_patterns_own_topic_is_compared(deck: Deck) -
             file.write_text(file.read_text().replace('"running"', '"completed"'))
     deck.apply(None)
     assert not contexts(deck.view)
-    item = question(deck.view, inversion=False)
+    item = question(deck.view, CONTRADICTED)
     told = forecast(deck.view, item)
     assert told.running == 0
     assert told.changed == ()
     if deck.view.assessment(item.subject).computed is Maturity.DEPRECATED:
         assert item.subject not in told.after
+
+
+def test_a_confirmed_burst_turns_what_it_was_said_to_turn(deck: Deck) -> None:
+    item = question(deck.view, BURST)
+    told = forecast(deck.view, item)
+    before = {id: deck.view.assessment(id).state for id in deck.view.snapshot.patterns}
+    given = contexts(deck.view)
+    deck.confirm(item.subject)
+    after = {id: deck.view.assessment(id).state for id in deck.view.snapshot.patterns}
+    assert told.answer == "confirm"
+    assert set(told.turned) == {(id, before[id], after[id]) for id in before if before[id] is not after[id]}
+    assert told.turned
+    assert set(told.changed) == {key for key, text in contexts(deck.view).items() if text != given[key]}

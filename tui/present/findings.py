@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from core.deck import View
 from core.records.findings import Finding, Severity
-from core.snapshot import Snapshot
 from core.text import plural, visible_line
 from tui.present.numbers import moment_text
 
@@ -15,13 +15,14 @@ MOST = 2000
 """Findings that are written out; a broken tree may have very many."""
 
 
-def findings_lines(snapshot: Snapshot) -> list[Content]:
+def findings_lines(view: View) -> list[Content]:
     """Every finding, the worst first, by file; then the files whose last good value is shown."""
-    if not snapshot.findings and not snapshot.unreadable:
+    findings, unreadable = view.findings, view.snapshot.unreadable
+    if not findings and not unreadable:
         return [Content.styled("Nothing is wrong with the files.", "$success")]
     lines: list[Content] = []
-    told = {finding.file for finding in snapshot.findings if finding.severity is Severity.ERROR}
-    for name, since in snapshot.unreadable.items():
+    told = {finding.file for finding in findings if finding.severity is Severity.ERROR}
+    for name, since in unreadable.items():
         if name in told:
             continue
         lines.append(
@@ -29,7 +30,7 @@ def findings_lines(snapshot: Snapshot) -> list[Content]:
                 ("unreadable ", "$error"), visible_line(name, 200), (f"  since {moment_text(since, since)}", "$quiet")
             )
         )
-    ordered = sorted(snapshot.findings, key=lambda finding: _ORDER.index(finding.severity))
+    ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
     lines += [line for finding in ordered[:MOST] for line in _finding(finding)]
     if len(ordered) > MOST:
         lines.append(Content.styled(f"and {plural(len(ordered) - MOST, 'more finding')}", "$quiet"))

@@ -8,7 +8,8 @@ from datetime import datetime
 from textual.content import Content
 
 from core.deck import View
-from core.records.loops import Iteration, Liveness, Loop, LoopStory
+from core.learning.outcomes import Outcome, Verdict, short
+from core.records.loops import InjectedUse, Iteration, Liveness, Loop, LoopStory
 from core.records.reflections import Reflection
 from core.text import plural, visible, visible_line
 from tui.present.marks import Cells, Glyphs, outcome_mark, result_mark, status_mark
@@ -29,8 +30,8 @@ def elapsed(loop: Loop, now: datetime) -> float | None:
     return max(0.0, (end - loop.started_at).total_seconds())
 
 
-def loop_cells(loop: Loop, now: datetime, glyphs: Glyphs) -> Cells:
-    """One row of the table."""
+def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyphs) -> Cells:
+    """One row of the table; `outcome` is how it came out, if it has."""
     seconds = elapsed(loop, now)
     ended = loop.status.ended
     return {
@@ -41,6 +42,7 @@ def loop_cells(loop: Loop, now: datetime, glyphs: Glyphs) -> Cells:
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
         "elapsed": Content.styled(duration(seconds) if seconds is not None else "—", "$quiet" if ended else ""),
         "learned": Content.styled(_learned(loop), "$quiet"),
+        "outcome": _came_out(outcome),
         "sign": _sign(loop, now),
     }
 
@@ -59,6 +61,17 @@ def _progress(loop: Loop, glyphs: Glyphs) -> Content:
     label = f"{done}/{loop.max_iterations}" if loop.max_iterations else str(done)
     drawn = bar(done, loop.max_iterations, 8, glyphs)
     return Content.assemble((drawn, "$quiet" if loop.status.ended else "$accent"), f" {label:>6}")
+
+
+_VERDICT_STYLES = {Verdict.HELPFUL: "$success", Verdict.HARMFUL: "$error", Verdict.NEUTRAL: "$quiet"}
+
+
+def _came_out(outcome: Outcome | None) -> Content:
+    if outcome is None:
+        return Content("")
+    return Content.assemble(
+        (outcome.verdict.value, _VERDICT_STYLES[outcome.verdict]), (f" {short(outcome.raw)}", "$quiet")
+    )
 
 
 def _learned(loop: Loop) -> str:
@@ -102,6 +115,7 @@ def now_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -
             _progress(loop, glyphs),
         ),
         Content.assemble(("life: ", "$quiet"), visible_line(loop.liveness_reason or loop.liveness.value, 300)),
+        *outcome_lines(loop, view),
     ]
     if loop.criteria:
         lines.append(_labelled("Done when", "; ".join(loop.criteria)))
@@ -120,6 +134,26 @@ def now_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -
         lines += [Content(""), Content.styled("Newest iterations:", "$quiet")]
         for iteration in reversed(tail):
             lines += iteration_lines(iteration, now, glyphs)
+    return lines
+
+
+def outcome_lines(loop: Loop, view: View) -> list[Content]:
+    """How the loop came out, part by part, and what that counts today; nothing while it has not."""
+    found = view.outcome(loop.id)
+    if found is None:
+        return []
+    signals, outcome = found
+    lines = [
+        Content.assemble(
+            ("outcome: ", "$quiet"),
+            (outcome.verdict.value, _VERDICT_STYLES[outcome.verdict]),
+            visible_line(outcome.reasoning.removeprefix(outcome.verdict.value), 300),
+            (f"   counts {short(outcome.decayed)} today", "$quiet"),
+        )
+    ]
+    told = (signals.strategy, signals.failure_mode, signals.failure_details)
+    if any(told):
+        lines.append(_labelled("it says", "; ".join(filter(None, told))))
     return lines
 
 
@@ -175,12 +209,12 @@ def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
         return [Content.styled("No pattern was injected into this loop, and none extracted from it.", "$quiet")]
     for use in loop.injected:
         known = view.snapshot.patterns.get(use.pattern_id)
-        mark = result_mark(use.successful if use.applied else None, glyphs)
-        result = {True: "worked", False: "failed", None: "no result"}[use.successful] if use.applied else "not applied"
+        success, result = _result(loop, use, view)
+        mark = result_mark(success, glyphs)
         lines.append(
             Content.assemble(
                 mark,
-                f" {result:<12} ",
+                f" {result:<20} ",
                 (visible_line(use.pattern_id, 120), "$secondary"),
                 (f"  iteration {use.iteration}" if use.iteration is not None else "", "$quiet"),
                 f"  {visible_line(known.title, 200)}" if known else "",
@@ -190,12 +224,23 @@ def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
     for gained in loop.extracted:
         lines.append(
             Content.assemble(
-                ("+ extracted   ", "$success"),
+                ("+ extracted           ", "$success"),
                 (visible_line(gained.pattern_id, 120), "$secondary"),
                 ("  new" if gained.new else "  merged", "$quiet"),
             )
         )
     return lines
+
+
+def _result(loop: Loop, use: InjectedUse, view: View) -> tuple[bool | None, str]:
+    """How one use went, as it counts, and in words."""
+    if not use.applied:
+        return None, "not applied"
+    seen = view.observations(use.pattern_id) if use.pattern_id in view.snapshot.patterns else ()
+    own = [one for one in seen if one.loop_id == loop.id and one.iteration == use.iteration and one.kind == "applied"]
+    success = own[0].success if own else use.successful
+    word = {True: "worked", False: "failed", None: "no result"}[success]
+    return success, f"{word}, as the loop" if own and own[0].inferred else word
 
 
 def reflection_lines(reflections: Sequence[Reflection], view: View, glyphs: Glyphs) -> list[Content]:

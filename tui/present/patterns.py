@@ -8,8 +8,10 @@ from datetime import datetime
 from textual.content import Content
 
 from core.deck import View
+from core.learning.explanation import worths
 from core.learning.scoreboard import Assessment
 from core.records.decisions import Decision
+from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
 from core.text import plural, visible, visible_line
 from tui.present.decisions import decision_line
@@ -198,14 +200,39 @@ def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     if not observations:
         lines.append(Content.styled("No use of this pattern is recorded anywhere yet.", "$quiet"))
     for seen in reversed(observations):
-        count = f" x{seen.count:,}" if seen.count > 1 else ""
+        lines += _observation_lines(view, seen, glyphs)
+    for aside in view.board.set_aside(pattern.id):
+        why = "revoked by a decision" if aside.revoked else "held: part of a burst, see Review"
         lines.append(
             Content.assemble(
-                result_mark(seen.success, glyphs),
-                f" {moment_text(seen.at, view.now):>13}  {seen.kind}{count}",
-                (f"  {visible_line(seen.loop_id, 80)}" if seen.loop_id else "", "$secondary"),
-                (f"  iteration {seen.iteration}" if seen.iteration is not None else "", "$quiet"),
-                (f"  {seen.source}{', from a rate' if seen.derived else ''}", "$quiet"),
+                (f"{glyphs.failed} {moment_text(aside.mark.at, view.now):>13}  harmful mark", "$quiet"),
+                (f"  {visible_line(aside.source, 80)}", "$secondary"),
+                (f"  does not count: {why}", "$warning"),
+            )
+        )
+    return lines
+
+
+def _observation_lines(view: View, seen: Observation, glyphs: Glyphs) -> list[Content]:
+    """One piece of evidence: what it counted when it was new, and today; a result taken from its loop says why."""
+    count = f" x{seen.count:,}" if seen.count > 1 else ""
+    worth = ""
+    if seen.success is not None:
+        new, today = worths(seen, view.now, view.settings.maturity)
+        worth = f"{new:,.3g} {glyphs.arrow} {fraction(today)}"
+    lines = [
+        Content.assemble(
+            result_mark(seen.success, glyphs),
+            f" {moment_text(seen.at, view.now):>13}  {worth:>8}  {seen.kind}{count}",
+            (f"  {visible_line(seen.loop_id, 80)}" if seen.loop_id else "", "$secondary"),
+            (f"  iteration {seen.iteration}" if seen.iteration is not None else "", "$quiet"),
+            (f"  {seen.source}{', from a rate' if seen.derived else ''}", "$quiet"),
+        )
+    ]
+    if seen.inferred and (found := view.outcome(seen.loop_id)) is not None:
+        lines.append(
+            Content.styled(
+                f"{'':>27}no result of its own; the loop was {visible_line(found[1].reasoning, 200)}", "$quiet"
             )
         )
     return lines
@@ -251,6 +278,7 @@ def why_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
                 " ",
                 (f"{rule.rule:<14}", STATE_STYLES.get(rule.state, "") if rule.state else "bold"),
                 f" {rule.text}",
+                ("  decides" if rule.fired else "", "$accent"),
             )
         )
     return lines

@@ -6,6 +6,8 @@ from textual.content import Content
 
 from core.curation.review import ReviewItem
 from core.deck import View
+from core.forecast import Forecast
+from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
 from core.records.events import Observation
 from core.records.patterns import Pattern
@@ -18,6 +20,7 @@ KINDS = {
     "inversion": "Make it an anti-pattern?",
     "contradicted": "Does this decision still hold?",
     "stale-pin": "The text has changed: does this decision still hold?",
+    "burst": "Do these marks count?",
 }
 
 
@@ -35,6 +38,16 @@ def head(item: ReviewItem, number: int, total: int, glyphs: Glyphs) -> tuple[Con
             (glyphs.empty * (5 - filled), "$quiet"),
         ),
     )
+
+
+def sides(view: View, item: ReviewItem, glyphs: Glyphs) -> tuple[str, str, list[Content], list[Content]]:
+    """Headings and text of the two sides: what it is about, and what is proposed or in doubt."""
+    if item.burst is not None:
+        return "blamed patterns", "who blames them", blamed(view, item.burst, glyphs), suspicion(view, item.burst)
+    about = subject(view, item, glyphs)
+    if item.inversion is not None:
+        return "pattern", "would become", about, proposal(item.inversion, view)
+    return "pattern", "the decision", about, standing(view, item, glyphs)
 
 
 def subject(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
@@ -68,6 +81,57 @@ def subject(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
             ),
             Content.styled(f"  {where}{moment_text(seen.at, view.now)}{came_out}", "$quiet"),
         ]
+    return lines
+
+
+def blamed(view: View, burst: Burst, glyphs: Glyphs) -> list[Content]:
+    """The patterns that a burst blames, with the state that they have while its marks are held."""
+    lines: list[Content] = []
+    for id in burst.patterns:
+        known = view.snapshot.patterns.get(id)
+        if known is None:
+            lines.append(Content.assemble((visible_line(id, 120), "$secondary"), ("  not in the registry", "$warning")))
+            continue
+        assessment = view.assessment(id)
+        lines += [
+            Content.assemble(state_mark(assessment.state, glyphs), f"  {visible_line(known.title, 200)}"),
+            Content.assemble(
+                (f"  {visible_line(id, 120)}", "$secondary"),
+                (
+                    f"  {percent(assessment.rate)} of {plural(assessment.successes + assessment.failures, 'use')}",
+                    "$quiet",
+                ),
+            ),
+        ]
+    return lines
+
+
+def suspicion(view: View, burst: Burst) -> list[Content]:
+    """What is known of who gives the marks."""
+    loop = view.snapshot.loops.get(burst.source)
+    count = len(burst.patterns)
+    lines = [
+        Content.styled(visible_line(loop.task or burst.source if loop else burst.source, 400), "bold"),
+        Content.styled(visible_line(burst.source, 200), "$secondary"),
+        Content(""),
+        _labelled(
+            "Marks",
+            f"{plural(count, 'pattern')}, {moment_text(burst.first, view.now)} to {moment_text(burst.last, view.now)}",
+        ),
+        _labelled("Never had", f"{burst.never_applied:,} of them, as far as anything tells"),
+    ]
+    if loop is not None:
+        lines.append(_labelled("The loop", loop.status.value))
+    if (found := view.outcome(burst.source)) is not None:
+        lines.append(_labelled("Came out", found[1].reasoning))
+    lines += [
+        Content(""),
+        Content.styled(
+            "One source rarely knows that much harm of that many patterns at once. Until you decide, "
+            "none of these marks counts.",
+            "$quiet",
+        ),
+    ]
     return lines
 
 
@@ -138,6 +202,43 @@ def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
 
 def _labelled(label: str, text: str) -> Content:
     return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 1000))
+
+
+def consequence_lines(result: Forecast, glyphs: Glyphs) -> list[Content]:
+    """What an answer would change: states, and what the running loops get."""
+    lines: list[Content] = []
+    if result.answer == "confirm":
+        lines += _turned_lines(result, glyphs)
+    given = f"{plural(result.running, 'running loop')}"
+    if result.changed:
+        text = f"If you {result.answer}: {len(result.changed)} of {given} would get another context."
+        lines.append(Content.styled(text, "bold"))
+    elif result.running:
+        lines.append(Content.styled(f"{given}: none would get another context.", "$quiet"))
+    else:
+        text = (
+            "No loop runs now."
+            if not result.before
+            else ("No loop runs now. The next ones that this pattern fits will differ:")
+        )
+        lines.append(Content.styled(text, "$quiet"))
+    return lines + diff_lines(result.before, result.after)
+
+
+def _turned_lines(result: Forecast, glyphs: Glyphs) -> list[Content]:
+    if not result.turned:
+        return [Content.styled("If you confirm: no pattern changes its state.", "$quiet")]
+    lines = [Content.styled(f"If you confirm: {plural(len(result.turned), 'pattern')} would change state.", "bold")]
+    for id, before, after in result.turned:
+        lines.append(
+            Content.assemble(
+                (f"  {visible_line(id, 80)}  ", "$secondary"),
+                state_mark(before, glyphs),
+                f" {glyphs.arrow} ",
+                state_mark(after, glyphs),
+            )
+        )
+    return lines
 
 
 def diff_lines(before: str, after: str) -> list[Content]:

@@ -37,6 +37,7 @@ class LoopsPlace(Browse):
         Column("iteration", "iteration", 15, keep=8),
         Column("quality", "quality", 8, keep=4),
         Column("elapsed", "elapsed", 8, align="right", keep=7),
+        Column("outcome", "outcome", 12, keep=1),
         Column("learned", "learned", 15, keep=2),
         Column("sign", "last sign", 10, align="right", keep=6),
         Column("id", "id", 9, flex=3, keep=5, keep_end=8),
@@ -59,8 +60,8 @@ class LoopsPlace(Browse):
         self._story: LoopStory | None = None
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are loops."""
-        return bool(delta.loops)
+        """Rows are loops; the event log may tell how one came out."""
+        return bool(delta.loops or delta.events)
 
     def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The loops that match; those at work stand first in the usual order."""
@@ -90,7 +91,10 @@ class LoopsPlace(Browse):
     def cells(self, key: str) -> dict[str, Content]:
         """One row."""
         loop = self.view.snapshot.loops.get(key)
-        return dict(present.loop_cells(loop, self.deck_app.now(), self.glyphs)) if loop else {}
+        if loop is None:
+            return {}
+        found = self.view.outcome(key)
+        return dict(present.loop_cells(loop, found[1] if found else None, self.deck_app.now(), self.glyphs))
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """One tab; the story is read in a worker and shown when it is there."""

@@ -19,7 +19,6 @@ from core.errors import RalphdeckError
 from core.forecast import Forecast, forecast
 from core.records.patterns import Maturity
 from core.snapshot import Delta
-from core.text import plural
 from tui.present import review as present
 from tui.screens.deciding import Deciding, why_not_decide
 from tui.screens.dialogs import AskText
@@ -63,7 +62,7 @@ class ReviewPlace(Deciding):
         with Vertical(classes="desk"):
             with Horizontal(classes="sides"):
                 with Vertical(classes="side"):
-                    yield Static(Content("pattern"), classes="heading")
+                    yield Static(Content("pattern"), classes="heading", id="review-left")
                     yield TextPane(id="review-subject")
                 with Vertical(classes="side side--right"):
                     yield Static(Content("would become"), classes="heading", id="review-heading")
@@ -133,17 +132,11 @@ class ReviewPlace(Deciding):
         self._at = waiting.index(item)
         head, worth = present.head(item, self._at + 1, len(waiting), self.glyphs)
         line.show([Item(head)], [Item(worth)])
-        self._pane("subject").show(
-            [Content.styled(item.reason, "$warning"), Content(""), *present.subject(view, item, self.glyphs)],
-            top=another,
-        )
-        heading = self.query_one("#review-heading", Static)
-        if item.inversion is not None:
-            heading.update(Content("would become"))
-            self._pane("proposal").show(present.proposal(item.inversion, view), top=another)
-        else:
-            heading.update(Content("the decision"))
-            self._pane("proposal").show(present.standing(view, item, self.glyphs), top=another)
+        left, right, about, beside = present.sides(view, item, self.glyphs)
+        self.query_one("#review-left", Static).update(Content(left))
+        self.query_one("#review-heading", Static).update(Content(right))
+        self._pane("subject").show([Content.styled(item.reason, "$warning"), Content(""), *about], top=another)
+        self._pane("proposal").show(beside, top=another)
         if another:
             self._pane("consequence").show([Content.styled("working out what changes…", "$quiet")])
         self._work_out(item, view)
@@ -166,25 +159,14 @@ class ReviewPlace(Deciding):
         """Show what would change, if the question is still in front."""
         if message.key != self._current:
             return
-        result = message.result
-        if not result.running:
-            lines = [Content.styled("No loop runs now. The next ones that this pattern fits will differ:", "$quiet")]
-        elif not result.changed:
-            lines = [
-                Content.styled(f"{plural(result.running, 'running loop')}: none would get another context.", "$quiet")
-            ]
-        else:
-            count = f"{len(result.changed)} of {plural(result.running, 'running loop')}"
-            lines = [Content.styled(f"If you {result.answer}: {count} would get another context.", "bold")]
-        lines += present.diff_lines(result.before, result.after)
-        self._pane("consequence").show(lines)
+        self._pane("consequence").show(present.consequence_lines(message.result, self.glyphs))
 
     # Deciding
 
     def subjects(self) -> Sequence[str]:
-        """The pattern in question."""
+        """The pattern in question; a burst is about many."""
         item = self.item
-        return [item.subject] if item is not None else []
+        return [item.subject] if item is not None and item.burst is None else []
 
     def why_not(self, action: str) -> str | None:
         """Each kind of question has its own answers."""
@@ -193,10 +175,13 @@ class ReviewPlace(Deciding):
                       "in_context", "next_item", "previous_item", "copy", "edit_file"}:  # fmt: skip
             if item is None:
                 return "nothing waits for a decision"
+            if action in {"next_item", "previous_item"}:
+                return "this is the only question" if len(self.open_items) < 2 else None
+            if item.burst is not None:
+                possible = action in {"accept", "reject", "snooze", "copy"}
+                return None if possible else "this question is about many patterns at once; here: a, x or s"
             if action in {"reject", "rewrite", "snooze"} and item.inversion is None:
                 return "only a proposed inversion can be rejected, rewritten or snoozed; here: a, p, d or r"
-            if action in {"next_item", "previous_item"} and len(self.open_items) < 2:
-                return "this is the only question"
             return why_not_decide(action, self.view, item.subject)
         return None
 
@@ -206,6 +191,12 @@ class ReviewPlace(Deciding):
         if item is None:
             return None
         wide = self.size.width >= BESIDE
+        if item.burst is not None:
+            return {
+                "accept": f"revoke {self.glyphs.arrow} the marks never count" if wide else "revoke",
+                "reject": f"confirm {self.glyphs.arrow} they count" if wide else "confirm",
+                "snooze": f"snooze {SNOOZE_DAYS} d",
+            }.get(action)
         if item.inversion is not None:
             failures = self.view.settings.anti_pattern.failures_until_asked_again
             return {
@@ -222,11 +213,13 @@ class ReviewPlace(Deciding):
         }.get(action)
 
     def do_accept(self) -> None:
-        """Do what is proposed: invert, or let the evidence decide."""
+        """Do what is proposed: invert, let the evidence decide, or believe no burst."""
         item = self.item
         if item is None:
             return
-        if item.inversion is not None:
+        if item.burst is not None:
+            self.deck_app.decide(lambda deck: deck.revoke(item.subject))
+        elif item.inversion is not None:
             self.deck_app.decide(lambda deck: deck.accept_inversion(item.subject))
         else:
             reason = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
@@ -234,9 +227,12 @@ class ReviewPlace(Deciding):
         self._answered()
 
     def do_reject(self) -> None:
-        """Keep the pattern as it is."""
+        """Keep the pattern as it is; or let the marks of a burst count."""
         if item := self.item:
-            self.deck_app.decide(lambda deck: deck.reject_inversion(item.subject))
+            if item.burst is not None:
+                self.deck_app.decide(lambda deck: deck.confirm(item.subject))
+            else:
+                self.deck_app.decide(lambda deck: deck.reject_inversion(item.subject))
             self._answered()
 
     def do_snooze(self) -> None:

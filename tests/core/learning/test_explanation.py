@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.learning.explanation import RuleLine, explain, fewest
-from core.learning.maturity import STATES, state_of
+from core.learning.explanation import Explanation, RuleLine, explain
+from core.learning.maturity import maturity_state
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
 from core.records.loops import Loop
 from core.records.patterns import Maturity, Pattern
-from core.settings import MaturitySettings
 from core.snapshot import Snapshot
 from tests.core.learning.making import (
     NOW,
@@ -21,6 +22,7 @@ from tests.core.learning.making import (
     board_of,
     claim,
     days_ago,
+    event,
     example_loops,
     example_patterns,
     make_pattern,
@@ -29,9 +31,13 @@ from tests.core.learning.making import (
 )
 
 
+def explained(board: Scoreboard, pattern: Pattern) -> Explanation:
+    return explain(board.assessment(pattern.id), board.observations(pattern.id), board.now, SETTINGS)
+
+
 def why(board: Scoreboard, pattern: Pattern) -> dict[str, list[RuleLine]]:
     lines: dict[str, list[RuleLine]] = {}
-    for line in explain(board.assessment(pattern.id), board.observations(pattern.id), board.now, SETTINGS):
+    for line in explained(board, pattern).lines:
         lines.setdefault(line.rule, []).append(line)
     return lines
 
@@ -59,7 +65,8 @@ def test_what_rests_on_a_single_loop_is_said() -> None:
         return why(board_of(pattern, loops=loops), pattern)["rests on"][0]
 
     assert rests("a", "b", "c", "d").text == "4 loops; none alone flips it"
-    assert "without a or b or c it would be another state" in rests("a", "b", "c").text
+    named = "without a it would be candidate, without b it would be candidate, without c it would be candidate"
+    assert rests("a", "b", "c").text == f"3 loops; {named}"
     assert rests().text == "counts alone; no loop is known"
 
 
@@ -75,19 +82,51 @@ def test_a_pin_says_who_decided_and_an_inversion_that_it_waits() -> None:
 def test_an_anti_pattern_has_no_rule_of_inversion() -> None:
     board = board_of(make_pattern())
     found = explain(board.assessment(board.ids[0]), (), NOW, SETTINGS, invertible=False)
-    assert not any(line.rule == "inversion" for line in found)
+    assert not any(line.rule == "inversion" for line in found.lines)
+
+
+def test_the_rule_that_gave_the_state_has_fired_and_no_other() -> None:
+    pattern = make_pattern(claim=claim(6, 0), last_used=NOW)
+    fired = [line for lines in why(board_of(pattern), pattern).values() for line in lines if line.fired]
+    assert {(line.rule, line.holds) for line in fired} == {("proven", True)}
+
+
+def test_each_event_shows_what_it_counted_and_what_it_counts() -> None:
+    pattern = make_pattern()
+    old = (("a", 180), ("b", 90), ("c", 0))
+    loops = {name: Loop(id=name, ended_at=days_ago(age), injected=(use(pattern.id, True),)) for name, age in old}
+    events = explained(board_of(pattern, loops=loops), pattern).events
+    assert [(event.raw, event.today) for event in events] == [(1, 1.0), (1, 0.5), (1, 0.25)]
+
+
+_RESULTS = st.lists(st.tuples(st.integers(0, 400), st.booleans(), st.sampled_from("abc")), max_size=12)
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.floats(0, 30), st.floats(0, 30), st.sampled_from(STATES), st.booleans())
-def test_what_is_suggested_flips_the_state_and_one_less_does_not(
-    helpful: float, harmful: float, target: Maturity, success: bool
-) -> None:
-    limits = MaturitySettings()
-    good, bad = (1, 0) if success else (0, 1)
-    count = fewest(target, helpful, harmful, good, bad, limits)
-    if count is not None:
-        assert state_of(helpful + good * count, harmful + bad * count, limits) is target
-        if count > 1:
-            less = count - 1
-            assert state_of(helpful + good * less, harmful + bad * less, limits) is not target
+@given(_RESULTS)
+def test_what_is_told_comes_true(results: list[tuple[int, bool, str]]) -> None:
+    pattern = make_pattern()
+    events = tuple(
+        event(number, "applied", days_ago(age), success=success, loop_id=loop, iteration=number)
+        for number, (age, success, loop) in enumerate(results)
+    )
+    board = board_of(pattern, events=events)
+    state = board.assessment(pattern.id).computed
+    seen = board.observations(pattern.id)
+    found = explained(board, pattern)
+
+    def after(count: int, helpful: bool) -> Maturity:
+        more = [event(900 + n, "applied", NOW, success=helpful, loop_id=f"new{n}") for n in range(count)]
+        return board_of(pattern, events=(*events, *more)).assessment(pattern.id).computed
+
+    for step in found.steps:
+        if step.count < 40:
+            assert after(step.count, step.helpful) is step.state
+            assert after(step.count - 1, step.helpful) is not step.state
+    for share in found.loops:
+        rest = [one for one in seen if one.loop_id != share.loop_id]
+        assert share.state_without is maturity_state(rest, NOW, SETTINGS.maturity)
+    for at, change in found.calendar:
+        assert maturity_state(seen, at - timedelta(seconds=2), SETTINGS.maturity) is state
+        state = change
+        assert maturity_state(seen, at, SETTINGS.maturity) is state

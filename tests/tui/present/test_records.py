@@ -9,6 +9,7 @@ import pytest
 from textual.content import Content
 
 from core.deck import Deck, View
+from core.forecast import forecast
 from core.paths import ProjectPaths
 from core.retrieval.ranking import Injection
 from core.sample import copy_sample
@@ -63,8 +64,8 @@ def lines_of(view: View, glyphs: Glyphs) -> Iterator[list[Content]]:
     for decision in view.snapshot.decisions:
         yield decisions.decision_text(decision, view, glyphs)
     for item in view.queue:
-        yield review.subject(view, item, glyphs)
-        yield review.standing(view, item, glyphs)
+        yield from review.sides(view, item, glyphs)[2:]
+        yield review.consequence_lines(forecast(view, item), glyphs)
 
 
 @BOTH
@@ -76,7 +77,9 @@ def test_every_row_is_one_line(deck: Deck, glyphs: Glyphs) -> None:
         check(cells.values(), one_line=True)
         assert cells["state"].plain
     for loop in view.snapshot.loops.values():
-        check(loops.loop_cells(loop, view.now, glyphs).values(), one_line=True)
+        found = view.outcome(loop.id)
+        row = loops.loop_cells(loop, found[1] if found else None, view.now, glyphs)
+        check(row.values(), one_line=True)
     for reflection in view.snapshot.reflections.values():
         check(reflections.reflection_cells(reflection, view.now).values(), one_line=True)
     for decision in view.snapshot.decisions:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from textual.widgets import TextArea
 
+from core.curation.review import BURST, CONTRADICTED, INVERSION
 from core.records.patterns import Maturity, PatternType
+from tests.sample.events import BLAMED
 from tests.tui.story import Story, story
 from tui.screens.dialogs import AskText
 from tui.screens.review import ReviewPlace
@@ -23,13 +25,13 @@ def waiting(told: Story) -> list[str]:
     return [item.subject for item in told.app.view.queue]
 
 
-async def at_question(told: Story, *, inversion: bool) -> str:
-    """Go to the first question of a kind; returns the pattern."""
+async def at_question(told: Story, kind: str) -> str:
+    """Go to the first question of a kind; returns what it is about."""
     await told.go("review")
     for _ in told.app.view.queue:
         place = told.place
         assert isinstance(place, ReviewPlace)
-        if place.item is not None and (place.item.inversion is not None) is inversion:
+        if place.item is not None and place.item.kind == kind:
             await told.settled()
             return place.item.subject
         await told.press("n")
@@ -54,7 +56,7 @@ async def test_an_accepted_inversion_makes_an_anti_pattern_and_the_next_question
     sample: Path, home: Path
 ) -> None:
     async with story(sample, home) as told:
-        subject = await at_question(told, inversion=True)
+        subject = await at_question(told, INVERSION)
         before = waiting(told)
         assert "AVOID" in pane(told, "proposal")
         assert "accept → anti-pattern, original ⊘" in told.key_line()
@@ -70,7 +72,7 @@ async def test_an_accepted_inversion_makes_an_anti_pattern_and_the_next_question
 
 async def test_an_answered_question_leaves_at_once_and_a_second_key_answers_the_next(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        first = await at_question(told, inversion=True)
+        first = await at_question(told, INVERSION)
         questions = len(waiting(told))
         place = told.place
         assert isinstance(place, ReviewPlace)
@@ -83,7 +85,7 @@ async def test_an_answered_question_leaves_at_once_and_a_second_key_answers_the_
 
 async def test_a_refused_answer_brings_its_question_back(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        first = await at_question(told, inversion=True)
+        first = await at_question(told, INVERSION)
         place = told.place
         assert isinstance(place, ReviewPlace)
         place._answered()
@@ -94,7 +96,7 @@ async def test_a_refused_answer_brings_its_question_back(sample: Path, home: Pat
 
 async def test_what_is_undone_is_in_front_again(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        subject = await at_question(told, inversion=True)
+        subject = await at_question(told, INVERSION)
         await told.decides("a")
         assert subject not in waiting(told)
         await told.decides("u")
@@ -104,7 +106,7 @@ async def test_what_is_undone_is_in_front_again(sample: Path, home: Path) -> Non
 
 async def test_a_rejected_question_says_when_it_comes_again(sample: Path, home: Path) -> None:
     async with story(sample, home, size=(200, 50)) as told:
-        subject = await at_question(told, inversion=True)
+        subject = await at_question(told, INVERSION)
         assert "reject → asks again after 3 failures" in told.key_line()
         await told.decides("x")
         assert subject not in waiting(told)
@@ -112,7 +114,7 @@ async def test_a_rejected_question_says_when_it_comes_again(sample: Path, home: 
 
 async def test_a_snoozed_question_goes_and_says_for_how_long(sample: Path, home: Path) -> None:
     async with story(sample, home, size=(200, 50)) as told:
-        subject = await at_question(told, inversion=True)
+        subject = await at_question(told, INVERSION)
         assert "snooze 7 d" in told.key_line()
         await told.decides("s")
         assert subject not in waiting(told)
@@ -120,7 +122,7 @@ async def test_a_snoozed_question_goes_and_says_for_how_long(sample: Path, home:
 
 async def test_an_inversion_can_be_put_in_other_words(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        await at_question(told, inversion=True)
+        await at_question(told, INVERSION)
         await told.press("e")
         assert isinstance(told.app.screen, AskText)
         area = told.app.screen.query_one(TextArea)
@@ -133,7 +135,7 @@ async def test_an_inversion_can_be_put_in_other_words(sample: Path, home: Path) 
 
 async def test_escape_leaves_the_rewriting_and_decides_nothing(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        subject = await at_question(told, inversion=True)
+        subject = await at_question(told, INVERSION)
         await told.press("e")
         await told.press("escape")
         assert front(told) == subject
@@ -141,7 +143,7 @@ async def test_escape_leaves_the_rewriting_and_decides_nothing(sample: Path, hom
 
 async def test_a_contradicted_pin_is_shown_with_what_came_since(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        subject = await at_question(told, inversion=False)
+        subject = await at_question(told, CONTRADICTED)
         assert "Since then: 2 ✓  4 ✗" in pane(told, "proposal")
         computed = told.app.view.assessment(subject).computed
         assert f"reset, evidence says {computed.value}" in told.key_line()
@@ -152,7 +154,7 @@ async def test_a_contradicted_pin_is_shown_with_what_came_since(sample: Path, ho
 
 async def test_a_contradicted_pin_can_be_confirmed(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        subject = await at_question(told, inversion=False)
+        subject = await at_question(told, CONTRADICTED)
         await told.decides("p")
         assert told.app.view.assessment(subject).state is Maturity.PROVEN
         assert subject not in waiting(told)
@@ -160,7 +162,7 @@ async def test_a_contradicted_pin_can_be_confirmed(sample: Path, home: Path) -> 
 
 async def test_a_contradicted_pin_can_be_turned_around(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        subject = await at_question(told, inversion=False)
+        subject = await at_question(told, CONTRADICTED)
         await told.press("d")
         await told.type("four of six failed")
         await told.decides("enter")
@@ -170,14 +172,14 @@ async def test_a_contradicted_pin_can_be_turned_around(sample: Path, home: Path)
 
 async def test_a_key_of_another_kind_of_question_says_so(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        await at_question(told, inversion=False)
+        await at_question(told, CONTRADICTED)
         await told.press("x")
         assert "only a proposed inversion" in told.toasts()[-1]
 
 
 async def test_what_an_answer_changes_is_shown_before_it_is_given(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        await at_question(told, inversion=False)
+        await at_question(told, CONTRADICTED)
         await told.until(lambda: "working out" not in pane(told, "consequence"), "the forecast")
         text = pane(told, "consequence")
         assert "running loop" in text or "No loop runs now" in text
@@ -215,7 +217,7 @@ async def test_when_all_is_answered_it_says_so(sample: Path, home: Path) -> None
 
 async def test_w_leads_to_the_rules_of_the_pattern(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        subject = await at_question(told, inversion=True)
+        subject = await at_question(told, INVERSION)
         await told.press("w")
         await told.until(lambda: told.place.place == "patterns", "Patterns in front")
         await told.until(lambda: told.table.cursor_key == subject, "the pattern under the cursor")
@@ -232,3 +234,43 @@ async def test_the_question_in_front_stays_while_others_change(sample: Path, hom
         told.app.decide(lambda deck: deck.deprecate(first, reason="elsewhere"))
         await told.settled()
         assert front(told) == second
+
+
+async def test_a_burst_shows_whom_it_blames_and_what_would_change(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_question(told, BURST)
+        assert all(id in pane(told, "subject") for id in BLAMED)
+        assert "8 of them, as far as anything tells" in " ".join(pane(told, "proposal").split())
+        await told.sees("If you confirm:")
+        assert "revoke → the marks never count" in told.key_line()
+
+
+async def test_a_revoked_burst_is_one_decision_that_u_takes_back(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        source = await at_question(told, BURST)
+        await told.press("a")
+        await told.until(lambda: source not in waiting(told))
+        (decision,) = [one for one in told.app.view.snapshot.decisions if one.subject == source]
+        assert decision.verb.value == "revoke"
+        assert {aside.revoked for id in BLAMED for aside in told.app.view.board.set_aside(id)} == {True}
+        await told.press("u")
+        await told.until(lambda: source in waiting(told))
+
+
+async def test_a_confirmed_burst_counts(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        source = await at_question(told, BURST)
+        await told.press("x")
+        await told.until(lambda: source not in waiting(told))
+        for id in BLAMED:
+            marks = [
+                seen for seen in told.app.view.observations(id) if seen.loop_id == source and seen.kind == "feedback"
+            ]
+            assert [seen.success for seen in marks] == [False]
+
+
+async def test_a_burst_is_no_pattern_to_promote(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_question(told, BURST)
+        await told.press("p")
+        assert "about many patterns at once" in told.toasts()[-1]

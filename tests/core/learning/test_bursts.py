@@ -1,0 +1,161 @@
+"""Bursts: many harmful marks of one source within an hour wait for a verdict, and count nothing until then."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.learning.bursts import Burst, Mark, Stretch, held_and_set_aside
+from core.learning.scoreboard import Scoreboard
+from core.records.decisions import BurstVerdict, CurationState
+from core.records.events import Event
+from core.records.loops import InjectedUse, Loop, LoopStatus
+from core.records.patterns import Pattern
+from core.settings import LearningSettings
+from tests.core.learning.making import NOW, board_of, claim, days_ago, event, make_pattern, use
+
+LIMITS = LearningSettings()
+MANY = tuple(f"pat-error-p{number}-001" for number in range(8))
+
+
+def marks(*minutes: float) -> list[Mark]:
+    """One mark on a pattern of its own at each of these times."""
+    return [Mark(NOW + timedelta(minutes=at), f"p{number}") for number, at in enumerate(minutes)]
+
+
+def held(given: list[Mark], *verdicts: BurstVerdict) -> tuple[Stretch, ...]:
+    return held_and_set_aside(given, verdicts, LIMITS)[0]
+
+
+def test_five_patterns_within_an_hour_are_no_burst_and_six_are() -> None:
+    assert held(marks(0, 1, 2, 3, 4)) == ()
+    assert held(marks(0, 1, 2, 3, 4, 60)) == (Stretch(NOW, NOW + timedelta(hours=1)),)
+    assert held(marks(0, 1, 2, 3, 4, 60.01)) == ()
+
+
+def test_many_marks_on_one_pattern_are_no_burst() -> None:
+    assert held([Mark(NOW + timedelta(seconds=n), "p") for n in range(100)]) == ()
+
+
+def test_bursts_that_run_into_each_other_are_one_and_others_are_not() -> None:
+    (one,) = held(marks(*range(0, 120, 10)))
+    assert one == Stretch(NOW, NOW + timedelta(minutes=110))
+    assert len(held(marks(*range(6), *range(1000, 1006)))) == 2
+
+
+def verdict(word: str, first: datetime, last: datetime) -> BurstVerdict:
+    return BurstVerdict(verdict=word, first=first, last=last, decision_id="d")
+
+
+def test_a_verdict_is_on_the_marks_around_it_and_on_no_later_burst() -> None:
+    decided = verdict("revoked", NOW, NOW + timedelta(minutes=5))
+    late = marks(*range(6), 30, *range(500, 506))
+    waiting, revoked = held_and_set_aside(late, [decided], LIMITS)
+    assert [stretch.first for stretch in waiting] == [NOW + timedelta(minutes=500)]
+    (stretch,) = revoked
+    assert stretch.holds(NOW + timedelta(minutes=30)) and not stretch.holds(NOW + timedelta(minutes=500))
+    assert held_and_set_aside(late[:7], [verdict("confirmed", decided.first, decided.last)], LIMITS) == ((), ())
+
+
+def test_marks_at_the_edges_of_time_do_no_harm() -> None:
+    first, last = datetime.min.replace(tzinfo=NOW.tzinfo), datetime.max.replace(tzinfo=NOW.tzinfo)
+    given = [Mark(at, f"p{number}") for at in (first, last) for number in range(6)]
+    assert len(held(given)) == 2
+    assert held(given, verdict("revoked", first, first), verdict("revoked", last, last)) == ()
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 9)), max_size=40))
+def test_what_is_held_is_every_window_that_is_too_full(drawn: list[tuple[int, int]]) -> None:
+    given = [Mark(NOW + timedelta(minutes=at), str(pattern)) for at, pattern in drawn]
+    hour = timedelta(minutes=LIMITS.burst_minutes)
+
+    def crowded(mark: Mark) -> bool:
+        windows = ([m for m in given if start.at <= m.at <= start.at + hour] for start in given)
+        return any(mark in window and len({m.pattern_id for m in window}) > LIMITS.max_marks for window in windows)
+
+    stretches = held(given)
+    assert {mark for mark in given if crowded(mark)} == {m for m in given if any(s.holds(m.at) for s in stretches)}
+
+
+# On the scoreboard
+
+
+def blames(source: str, *patterns: str, minutes: float = 0) -> tuple[Event, ...]:
+    at = NOW - timedelta(minutes=minutes)
+    return tuple(
+        event(n, "feedback", at, pattern_id=id, loop_id=source, success=False, by="hook")
+        for n, id in enumerate(patterns)
+    )
+
+
+def patterns() -> list[Pattern]:
+    return [make_pattern(id, claim=claim(4, 0), last_used=days_ago(1)) for id in MANY]
+
+
+def found(board: Scoreboard) -> Burst:
+    (burst,) = board.bursts
+    return burst
+
+
+def test_held_marks_do_not_count_and_say_so() -> None:
+    board = board_of(*patterns(), events=blames("x", *MANY))
+    assert found(board) == Burst(source="x", first=NOW, last=NOW, patterns=MANY, never_applied=8)
+    assert {board.assessment(id).failures for id in MANY} == {0}
+    (aside,) = board.set_aside(MANY[0])
+    assert (aside.source, aside.revoked) == ("x", False)
+
+
+def test_five_marks_count() -> None:
+    board = board_of(*patterns(), events=blames("x", *MANY[:5]))
+    assert board.bursts == ()
+    assert [board.assessment(id).failures for id in MANY] == [1] * 5 + [0] * 3
+
+
+def test_who_applied_the_pattern_is_told_apart() -> None:
+    loop = Loop(id="x", injected=(use(MANY[0], None), use(MANY[1], None, applied=False)))
+    board = board_of(*patterns(), loops={"x": loop}, events=blames("x", *MANY))
+    assert found(board).never_applied == 6
+
+
+def test_marks_in_the_state_of_a_loop_are_held_as_well() -> None:
+    uses = tuple(InjectedUse(pattern_id=id, applied=True, successful=False) for id in MANY)
+    loop = Loop(id="x", status=LoopStatus.FAILED, ended_at=NOW, injected=uses)
+    board = board_of(*patterns(), loops={"x": loop})
+    assert found(board).never_applied == 0
+    assessment = board.assessment(MANY[0])
+    assert (assessment.failures, assessment.exposures) == (0, 1)
+
+
+def test_what_a_failed_loop_applied_without_a_result_is_no_burst() -> None:
+    uses = tuple(InjectedUse(pattern_id=id, applied=True) for id in MANY)
+    loop = Loop(id="x", status=LoopStatus.FAILED, started_at=days_ago(1), ended_at=NOW, injected=uses)
+    board = board_of(*patterns(), loops={"x": loop})
+    assert board.bursts == ()
+    assert {board.assessment(id).failures for id in MANY} == {1}
+
+
+def test_marks_without_a_loop_are_counted_by_who_gives_them() -> None:
+    assert found(board_of(*patterns(), events=blames("", *MANY))).source == "by hook"
+
+
+def test_different_loops_are_different_sources() -> None:
+    events = tuple(one for n, id in enumerate(MANY) for one in blames(f"loop{n}", id))
+    assert board_of(*patterns(), events=events).bursts == ()
+
+
+def test_a_revoked_burst_stays_out_and_a_confirmed_one_counts() -> None:
+    for word, failures in (("revoked", 0), ("confirmed", 1)):
+        curation = CurationState(bursts={"x": (verdict(word, NOW, NOW),)})
+        board = board_of(*patterns(), events=blames("x", *MANY), curation=curation)
+        assert board.bursts == ()
+        assert {board.assessment(id).failures for id in MANY} == {failures}
+        assert [aside.revoked for aside in board.set_aside(MANY[0])] == [True] * (word == "revoked")
+
+
+def test_marks_that_do_not_count_leave_the_claim_of_the_record_alone() -> None:
+    failing = make_pattern(MANY[0], claim=claim(4, 1), last_used=days_ago(1))
+    board = board_of(failing, *patterns()[1:], events=blames("x", *MANY))
+    assert board.assessment(MANY[0]).failures == 1

@@ -1,0 +1,132 @@
+"""How loops and attempts came out: from their files, and from what the event log reports."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from core.learning.finished import Report, reports_of, signals_of_attempt, signals_of_loop, signals_of_report
+from core.learning.outcomes import OutcomeSignals
+from core.records.attempts import Attempt
+from core.records.events import ErrorNote, ErrorType, Event, Signals
+from core.records.loops import Iteration, Loop, LoopStatus, Outcome
+from tests.core.learning.making import NOW, event
+
+NOTHING = Report()
+FAILED = Iteration(outcome=Outcome.FAILURE)
+PASSED = Iteration(outcome=Outcome.SUCCESS, files=("src/a.ts",))
+
+
+def loop(status: LoopStatus = LoopStatus.COMPLETED, *iterations: Iteration, **fields: Any) -> Loop:
+    fields = {"started_at": NOW - timedelta(minutes=12), "ended_at": NOW, **fields}
+    return Loop(id="x", status=status, iterations=iterations, **fields)
+
+
+def told(signals: OutcomeSignals | None) -> OutcomeSignals:
+    assert signals is not None
+    return signals
+
+
+def test_a_loop_tells_duration_errors_and_retries() -> None:
+    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), NOTHING))
+    assert (found.success, found.duration_ms, found.error_count, found.retry_count) == (True, 720_000, 2, 2)
+    assert (found.timestamp, found.files_touched) == (NOW, ("src/a.ts",))
+
+
+def test_a_failed_last_iteration_is_an_error_but_no_retry() -> None:
+    found = told(signals_of_loop(loop(LoopStatus.FAILED, PASSED, FAILED), NOTHING))
+    assert (found.success, found.error_count, found.retry_count) == (False, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "success"),
+    [
+        (LoopStatus.COMPLETED, True),
+        (LoopStatus.FAILED, False),
+        (LoopStatus.LIMIT, False),
+        (LoopStatus.ABORTED, None),
+        (LoopStatus.CRASHED, None),
+        (LoopStatus.RUNNING, None),
+        (LoopStatus.PAUSED, None),
+        (LoopStatus.UNKNOWN, None),
+    ],
+)
+def test_only_an_end_that_says_how_it_went_is_an_outcome(status: LoopStatus, success: bool | None) -> None:
+    found = signals_of_loop(loop(status), NOTHING)
+    assert (found.success if found else None) is success
+
+
+def test_what_nothing_tells_is_not_known() -> None:
+    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, Iteration(number=1), started_at=None), NOTHING))
+    assert (found.duration_ms, found.error_count, found.retry_count) == (None, None, None)
+    backwards = told(signals_of_loop(loop(started_at=NOW + timedelta(hours=1)), NOTHING))
+    assert backwards.duration_ms is None
+
+
+def error(number: int, bead: str = "x") -> Event:
+    return event(
+        number,
+        "error",
+        NOW,
+        pattern_id="",
+        loop_id=bead,
+        error=ErrorNote(error_type=ErrorType.TIMEOUT, message="late"),
+    )
+
+
+def outcome(number: int, success: bool | None, minutes: float = 0, **signals: Any) -> Event:
+    at = NOW + timedelta(minutes=minutes)
+    return event(
+        number,
+        "outcome",
+        at,
+        pattern_id="",
+        loop_id="x",
+        success=success,
+        signals=Signals(**signals) if signals else None,
+    )
+
+
+def test_the_error_log_comes_before_failed_iterations() -> None:
+    report = reports_of([error(1), error(2), error(3), error(4, "another")])["x"]
+    assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), report)).error_count == 3
+
+
+def test_a_report_comes_before_the_tree_field_by_field() -> None:
+    report = reports_of([outcome(1, False, error_count=7, strategy="by feature")])["x"]
+    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), report))
+    assert (found.success, found.error_count, found.retry_count) == (False, 7, 1)
+    assert (found.duration_ms, found.strategy) == (720_000, "by feature")
+
+
+def test_the_newest_report_counts_whatever_the_order() -> None:
+    first, last = outcome(1, False), outcome(2, True, minutes=1)
+    for events in ([first, last], [last, first]):
+        assert told(signals_of_loop(loop(LoopStatus.RUNNING), reports_of(events)["x"])).success is True
+
+
+def test_an_outcome_on_a_pattern_is_none_of_the_loop() -> None:
+    assert reports_of([event(1, "outcome", NOW, loop_id="x", success=True)]) == {}
+
+
+def test_the_retries_of_an_attempt_are_those_before_it() -> None:
+    attempt = Attempt(
+        task_id="task-001",
+        number=3,
+        started_at=NOW - timedelta(minutes=26),
+        ended_at=NOW,
+        outcome=Outcome.TIMEOUT,
+    )
+    found = told(signals_of_attempt(attempt, NOTHING))
+    assert (found.bead_id, found.success, found.retry_count) == ("task-001.3", False, 2)
+    assert found.duration_ms == 26 * 60_000
+    partial = Attempt(task_id="t", number=1, ended_at=NOW, outcome=Outcome.PARTIAL)
+    assert signals_of_attempt(partial, NOTHING) is None
+
+
+def test_a_bead_of_another_tool_needs_a_report_that_says_how_it_went() -> None:
+    assert signals_of_report("bd-1", reports_of([outcome(1, None, error_count=1)])["x"]) is None
+    assert signals_of_report("bd-1", Report(errors=3)) is None
+    assert told(signals_of_report("bd-1", reports_of([outcome(1, True), error(2)])["x"])).error_count == 1
