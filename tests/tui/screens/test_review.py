@@ -266,7 +266,7 @@ async def test_a_confirmed_burst_counts(sample: Path, home: Path) -> None:
             marks = [
                 seen for seen in told.app.view.observations(id) if seen.loop_id == source and seen.kind == "feedback"
             ]
-            assert [seen.success for seen in marks] == [False]
+            assert [one.success for one in marks] == [False]
 
 
 async def test_a_burst_is_no_pattern_to_promote(sample: Path, home: Path) -> None:
