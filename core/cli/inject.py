@@ -16,10 +16,10 @@ from core.cli.project import decider, now, open_deck
 from core.cli.shapes import injection_json, json_help
 from core.deck import Deck, View
 from core.errors import BadInput, RalphdeckError, Unwritable
-from core.records.events import Event
+from core.records.events import Event, event_id
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import CATEGORIES, analyse_task
-from core.sources.event_log import append_events, event_id
+from core.sources.event_log import append_events
 from core.text import visible_line
 
 
@@ -73,10 +73,10 @@ def inject(
     if output is not None:
         _write(output, context)
     if as_json:
-        print_json({**injection_json(injection), "findings": findings_json(view.snapshot.findings)})
+        print_json({**injection_json(injection), "findings": findings_json(view.findings)})
     elif output is None:
         print_bytes(context)
-    end(view.snapshot.findings, strict=strict)
+    end(view.findings, strict=strict)
 
 
 def _injection(

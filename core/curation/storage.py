@@ -28,11 +28,10 @@ from core.learning.storage import (
     MaturityStorage,
     PatternStorage,
     identified,
-    new_id,
     unknown_error,
 )
 from core.paths import ProjectPaths
-from core.records.events import ErrorNote, Event
+from core.records.events import ErrorNote, Event, event_id
 from core.sources.event_log import append_events
 from core.sources.events import EventLog
 from core.sources.reading import MAX_PATTERN_BYTES, Problem, read_file
@@ -166,7 +165,7 @@ class LoggedErrors(ErrorStorage):
         ]
 
     def _resolution(self, id: str, bead_id: str, at: datetime) -> Event:
-        return Event(id=new_id(at), at=at, kind="resolved", loop_id=bead_id, by=self._by, resolves=id)
+        return Event(id=event_id(at), at=at, kind="resolved", loop_id=bead_id, by=self._by, resolves=id)
 
 
 class LedgerPatterns(PatternStorage):
@@ -210,7 +209,7 @@ class LedgerMaturity(MaturityStorage):
         if not feedback.pattern_id:
             raise BadInput("pattern_id must name a pattern, it is empty")
         line = Event(
-            id=new_id(feedback.at),
+            id=event_id(feedback.at),
             at=feedback.at,
             kind="feedback",
             pattern_id=feedback.pattern_id,

@@ -14,9 +14,9 @@ from msgspec.structs import force_setattr
 from core.errors import BadInput
 from core.learning.checks import shown
 from core.learning.decay import moment
-from core.learning.storage import ErrorStorage, MemoryErrors, new_id
+from core.learning.storage import ErrorStorage, MemoryErrors
 from core.prompt_text import field
-from core.records.events import ErrorNote, ErrorType
+from core.records.events import ErrorNote, ErrorType, event_id
 from core.settings import InjectionSettings
 from core.text import MAX_SUBJECT, plural
 
@@ -123,7 +123,7 @@ class ErrorAccumulator:
         """
         at = moment(now, "now")
         entry = ErrorEntry(
-            id=new_id(at),
+            id=event_id(at),
             bead_id=bead_id,
             timestamp=at,
             error_type=_error_type(error_type),

@@ -8,14 +8,13 @@ questions faster.
 
 from __future__ import annotations
 
-import secrets
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
 from core.errors import UnknownRecord
 from core.learning.decay import moment
+from core.records.events import event_id
 from core.records.patterns import Maturity
 from core.text import visible_line
 
@@ -120,14 +119,9 @@ class MaturityStorage(Protocol):
         return [maturity for maturity in self.get_all() if maturity.state == state]
 
 
-def new_id(at: datetime) -> str:
-    """An id for what happened at this time; ids sort by time and never meet, whoever makes them."""
-    return f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(8)}"
-
-
 def identified(event: FeedbackEvent) -> FeedbackEvent:
     """`event` with an id."""
-    return event if event.id else replace(event, id=new_id(moment(event.timestamp, "timestamp")))
+    return event if event.id else replace(event, id=event_id(moment(event.timestamp, "timestamp")))
 
 
 def unknown_error(id: str) -> UnknownRecord:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import secrets
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from msgspec import Struct
+
+
+def event_id(at: datetime) -> str:
+    """A new id for what happened at this time; ids sort by time and never meet, whoever makes them."""
+    return f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(8)}"
 
 
 class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-from datetime import UTC, datetime
-
 import msgspec
 
 from core.errors import BadInput, Unwritable
@@ -28,8 +25,3 @@ def append_events(paths: ProjectPaths, *events: Event) -> None:
     except BadInput as error:
         raise Unwritable(str(error)) from None
     Journal(paths.events).append(lines)
-
-
-def event_id(at: datetime) -> str:
-    """A new id of an event; ids sort by time and never meet, whoever writes."""
-    return f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"

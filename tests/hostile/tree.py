@@ -367,18 +367,46 @@ def decision(n: int) -> dict[str, Any]:
     return document
 
 
+EVENT_KINDS: Final = ("applied", "injected", "feedback", "outcome", "feedback", "error", "resolved", "outcome")
+"""The first four are about patterns."""
+
+
 def event(n: int) -> dict[str, Any]:
-    """A line of the event log."""
+    """A line of the event log: on a pattern (feedback as one burst), on a criterion, on a loop, or an error."""
     s = Sower(n)
-    return {
+    number = n // len(PAYLOADS) % len(EVENT_KINDS)
+    kind = EVENT_KINDS[number]
+    document: dict[str, Any] = {
         "id": f"{n}-{s('id')}",
         "at": when(2),
-        "kind": ("applied", "injected", "feedback", "outcome")[n % 4],
-        "pattern_id": pattern_id("error", n),
-        "loop_id": s("loop"),
-        "success": n % 3 == 0,
+        "kind": kind,
+        "loop_id": PAYLOADS[0].text if number == 2 else s("loop"),
+        "success": number != 2 and n % 3 == 0,
         "by": s("by"),
     }
+    if number < 4:
+        document["pattern_id"] = pattern_id("error", n % len(PAYLOADS))
+    elif kind == "feedback":
+        document |= {"criterion": s("criterion"), "text": s("said "), "weight": 0.5}
+    elif kind == "error":
+        document["error"] = {
+            "error_type": "timeout",
+            "message": s("message "),
+            "stack_trace": s("trace "),
+            "tool_name": s("tool "),
+            "context": s("context "),
+        }
+    elif kind == "resolved":
+        document["resolves"] = s("id")
+    else:
+        document["signals"] = {
+            "duration_ms": 1000,
+            "files_touched": [s("file ")],
+            "strategy": s("strategy "),
+            "failure_mode": s("mode "),
+            "failure_details": s("details "),
+        }
+    return document
 
 
 class Tree:
@@ -437,7 +465,7 @@ def write_texts(project: Path) -> None:
     index = [{**memory_task(n), "reflections": []} for n in every]
     tree.json("ralph/memory/task-index.json", {"tasks": index})
     tree.lines("ralph/shared/curation/ledger.jsonl", [decision(n) for n in every])
-    tree.lines("ralph/shared/curation/events.jsonl", [event(n) for n in every])
+    tree.lines("ralph/shared/curation/events.jsonl", [event(n) for n in range(len(EVENT_KINDS) * len(PAYLOADS))])
     for n in every:
         tree.text(f"ralph/shared/patterns/broken-{file_name(n)}.json", '{"x": ' + PAYLOADS[n].text)
 

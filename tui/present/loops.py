@@ -148,7 +148,7 @@ def outcome_lines(loop: Loop, view: View) -> list[Content]:
             ("outcome: ", "$quiet"),
             (outcome.verdict.value, _VERDICT_STYLES[outcome.verdict]),
             visible_line(outcome.reasoning.removeprefix(outcome.verdict.value), 300),
-            (f"   counts {short(outcome.decayed)} today", "$quiet"),
+            (f"   worth {short(outcome.decayed)} today", "$quiet"),
         )
     ]
     told = (signals.strategy, signals.failure_mode, signals.failure_details)

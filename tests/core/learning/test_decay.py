@@ -54,7 +54,7 @@ def test_sums_of_many_events_equal_single_ones(events: list[tuple[int, float, fl
     rows = np.array([row for row, _, _ in events], np.int64)
     times = np.array([days_ago(age).timestamp() for _, age, _ in events], np.float64)
     weights = np.array([weight for _, _, weight in events], np.float64)
-    assert decayed_sums(rows, times, weights, NOW.timestamp(), 90, 5) == pytest.approx(expected, rel=1e-9)
+    assert decayed_sums(rows, times, weights, NOW.timestamp(), 90, 5) == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_unknown_time_does_not_decay() -> None:

@@ -310,7 +310,7 @@ def same(one: Scoreboard, other: Scoreboard) -> None:
     for id in one.ids:
         left, right = (msgspec.structs.asdict(board.assessment(id)) for board in (one, other))
         for key in ("helpful", "harmful", "score"):
-            assert left.pop(key) == pytest.approx(right.pop(key), rel=1e-9, abs=1e-12)
+            assert left.pop(key) == pytest.approx(right.pop(key), rel=1e-12, abs=1e-15)
         assert left.pop("interval") == pytest.approx(right.pop("interval"))
         changes = left.pop("next_change"), right.pop("next_change")
         assert (changes[0] is None) == (changes[1] is None)
