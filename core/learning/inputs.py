@@ -58,7 +58,7 @@ class Inputs:
     Attributes:
         uses, found_by, by_event: Loops' entries, discovering loop and events of each pattern.
         inverted: Patterns that anti-patterns say they were made from, with the ids of these.
-        by_bead: Patterns that events name, by loop or attempt.
+        unresolved: Patterns that events say were applied, without a result of their own, by loop or attempt.
         reports: What the event log says of loops and attempts as a whole.
         blames: Events that are harmful marks, by source.
         aside: Sources whose harmful marks do not all count.
@@ -70,7 +70,7 @@ class Inputs:
     found_by: Mapping[str, Loop]
     by_event: Mapping[str, list[Event]]
     inverted: Mapping[str, frozenset[str]]
-    by_bead: Mapping[str, frozenset[str]]
+    unresolved: Mapping[str, frozenset[str]]
     reports: Mapping[str, Report]
     blames: Mapping[str, tuple[Event, ...]]
     aside: Mapping[str, Aside] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Inputs:
             discoverers(loops.values()),
             events_by_pattern(events),
             _moved({}, (), snapshot.patterns.values()),
-            _beads(events),
+            _unresolved(events),
             reports_of(events),
             _blames(events),
         ).under(settings)
@@ -114,7 +114,7 @@ class Inputs:
             after, affected = after._with_loops(self.snapshot.loops, delta.loops)
             touched |= affected
         for id in delta.attempts:
-            touched |= after.by_bead.get(id, frozenset())
+            touched |= after.unresolved.get(id, frozenset())
         old, new = self.snapshot.curation, snapshot.curation
         touched |= {id for id in old.pins.keys() | new.pins.keys() if old.pins.get(id) != new.pins.get(id)}
         verdicts = old.inversions.keys() | new.inversions.keys()
@@ -143,7 +143,7 @@ class Inputs:
         found_by = discoverers(loops.values()) if extracted else self.found_by
         for loop in (*gone, *come):
             for name in (loop.id, *loop.aliases):
-                affected |= self.by_bead.get(name, frozenset())
+                affected |= self.unresolved.get(name, frozenset())
         return replace(self, uses=uses, found_by=found_by), affected | extracted
 
     def _with_events(self, before: Sequence[Event]) -> tuple[Inputs, set[str], set[str]]:
@@ -153,7 +153,7 @@ class Inputs:
             fresh = replace(
                 self,
                 by_event=events_by_pattern(events),
-                by_bead=_beads(events),
+                unresolved=_unresolved(events),
                 reports=reports_of(events),
                 blames=_blames(events),
             )
@@ -169,20 +169,20 @@ class Inputs:
             blames[source] = blames.get(source, ()) + added_marks
         for event in filter(is_report, new):
             reports[event.loop_id] = reports.get(event.loop_id, Report()).with_event(event)
-        by_bead = dict(self.by_bead)
-        for bead, patterns in _beads(new).items():
-            by_bead[bead] = by_bead.get(bead, frozenset()) | patterns
-        after = replace(self, by_event=by_event, by_bead=by_bead, reports=reports, blames=blames)
+        unresolved = dict(self.unresolved)
+        for bead, patterns in _unresolved(new).items():
+            unresolved[bead] = unresolved.get(bead, frozenset()) | patterns
+        after = replace(self, by_event=by_event, unresolved=unresolved, reports=reports, blames=blames)
         reported = {event.loop_id for event in filter(is_report, new)}
         return after, found.keys() | after._patterns_of(reported), set(marks)
 
     def _patterns_of(self, beads: Iterable[str]) -> set[str]:
-        """Patterns that were used in these loops or attempts, which may go by any of their ids."""
+        """Patterns whose results may be those of these loops or attempts, which may go by any of their ids."""
         found: set[str] = set()
         for bead in beads:
             loop = self._loop(bead)
             for name in (bead, *((loop.id, *loop.aliases) if loop else ())):
-                found |= self.by_bead.get(name, frozenset())
+                found |= self.unresolved.get(name, frozenset())
             found |= {use.pattern_id for use in loop.injected} if loop else set()
         return found
 
@@ -304,10 +304,10 @@ class Inputs:
         return InjectedUse(pattern_id=use.pattern_id, iteration=use.iteration, at=use.at)
 
 
-def _beads(events: Iterable[Event]) -> dict[str, frozenset[str]]:
+def _unresolved(events: Iterable[Event]) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for event in events:
-        if event.pattern_id and event.loop_id:
+        if event.success is None and event.kind == "applied" and event.pattern_id and event.loop_id:
             found.setdefault(event.loop_id, set()).add(event.pattern_id)
     return {bead: frozenset(patterns) for bead, patterns in found.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -15,12 +16,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from core.deck import Deck, View
+from core.learning.replaying import what_if
 from core.learning.scoreboard import Scoreboard
 from core.paths import ProjectPaths
 from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
 from core.settings import Settings
-from core.snapshot import Snapshot
+from core.snapshot import Delta, Snapshot
 from core.sources.watching import Changes, Watcher
 from tests.bench.screen import Screen
 from tests.bench.trees import NOW, events, loop_name
@@ -177,6 +181,52 @@ def board_with_events(view: View, count: int) -> Scoreboard:
     known = view.snapshot.patterns
     log = tuple(events(len(known), count))
     return Scoreboard.build(Snapshot(patterns=known, events=log), NOW, view.settings)
+
+
+def board_of_used(view: View, count: int) -> Scoreboard:
+    """Evidence from `count` events on a thousand patterns, which are all that there are."""
+    log = tuple(events(4_000, count))
+    used = {event.pattern_id for event in log}
+    known = {id: pattern for id, pattern in view.snapshot.patterns.items() if id in used}
+    return Scoreboard.build(Snapshot(patterns=known, events=log), NOW, view.settings)
+
+
+def new_event(board: Scoreboard) -> str:
+    """One result more on one pattern, then its assessment: evidence, state, and the score of every pattern."""
+    log = board.history.inputs.snapshot
+    taken = []
+    for number, event in enumerate(events(len(log.patterns), 30)):
+        fresh = replace(event, id=f"new-{number}", at=NOW)
+        longer = dataclasses.replace(log, events=(*log.events, fresh))
+
+        def once(longer: Snapshot = longer, id: str = fresh.pattern_id) -> None:
+            updated = board.updated(longer, Delta(events=True), NOW)
+            _ = updated.assessment(id), updated.score
+
+        taken += milliseconds(once)
+    return _spread(sorted(taken), 0.95)
+
+
+def what_if_of(board: Scoreboard) -> str:
+    """All history under other thresholds: the first answer, and one for each further keystroke."""
+    begin = time.perf_counter()
+    what_if(_trial(board.settings, 89), board.history)
+    first = (time.perf_counter() - begin) * 1000
+    days = iter(range(30, 60))
+    further = milliseconds(lambda: what_if(_trial(board.settings, next(days)), board.history), 10)
+    return f"first {first:.0f} ms, further {_spread(further, 0.95)}"
+
+
+def _trial(settings: Settings, half_life_days: float) -> Settings:
+    return replace(settings, maturity=replace(settings.maturity, half_life_days=half_life_days))
+
+
+def why(view: View, board: Scoreboard) -> str:
+    """Why of the patterns with most evidence."""
+    known = dataclasses.replace(view, board=board)
+    most = [board.ids[row] for row in board.uses.argsort()[-20:].tolist()]
+    _ = board.interval
+    return _spread(sorted(taken for id in most for taken in milliseconds(lambda id=id: known.why(id))), 0.95)  # type: ignore[misc]
 
 
 def idle(deck: Deck, seconds: float = 5) -> str:

@@ -17,14 +17,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 import core.sources.writing
 from core.curation.curator import Decided
 from core.errors import Refused
+from core.learning.bursts import Burst
 from tests.core.curation.making import NOW, make_assessment, make_curator, make_pattern, make_project, overrides
 
 IDS = ("pat-error-a-001", "pat-error-b-001")
+BURST = Burst(source="ralph-x", first=NOW, last=NOW, patterns=IDS, never_applied=2)
 some_id = st.sampled_from(IDS)
 
 
 class Machine(RuleBasedStateMachine):
-    """Two curators take turns on two patterns. The model is a stack of whole states."""
+    """Two curators take turns on two patterns and a burst. The model is a stack of whole states."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +35,7 @@ class Machine(RuleBasedStateMachine):
         self.start = self.paths.pattern_file("error").read_bytes()
         self.curators = [make_curator(self.paths, name) for name in ("alice", "bob")]
         self.now = NOW
-        self.pins: dict[str, str] = {}
+        self.held: dict[str, str] = {}
         self.undo_stack: list[dict[str, str]] = []
         self.redo_stack: list[dict[str, str]] = []
 
@@ -43,7 +45,8 @@ class Machine(RuleBasedStateMachine):
         with pytest.raises(Refused):
             self.curators[0].undo(now=self.now)
         assert self.paths.pattern_file("error").read_bytes() == self.start
-        assert self.curators[1].ledger.state().pins == {}
+        state = self.curators[1].ledger.state()
+        assert (state.pins, state.bursts) == ({}, {})
         shutil.rmtree(self.folder)
 
     def decide(self, pattern_id: str, allowed: bool, state: str | None, make: Callable[[], Decided]) -> None:
@@ -53,18 +56,18 @@ class Machine(RuleBasedStateMachine):
                 make()
             return
         assert make().written
-        self.undo_stack.append(dict(self.pins))
+        self.undo_stack.append(dict(self.held))
         self.redo_stack.clear()
         if state is None:
-            del self.pins[pattern_id]
+            del self.held[pattern_id]
         else:
-            self.pins[pattern_id] = state
+            self.held[pattern_id] = state
 
     @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
     def promote(self, pattern_id: str, who: int) -> None:
         self.decide(
             pattern_id,
-            pattern_id not in self.pins,
+            pattern_id not in self.held,
             "proven",
             lambda: self.curators[who].promote(make_pattern(pattern_id), make_assessment(), now=self.now),
         )
@@ -73,7 +76,7 @@ class Machine(RuleBasedStateMachine):
     def deprecate(self, pattern_id: str, who: int) -> None:
         self.decide(
             pattern_id,
-            self.pins.get(pattern_id) != "deprecated",
+            self.held.get(pattern_id) != "deprecated",
             "deprecated",
             lambda: self.curators[who].deprecate(make_pattern(pattern_id), make_assessment(), now=self.now, reason="x"),
         )
@@ -82,9 +85,20 @@ class Machine(RuleBasedStateMachine):
     def reset(self, pattern_id: str, who: int) -> None:
         self.decide(
             pattern_id,
-            pattern_id in self.pins,
+            pattern_id in self.held,
             None,
             lambda: self.curators[who].reset(make_pattern(pattern_id), make_assessment(), now=self.now),
+        )
+
+    @rule(revoked=st.booleans(), who=st.sampled_from((0, 1)))
+    def judge_burst(self, revoked: bool, who: int) -> None:
+        curator = self.curators[who]
+        judge = curator.revoke if revoked else curator.confirm
+        self.decide(
+            BURST.source,
+            BURST.source not in self.held,
+            "revoked" if revoked else "confirmed",
+            lambda: judge(BURST, now=self.now),
         )
 
     @rule(who=st.sampled_from((0, 1)))
@@ -94,8 +108,8 @@ class Machine(RuleBasedStateMachine):
                 self.curators[who].undo(now=self.now)
             return
         assert self.curators[who].undo(now=self.now).written
-        self.redo_stack.append(self.pins)
-        self.pins = self.undo_stack.pop()
+        self.redo_stack.append(self.held)
+        self.held = self.undo_stack.pop()
 
     @rule(who=st.sampled_from((0, 1)))
     def redo(self, who: int) -> None:
@@ -104,14 +118,16 @@ class Machine(RuleBasedStateMachine):
                 self.curators[who].redo(now=self.now)
             return
         assert self.curators[who].redo(now=self.now).written
-        self.undo_stack.append(self.pins)
-        self.pins = self.redo_stack.pop()
+        self.undo_stack.append(self.held)
+        self.held = self.redo_stack.pop()
 
     @invariant()
     def all_agree(self) -> None:
         for curator in self.curators:
-            pins = curator.ledger.state().pins
-            assert {key: pin.state.value for key, pin in pins.items()} == self.pins
+            state = curator.ledger.state()
+            pins = state.pins
+            verdicts = {source: judged[-1].verdict for source, judged in state.bursts.items()}
+            assert {key: pin.state.value for key, pin in pins.items()} | verdicts == self.held
         written = overrides(self.paths)
         assert {key: value["decision"] for key, value in written.items()} == {
             key: pin.decision_id for key, pin in pins.items()
