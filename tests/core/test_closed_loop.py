@@ -1,0 +1,189 @@
+"""From a finished loop to changed states, proposals and questions, without anybody's hand: on real files."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.curation.review import BURST, INVERSION
+from core.deck import Deck
+from core.errors import Refused, UnknownRecord
+from core.paths import ProjectPaths
+from core.records.events import ErrorNote, ErrorType, Event, Signals
+from core.records.patterns import Maturity
+from core.settings import Settings
+from core.sources.event_log import append_events
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+PATTERNS = tuple(f"pat-error-p{number}-001" for number in range(7))
+SPLIT = PATTERNS[0]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> ProjectPaths:
+    """Seven patterns that nobody has used, and three loops at work that have applied the first one."""
+    paths = ProjectPaths(tmp_path)
+    records = [
+        {
+            "pattern_id": id,
+            "error_signature": {"error_type": "TypeError", "error_pattern": f"boom {id}"},
+            "fix_approach": {"description": f"do something about {id} at once", "fix_category": "other"},
+        }
+        for id in PATTERNS
+    ]
+    write(paths.pattern_file("error"), {"error_patterns": records})
+    for number in range(3):
+        write_loop(paths, number, "running")
+    return paths
+
+
+def write(file: Path, value: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(value))
+
+
+def write_loop(paths: ProjectPaths, number: int, status: str, minutes: float = 12, failed: int = 0) -> None:
+    """A loop that says that it applied the first pattern, and not how that went."""
+    steps = ["failed"] * failed + ["passed" if status == "completed" else "failed"]
+    state = {
+        "task": "Fix the crash",
+        "status": status,
+        "startTime": (NOW - timedelta(minutes=minutes)).isoformat(),
+        "endTime": None if status == "running" else NOW.isoformat(),
+        "iterations": [{"number": n, "status": step} for n, step in enumerate(steps, 1)],
+        "cross_loop_learning": {"injected_patterns": [{"pattern_id": SPLIT, "applied": True, "iteration_used": 1}]},
+    }
+    write(paths.ralph / "loops" / f"ralph-{number}" / "state.json", state)
+
+
+def opened(paths: ProjectPaths) -> Deck:
+    deck = Deck(paths, Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck.load()
+    return deck
+
+
+def test_loops_that_come_out_well_establish_what_they_applied(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    assert deck.view.assessment(SPLIT).successes == 0
+    for number in range(3):
+        write_loop(paths, number, "completed")
+    deck.apply(None)
+    assessment = deck.view.assessment(SPLIT)
+    assert (assessment.successes, assessment.state) == (3, Maturity.ESTABLISHED)
+    assert all(seen.inferred for seen in deck.view.observations(SPLIT))
+    found = deck.view.outcome("ralph-0")
+    assert found is not None
+    assert found[1].reasoning == "helpful, .92: success 1, 12 min .6, no errors 1, no retries 1"
+
+
+def test_loops_that_fail_bring_a_proposal_to_invert(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    for number in range(3):
+        write_loop(paths, number, "failed", minutes=45, failed=3)
+    deck.apply(None)
+    assert deck.view.assessment(SPLIT).state is Maturity.DEPRECATED
+    assert [(item.kind, item.subject) for item in deck.view.queue] == [(INVERSION, SPLIT)]
+    inversion = deck.view.inversion(SPLIT)
+    assert (inversion.failures, inversion.source_loops) == (3, ("ralph-0", "ralph-1", "ralph-2"))
+
+
+def test_a_neutral_loop_says_nothing_unless_it_is_to_count_as_a_failure(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    write_loop(paths, 0, "completed", minutes=45, failed=3)
+    deck.apply(None)
+    assert (deck.view.assessment(SPLIT).successes, deck.view.assessment(SPLIT).failures) == (0, 0)
+
+
+def test_an_explicit_result_stands_before_that_of_the_loop(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    deck.record(event("applied", pattern_id=SPLIT, loop_id="ralph-0", success=False, iteration=1))
+    write_loop(paths, 0, "completed")
+    deck.apply(None)
+    assert (deck.view.assessment(SPLIT).successes, deck.view.assessment(SPLIT).failures) == (0, 1)
+
+
+def test_an_outcome_that_a_hook_reports_counts_at_once(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    signals = Signals(duration_ms=60_000, error_count=0, retry_count=0)
+    view = deck.record(event("outcome", loop_id="ralph-1", success=True, signals=signals))
+    assert view.assessment(SPLIT).successes == 1
+    found = view.outcome("ralph-1")
+    assert found is not None and found[1].raw == 1.0
+
+
+def test_recorded_errors_count_for_the_loop(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    write_loop(paths, 0, "completed")
+    note = ErrorNote(error_type=ErrorType.TIMEOUT, message="late")
+    view = deck.record(*(event("error", number=n, loop_id="ralph-0", error=note) for n in range(3)))
+    deck.apply(None)
+    found = deck.view.outcome("ralph-0")
+    assert found is not None and found[0].error_count == 3
+    assert view.outcome("ralph-1") is None
+
+
+def test_an_attempt_at_a_task_counts_like_a_loop(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    deck.record(event("applied", pattern_id=SPLIT, loop_id="task-001.1"))
+    assert deck.view.assessment(SPLIT).successes == 0
+    attempt = {"attempt_id": 1, "started": NOW.isoformat(), "ended": NOW.isoformat(), "outcome": "success"}
+    write(paths.ralph / "tasks" / "task-001" / "trajectory.json", {"attempts": [attempt]})
+    deck.apply(None)
+    assert deck.view.bead("task-001.1") == "task-001.1"
+    assert deck.view.assessment(SPLIT).successes == 1
+
+
+def test_a_burst_is_one_question_one_finding_and_one_decision(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    before = {id: deck.view.assessment(id).failures for id in PATTERNS}
+    blame(deck, "ralph-2")
+    assert {id: deck.view.assessment(id).failures for id in PATTERNS} == before
+    assert [(item.kind, item.subject) for item in deck.view.queue] == [(BURST, "ralph-2")]
+    (finding,) = [finding for finding in deck.view.findings if finding.code == "burst"]
+    assert finding.message.startswith("ralph-2 blames 7 patterns, 6 of which it never applied")
+    decided = deck.revoke("ralph-2", reason="a crashed session")
+    assert decided.summary == "revoked the harmful marks of ralph-2 on 7 patterns"
+    assert not deck.view.queue
+    assert {id: deck.view.assessment(id).failures for id in PATTERNS} == before
+    with pytest.raises(UnknownRecord, match="no burst"):
+        deck.revoke("ralph-2")
+    deck.undo()
+    assert [item.kind for item in deck.view.queue] == [BURST]
+    deck.confirm("ralph-2")
+    assert {id: deck.view.assessment(id).failures for id in PATTERNS} == {id: count + 1 for id, count in before.items()}
+
+
+def test_of_two_who_judge_a_burst_the_second_is_told(paths: ProjectPaths) -> None:
+    deck, other = opened(paths), opened(paths)
+    blame(deck, "ralph-2")
+    (burst,) = deck.view.board.bursts
+    deck.confirm("ralph-2")
+    with pytest.raises(Refused, match="confirmed already"):
+        other.curator.revoke(burst, now=NOW)
+
+
+def test_a_restart_sees_the_same(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    blame(deck, "ralph-2")
+    deck.revoke("ralph-2")
+    write_loop(paths, 0, "completed")
+    deck.apply(None)
+    fresh = opened(paths).view
+    assert {id: fresh.assessment(id) for id in PATTERNS} == {id: deck.view.assessment(id) for id in PATTERNS}
+    assert fresh.board.bursts == ()
+
+
+def event(kind: str, *, number: int = 0, **fields: Any) -> Event:
+    name = f"{kind}-{number}-{fields.get('pattern_id')}-{fields.get('loop_id')}"
+    return Event(id=name, at=NOW, kind=kind, by="hook", **fields)
+
+
+def blame(deck: Deck, source: str) -> None:
+    """Seven harmful marks, as another program appends them."""
+    marks = (event("feedback", pattern_id=id, loop_id=source, success=False) for id in PATTERNS)
+    append_events(deck.project, *marks)
+    deck.apply((deck.project.events,))
