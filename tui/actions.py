@@ -17,6 +17,9 @@ PLACES: Final = {
 }
 """Places by id, in order: the key that goes there, and the name."""
 
+SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {"what_if": "What if"}
+"""The name of every screen that has actions: the places, and what may lie over one."""
+
 GROUPS: Final = ("Decide", "Look", "Move", "Go", "Program")
 """Headings of the help, in the order in which the key line offers actions."""
 
@@ -31,7 +34,7 @@ class Action:
         label: One or two words for the key line.
         tooltip: A sentence for help and palette.
         group: One of `GROUPS`.
-        places: Where it exists; empty = everywhere.
+        places: Where it exists, of `SCREENS`; empty = everywhere.
         shown: Whether the key line offers it.
     """
 
@@ -73,7 +76,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES),
     Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES, shown=False),
-    Action("open", "enter", "open", "Open the details, or go to what this belongs to", "Look", _TABLES),
+    Action("step_down", "left,minus", "less", "Step the threshold down", "Look", ("what_if",)),
+    Action("step_up", "right,plus,equals_sign", "more", "Step the threshold up", "Look", ("what_if",)),
+    Action("put_back", "r", "put back", "Put the threshold back to today's", "Look", ("what_if",)),
+    Action("put_all_back", "R", "put all back", "Put all thresholds back to today's", "Look", ("what_if",)),
+    Action("open", "enter", "open", "Open the details, or go to what this belongs to", "Look", (*_TABLES, "what_if")),
     Action("back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False),
     Action("mark", "m", "mark", "Mark this one, to act on many at once", "Look", ("patterns",)),
     Action(
@@ -111,6 +118,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Look",
         ("patterns", "loops", "review"),
     ),
+    Action("what_if", "t", "what if", "Try other thresholds on all history", "Look", ("patterns", "review")),
     Action("edit_task", "slash,t", "task", "Type the task to preview", "Look", ("context",)),
     Action("pick_loop", "l", "loop", "Take the task of the next running loop", "Look", ("context",)),
     Action("top_k_up", "plus", "+1 pattern", "Let one pattern more in", "Look", ("context",), shown=False),

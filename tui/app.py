@@ -58,6 +58,7 @@ from tui.screens.patterns import PatternsPlace
 from tui.screens.place import Place
 from tui.screens.reflections import ReflectionsPlace
 from tui.screens.review import ReviewPlace
+from tui.screens.what_if import WhatIf
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
 from tui.widgets.bars import Item
 
@@ -342,7 +343,12 @@ class DeckApp(App[None], inherit_bindings=False):
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""
         narrow = self.size.width < NARROW
-        left = frame.places(self.deck.project.project.name, place, len(self.view.queue), narrow=narrow)
+        left = frame.places(
+            self.deck.project.project.name,
+            place if place in PLACES else self.current_mode,
+            len(self.view.queue),
+            narrow=narrow,
+        )
         pulse = frame.pulse(self.view.snapshot, self.progress, self.watch_state, self.glyphs, narrow=narrow)
         return [Item(content, value) for content, value in left], [Item(pulse, "findings")]
 
@@ -398,6 +404,10 @@ class DeckApp(App[None], inherit_bindings=False):
         if isinstance(screen, Place):
             self.push_screen(Help(screen.place, type(screen).ABOUT, self._keys))
 
+    def do_what_if(self) -> None:
+        """Try other thresholds."""
+        self.push_screen(WhatIf())
+
     def do_findings(self) -> None:
         """Show what is wrong in the files."""
         self.push_screen(Findings(findings_lines(self.view)))
@@ -411,7 +421,9 @@ class DeckApp(App[None], inherit_bindings=False):
         return []
 
     def go(self, place: str) -> None:
-        """Switch to a place and remember it."""
+        """Switch to a place and remember it; what lies over the one in front is left."""
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
         self.kept.set_here("place", place)
         self.switch_mode(place)
 

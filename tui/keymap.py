@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from core.text import visible_line
-from tui.actions import ACTIONS, BY_ID, PLACES
+from tui.actions import ACTIONS, BY_ID, SCREENS
 
 
 def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
@@ -48,5 +48,5 @@ def _clash(name: str, keymap: dict[str, str]) -> tuple[str, str] | None:
 
 
 def _meet(one: str, other: str) -> bool:
-    places = set(PLACES)
-    return bool((set(BY_ID[one].places) or places) & (set(BY_ID[other].places) or places))
+    everywhere = set(SCREENS)
+    return bool((set(BY_ID[one].places) or everywhere) & (set(BY_ID[other].places) or everywhere))

@@ -53,6 +53,12 @@ def moment_text(moment: datetime | None, now: datetime) -> str:
     return f"{local.day} {local:%b %Y}"
 
 
+def day_text(moment: datetime, now: datetime) -> str:
+    """A day for people, in their own zone: `3 May`, or `3 May 2025` where that is not plain."""
+    local = _in_own_zone(moment)
+    return f"{local.day} {local:%b}" if abs((now - moment).days) < 300 else f"{local.day} {local:%b %Y}"
+
+
 def _in_own_zone(moment: datetime) -> datetime:
     """The moment in the machine's zone; a file may name one that has no date there, which stays in UTC."""
     try:

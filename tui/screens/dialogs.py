@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from core.text import visible, visible_line
-from tui.actions import ACTIONS, GROUPS, PLACES, key_name
+from tui.actions import ACTIONS, GROUPS, SCREENS, key_name
 from tui.widgets.text_pane import TextPane
 
 
@@ -154,7 +154,7 @@ class Help(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The text."""
         with VerticalScroll(classes="dialog dialog--tall"):
-            yield Static(Content(PLACES[self._place][1]), classes="dialog--title")
+            yield Static(Content(SCREENS[self._place]), classes="dialog--title")
             yield Static(Content(self._about), classes="dialog--detail")
             for group in GROUPS:
                 yield Static(self._group(group))

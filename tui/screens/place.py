@@ -147,7 +147,7 @@ class Place(Screen[None], inherit_bindings=False):
             if action.shown and action.id not in {"help", "undo"} and self.why_not(action.id) is None:
                 offered.append(self._key_item(action.id, self.wording(action.id) or action.label))
         right = [self._key_item("help", "help")]
-        if last := self.deck_app.undo_hint():
+        if self.why_not("undo") is None and (last := self.deck_app.undo_hint()):
             right.insert(0, self._key_item("undo", last))
         return offered, right
 

@@ -1,0 +1,255 @@
+"""Other thresholds to try, and what they would have made of all history, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Final
+
+from textual.content import Content
+
+from core.deck import View
+from core.errors import BadInput
+from core.learning.maturity import multiplier
+from core.learning.replaying import Replay, Turn
+from core.records.patterns import Maturity
+from core.settings import Settings
+from core.text import plural, visible_line
+from core.thresholds import Threshold, Unit, threshold, with_threshold
+from tui.present.marks import STATE_STYLES, Cells, Glyphs, state_mark
+from tui.present.numbers import day_text
+
+_DOCUMENTS: Final = Settings()
+_MS_PER_MINUTE: Final = 60_000.0
+_WIDEST_BAR: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One threshold as it is turned on the screen.
+
+    Attributes:
+        threshold: What it is a value of.
+        label: Its name beside the field, short.
+        step: How far one key press goes, in the unit of the field.
+        unit: Of the field; empty for a count, a share or a choice.
+        scale: How much of the threshold's unit is one in the field.
+        least: The least value that steps lead to.
+    """
+
+    threshold: Threshold
+    label: str
+    step: float = 1.0
+    unit: str = ""
+    scale: float = 1.0
+    least: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Of the threshold, such as `maturity.min_feedback`."""
+        return self.threshold.name
+
+    def text(self, settings: Settings) -> str:
+        """The value in these settings, as it stands in the field."""
+        value = self.threshold.value(settings)
+        return self.threshold.text(settings) if isinstance(value, str) else _written(value / self.scale)
+
+    def put(self, settings: Settings, text: str) -> Settings:
+        """`settings` with what the field says.
+
+        Raises:
+            BadInput: The field says no value that the threshold can have.
+        """
+        try:
+            given = text if self.scale == 1 else repr(float(text) * self.scale)
+        except ValueError:
+            given = text
+        return with_threshold(settings, self.name, given)
+
+    def stepped(self, settings: Settings, steps: int) -> str:
+        """The field's text so many steps above or below the value in these settings, on whole steps."""
+        value = self.threshold.value(settings)
+        if isinstance(value, str):
+            choices = self.threshold.choices
+            return choices[(choices.index(value) + steps) % len(choices)]
+        at = round(value / self.scale / self.step, 6)
+        reached = ((floor(at) if steps > 0 else ceil(at)) + steps) * self.step
+        most = 1.0 if self.threshold.unit is Unit.SHARE else reached
+        return _written(min(max(reached, self.least), most))
+
+
+def _written(value: float) -> str:
+    """A number without digits that only come of dividing."""
+    return f"{round(value, 9):.15g}"
+
+
+def _knob(name: str, label: str, step: float = 1.0, unit: str = "", scale: float = 1.0, least: float = 0.0) -> Knob:
+    return Knob(threshold(name), label, step, unit, scale, least)
+
+
+GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
+    "Maturity": (
+        _knob("maturity.half_life_days", "half-life", step=5, unit="days", least=1),
+        _knob("maturity.min_feedback", "min feedback"),
+        _knob("maturity.min_helpful", "min helpful"),
+        _knob("maturity.max_harmful", "max harmful", step=0.01),
+        _knob("maturity.deprecation_threshold", "deprecated above", step=0.05),
+    ),
+    "Inversion": (
+        _knob("anti_pattern.min_observations", "min observations"),
+        _knob("anti_pattern.failure_ratio_threshold", "failure ratio", step=0.05),
+    ),
+    "How loops came out": (
+        _knob("learning.fast_completion_threshold_ms", "fast below", unit="min", scale=_MS_PER_MINUTE),
+        _knob("learning.slow_completion_threshold_ms", "slow above", step=5, unit="min", scale=_MS_PER_MINUTE),
+        _knob("learning.max_errors_for_helpful", "max errors"),
+        _knob("learning.neutral_counts_as", "neutral counts as"),
+    ),
+    "Bursts of blame": (
+        _knob("learning.max_marks", "max marks"),
+        _knob("learning.burst_minutes", "within", step=5, unit="min"),
+    ),
+}
+"""The thresholds on the screen, by heading."""
+
+
+def reason(error: BadInput, knob: Knob) -> str:
+    """Why the field's text is no value; what it says stands in the field already."""
+    return visible_line(str(error).removeprefix(f"{knob.name} ").rpartition(", not ")[0] or str(error), 120)
+
+
+def default_note(knob: Knob) -> Content:
+    """Unit and the documents' value, beside the field."""
+    return Content.styled(f"{knob.unit:<4}{knob.text(_DOCUMENTS):>6}" if knob.unit else knob.text(_DOCUMENTS), "$quiet")
+
+
+def about(knob: Knob) -> tuple[Content, Content]:
+    """What a threshold is, and its name in the settings."""
+    return Content.styled(knob.threshold.label, "$quiet"), Content.styled(knob.name, "$secondary")
+
+
+# The answer
+
+
+def by_consequence(replay: Replay, settings: Settings) -> list[Turn]:
+    """The turned patterns, those first that loops would notice most.
+
+    First new and dropped inversions, then what comes to or leaves deprecation, then by how far the multiplier moves;
+    last the pinned ones, for which nothing changes until the pin is taken off.
+    """
+
+    def rank(turn: Turn) -> tuple[bool, bool, bool, float, str]:
+        before, after = turn.before, turn.after
+        ends = {before.state, after.state}
+        moved = abs(multiplier(after.state, settings.maturity) - multiplier(before.state, settings.maturity))
+        dropped = len(ends) == 2 and Maturity.DEPRECATED in ends
+        return turn.pinned, before.inverts == after.inverts, not dropped, -moved, turn.pattern_id
+
+    return sorted(replay.turns, key=rank)
+
+
+def headline(replay: Replay | None, *, as_today: bool) -> Content:
+    """What comes of it, in a sentence."""
+    if replay is None:
+        return Content.styled("replaying all history…", "$quiet")
+    total = sum(replay.before.values())
+    if as_today:
+        return Content.assemble(("These are today's thresholds. ", "bold"), ("Change one.", "$quiet"))
+    states = sum(turn.before.state is not turn.after.state for turn in replay.turns)
+    more = sum(turn.after.inverts and not turn.before.inverts for turn in replay.turns)
+    fewer = sum(turn.before.inverts and not turn.after.inverts for turn in replay.turns)
+    parts = [f"{states} of {plural(total, 'pattern')} {'changes' if states == 1 else 'change'} state"]
+    if not states:
+        parts = ["no pattern changes state"] if more or fewer else ["Nothing changes"]
+    parts += [f"{more} would invert"] * bool(more) + [f"{fewer} would no longer invert"] * bool(fewer)
+    text = ", ".join(parts)
+    return Content.styled(text[0].upper() + text[1:], "bold" if replay.turns else "")
+
+
+def replayed(replay: Replay) -> Content:
+    """How much was replayed."""
+    return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")
+
+
+def count_lines(replay: Replay, width: int, glyphs: Glyphs, *, short: bool) -> Content:
+    """How many patterns each state has, before and after.
+
+    Args:
+        width: Cells there are.
+        short: Two states a line, without bars.
+    """
+    counts = [_count(state, replay, glyphs) for state in Maturity]
+    if short:
+        half = width // 2
+        rows = [Content.assemble(counts[n].pad_right(max(half - counts[n].cell_length, 2)), counts[n + 1])
+                for n in range(0, len(counts), 2)]  # fmt: skip
+        return Content("\n").join(rows)
+    most = max(1, *replay.before.values(), *replay.after.values())
+    room = max(min(width - counts[0].cell_length - 2, _WIDEST_BAR), 0)
+    return Content("\n").join(
+        Content.assemble(count, "  ", _bar(state, replay, room / most, glyphs))
+        for state, count in zip(Maturity, counts, strict=True)
+    )
+
+
+def _count(state: Maturity, replay: Replay, glyphs: Glyphs) -> Content:
+    before, after = replay.before[state], replay.after[state]
+    change = f"{after - before:+,}" if after != before else ""
+    name = state_mark(state, glyphs)
+    return Content.assemble(
+        name.pad_right(14 - name.cell_length),
+        (f"{before:>6,} ", "$quiet"),
+        (f"{glyphs.arrow} ", "$quiet"),
+        (f"{after:>6,}", "bold" if change else "$quiet"),
+        (f" {change:<6}", "$accent bold"),
+    )
+
+
+def _bar(state: Maturity, replay: Replay, scale: float, glyphs: Glyphs) -> Content:
+    before, after = replay.before[state] * scale, replay.after[state] * scale
+    stay, gained, lost = min(before, after), max(after - before, 0), max(before - after, 0)
+    return Content.assemble(
+        (glyphs.full * round(stay), STATE_STYLES[state]),
+        (glyphs.full * (round(stay + gained) - round(stay)), "$accent bold"),
+        (glyphs.empty * (round(stay + lost) - round(stay)), "$quiet"),
+    )
+
+
+def turn_cells(turn: Turn, view: View, glyphs: Glyphs) -> Cells:
+    """One turned pattern."""
+    before, after = turn.before, turn.after
+    pattern = view.snapshot.patterns.get(turn.pattern_id)
+    turned = after.state is not before.state
+    change = state_mark(after.state, glyphs, short=True)
+    if turned:
+        start = state_mark(before.state, glyphs, short=True)
+        change = Content.assemble(start.pad_right(7 - start.cell_length), (f" {glyphs.arrow} ", "$quiet"), change)
+    return {
+        "id": Content.styled(visible_line(turn.pattern_id, 120), "$secondary"),
+        "change": change,
+        "since": Content.styled(day_text(after.since, view.now) if turned and after.since else "", "$quiet"),
+        "note": _note(turn, view),
+        "title": Content.styled(visible_line(pattern.title, 200) if pattern is not None else "", "$quiet"),
+    }
+
+
+def _note(turn: Turn, view: View) -> Content:
+    parts: list[Content] = []
+    if turn.pinned:
+        parts.append(Content.styled("pinned: your decision holds", "$quiet"))
+    if turn.after.inverts and not turn.before.inverts:
+        since = turn.after.inverted_at
+        parts.append(
+            Content.styled("would invert" + (f" since {day_text(since, view.now)}" if since else ""), "$warning")
+        )
+    elif turn.before.inverts and not turn.after.inverts:
+        parts.append(Content("would no longer invert"))
+    return Content(", ").join(parts)
+
+
+def nothing_turned(*, as_today: bool) -> Content:
+    """Where no pattern is listed: what to do, or that it is so."""
+    if as_today:
+        return Content.styled("Step a threshold with ← and →, or type another value.", "$quiet")
+    return Content.styled("All that happened so far leads to the same states.", "$quiet")

@@ -1,0 +1,328 @@
+"""A trial: other thresholds, and at once what they would have made of all history. Nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import reduce
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from core.deck import View
+from core.errors import BadInput
+from core.learning.replaying import Replay, Turn
+from core.settings import Settings
+from core.snapshot import Delta
+from tui.present import what_if as present
+from tui.screens.place import Place
+from tui.widgets.bars import Item, ItemLine
+from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.value_field import ValueField
+
+BESIDE: Final = 110
+"""Cells from which the answer stands beside the thresholds."""
+TALL: Final = 30
+"""Lines from which each state's count has a line of its own."""
+PAUSE_SECONDS: Final = 0.1
+"""How long nothing must be typed until it is replayed."""
+BUSY_SECONDS: Final = 0.3
+"""How long an answer may take, from the last key on, until it is told that one is on its way."""
+
+KNOBS: Final = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
+
+
+class WhatIf(Place):
+    """Left (above, where the terminal is narrow) the thresholds, right what would be otherwise."""
+
+    place = "what_if"
+    ABOUT = (
+        "Try other thresholds: all history is replayed under them while you type, and every pattern that would be in "
+        "another state, or would invert, is listed, those first that loops would notice most. It is a trial: nothing "
+        "is written."
+    )
+    AUTO_FOCUS = "ValueField Input"
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("id", "pattern", 18, flex=2, keep_end=4),
+        Column("change", "today → then", 17),
+        Column("since", "since", 8, keep=1),
+        Column("note", "", 27, keep=5),
+        Column("title", "what", 20, flex=3, keep=0),
+    )
+
+    class Replayed(Message):
+        """A worker has replayed all history."""
+
+        def __init__(self, replay: Replay, settings: Settings, number: int) -> None:
+            super().__init__()
+            self.replay = replay
+            self.settings = settings
+            self.number = number
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, WhatIf.Replayed)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tried: dict[str, str] = {}
+        """What the changed fields say, by threshold, as long as it is a value."""
+        self._asked = self._answered = 0
+        """The number of the newest question, and of the one whose answer is shown; what comes between is dropped."""
+        self._replay: Replay | None = None
+        self._as_today = True
+        self._turns: dict[str, Turn] = {}
+        self._last: ValueField | None = None
+        """The field to come back to from the patterns."""
+
+    def compose_content(self) -> ComposeResult:
+        """Thresholds, answer."""
+        yield ItemLine(id="what-if-title")
+        with Vertical(classes="trial"):
+            with Vertical(classes="trial--fields"):
+                groups = list(present.GROUPS.items())
+                for column in (groups[:2], groups[2:]):
+                    with Vertical(classes="trial--column"):
+                        for heading, knobs in column:
+                            yield _heading(heading)
+                            for knob in knobs:
+                                text = knob.text(self.view.settings)
+                                yield ValueField(knob.name, Content(knob.label), present.default_note(knob), text)
+            with Vertical(classes="trial--answer"):
+                yield ItemLine(id="what-if-head")
+                yield Static(Content(""), id="what-if-counts")
+                yield RecordTable(self.COLUMNS, self._cells, self._empty)
+
+    @property
+    def settings(self) -> Settings:
+        """Today's settings with what is tried; they hold no fault."""
+        return reduce(
+            lambda settings, name: KNOBS[name].put(settings, self._tried[name]), self._tried, self.view.settings
+        )
+
+    @property
+    def table(self) -> RecordTable:
+        """The turned patterns."""
+        return self.query_one(RecordTable)
+
+    @property
+    def fields(self) -> list[ValueField]:
+        """All fields, in order."""
+        return list(self.query(ValueField))
+
+    @property
+    def field(self) -> ValueField | None:
+        """The field that has focus."""
+        return next((field for field in self.fields if field.has_focus_within), None)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Beside each other where there is room."""
+        self.set_class(event.size.width >= BESIDE, "-wide")
+        self.call_after_refresh(self._show)
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """All that is evidence may change the answer."""
+        if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
+            self._ask()
+
+    # Asking
+
+    @on(ValueField.Changed)
+    def _typed(self, message: ValueField.Changed) -> None:
+        message.stop()
+        before = self.settings
+        self._judge(message.field)
+        if self.settings != before:
+            self._ask()
+
+    def _judge(self, field: ValueField) -> None:
+        """Take what a field says, if it is a value; the last value stays where it is not."""
+        knob, today, text = KNOBS[str(field.name)], self.view.settings, field.text
+        fault = ""
+        try:
+            changed = bool(text) and knob.put(today, text) != today
+        except BadInput as error:
+            changed, fault = field.name in self._tried, present.reason(error, knob)
+        else:
+            if changed:
+                self._tried[knob.name] = text
+            else:
+                self._tried.pop(knob.name, None)
+        field.tell(changed=changed, fault=fault)
+
+    def _ask(self) -> None:
+        self._asked += 1
+        self.set_timer(BUSY_SECONDS, self._show_head)
+        self.run_worker(self._answer(self._asked, self.view, self.settings), group="what-if", exclusive=True)
+
+    async def _answer(self, number: int, view: View, settings: Settings) -> None:
+        await asyncio.sleep(PAUSE_SECONDS)
+        replay = await asyncio.to_thread(view.what_if, settings)
+        self.post_message(self.Replayed(replay, settings, number))
+
+    def on_what_if_replayed(self, message: Replayed) -> None:
+        """Show the answer, unless something else is asked by now."""
+        if message.number == self._asked:
+            self._answered, self._replay = message.number, message.replay
+            self._as_today = message.settings == self.view.settings
+            self._turns = {turn.pattern_id: turn for turn in present.by_consequence(message.replay, message.settings)}
+            self._show()
+
+    # Showing
+
+    def _show(self) -> None:
+        if not self.whole:
+            return
+        self._show_head()
+        counts = self.query_one("#what-if-counts", Static)
+        if self._replay is not None:
+            short = self.size.height < TALL
+            counts.update(present.count_lines(self._replay, counts.content_size.width, self.glyphs, short=short))
+        self.table.show(list(self._turns))
+        self.refresh_frame()
+
+    def _show_head(self) -> None:
+        if not self.whole:
+            return
+        replay, line = self._replay, self.query_one("#what-if-head", ItemLine)
+        if self._answered != self._asked:
+            right = [Item(Content.styled("replaying…", "$warning"))]
+        else:
+            right = [Item(present.replayed(replay))] if replay is not None else []
+        line.show([Item(present.headline(replay, as_today=self._as_today))], right)
+
+    def _cells(self, key: str) -> dict[str, Content]:
+        return dict(present.turn_cells(self._turns[key], self.view, self.glyphs))
+
+    def _empty(self) -> Content:
+        return Content("") if self._replay is None else present.nothing_turned(as_today=self._as_today)
+
+    @on(ValueField.Entered)
+    def _entered(self, message: ValueField.Entered) -> None:
+        message.stop()
+        self._last = message.field
+        knob = KNOBS[str(message.field.name)]
+        self.query_one("#what-if-title", ItemLine).show(
+            [
+                Item(Content.styled("What if", "bold")),
+                Item(Content.styled("A trial: nothing is written.", "$quiet")),
+            ],
+            [Item(part) for part in present.about(knob)],
+        )
+        self.refresh_frame()
+
+    @on(ValueField.Left)
+    def _left(self, message: ValueField.Left) -> None:
+        message.stop()
+        if not message.field.text:
+            message.field.put(KNOBS[str(message.field.name)].text(self.view.settings))
+
+    @on(RecordTable.Chosen)
+    def _chosen(self, message: RecordTable.Chosen) -> None:
+        message.stop()
+        self.do_open()
+
+    # Actions
+
+    def why_not(self, action: str) -> str | None:
+        """Putting back wants something else, stepping wants a field."""
+        if action in {"undo", "redo"}:
+            return "nothing is decided here: r puts a threshold back to today's, R all of them"
+        if action in {"step_up", "step_down", "put_back"} and self.field is None:
+            return "tab goes to the thresholds"
+        if action == "open" and self.field is None and self.table.cursor_key is None:
+            return "no pattern changes"
+        return None
+
+    def wording(self, action: str) -> str | None:
+        """Enter goes on to the patterns, and from there to one of them."""
+        if action == "open":
+            return "see the patterns" if self.field is not None else "why"
+        return None
+
+    def do_step_up(self) -> None:
+        """A step more."""
+        self._step(1)
+
+    def do_step_down(self) -> None:
+        """A step less."""
+        self._step(-1)
+
+    def _step(self, steps: int) -> None:
+        if field := self.field:
+            field.put(KNOBS[str(field.name)].stepped(self.settings, steps))
+
+    def do_put_back(self) -> None:
+        """This threshold as it is today."""
+        if field := self.field:
+            self._put_back(field)
+
+    def do_put_all_back(self) -> None:
+        """All thresholds as they are today."""
+        for field in self.fields:
+            self._put_back(field)
+
+    def _put_back(self, field: ValueField) -> None:
+        field.put(KNOBS[str(field.name)].text(self.view.settings))
+
+    def do_down(self) -> None:
+        """The next field, or the next pattern."""
+        self._move(1)
+
+    def do_up(self) -> None:
+        """The field or pattern before."""
+        self._move(-1)
+
+    def do_first(self) -> None:
+        """The first field or pattern."""
+        self._move(-len(self._turns) - len(KNOBS))
+
+    def do_last(self) -> None:
+        """The last field or pattern."""
+        self._move(len(self._turns) + len(KNOBS))
+
+    def _move(self, rows: int) -> None:
+        fields, field = self.fields, self.field
+        if field is None:
+            self.table.move(rows)
+        else:
+            fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
+
+    def do_next_pane(self) -> None:
+        """From the thresholds to the patterns, and back."""
+        if self.field is not None:
+            self.table.focus()
+        else:
+            (self._last or self.fields[0]).enter()
+
+    def do_previous_pane(self) -> None:
+        """There are two panes."""
+        self.do_next_pane()
+
+    def do_open(self) -> None:
+        """To the patterns; from one of them to why it is as it is today."""
+        if self.field is not None:
+            self.table.focus()
+        elif key := self.table.cursor_key:
+            self.deck_app.open_record("patterns", key, tab="Why")
+
+    def do_back(self) -> None:
+        """Leave."""
+        self.dismiss()
+
+    def do_quit(self) -> None:
+        """Leave the trial only."""
+        self.dismiss()
+
+    def copy_text(self) -> str:
+        """The id under the cursor."""
+        return "" if self.field is not None else self.table.cursor_key or ""
+
+
+def _heading(text: str) -> ItemLine:
+    line = ItemLine(classes="trial--heading")
+    line.show([Item(Content.styled(text, "bold $secondary"))], [Item(Content.styled("default", "$quiet"))])
+    return line

@@ -1,0 +1,124 @@
+"""One line with a value that is typed: its name, the field, a note; and a line with what is wrong in it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+_TYPED: Final = frozenset("0123456789.,%")
+"""What a number is typed of; every other key stays a command, as in a list."""
+
+
+class _Value(Input, inherit_bindings=False):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("backspace", "delete_left", show=False),
+        Binding("delete", "delete_right", show=False),
+        Binding("ctrl+u", "delete_left_all", show=False),
+    ]
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        return character in _TYPED
+
+    def on_key(self, event: events.Key) -> None:
+        if event.is_printable and event.character not in _TYPED:
+            event.prevent_default()  # of Input, which would take it as text
+
+
+class ValueField(Vertical):
+    """A value of some kind, as text.
+
+    Args:
+        name: What it is the value of, for the one who listens.
+        label: The same, for people.
+        note: What stands behind the field.
+        text: What stands in it at first.
+    """
+
+    class Changed(Message):
+        """The text is another."""
+
+        def __init__(self, field: ValueField, text: str) -> None:
+            super().__init__()
+            self.field = field
+            self.text = text
+
+        @property
+        def control(self) -> ValueField:
+            """The field."""
+            return self.field
+
+    class Entered(Message):
+        """It has focus now."""
+
+        def __init__(self, field: ValueField) -> None:
+            super().__init__()
+            self.field = field
+
+        @property
+        def control(self) -> ValueField:
+            """The field."""
+            return self.field
+
+    class Left(Entered):
+        """It has lost focus."""
+
+    def __init__(self, name: str, label: Content, note: Content, text: str) -> None:
+        super().__init__(name=name)
+        self._label = label
+        self._note = note
+        self._start = text
+
+    def compose(self) -> ComposeResult:
+        """The parts."""
+        with Horizontal(classes="value--line"):
+            yield Static(Content(""), classes="value--mark")
+            yield Static(self._label, classes="value--label")
+            yield _Value(self._start, max_length=40)
+            yield Static(self._note, classes="value--note")
+        yield Static(Content(""), classes="value--fault")
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        return self.query_one(_Value).value.strip()
+
+    def put(self, text: str) -> None:
+        """Put another text there; what is typed next replaces it."""
+        value = self.query_one(_Value)
+        value.value = text
+        value.select_all()
+
+    def enter(self) -> None:
+        """Start typing, with the very next key."""
+        self.screen.set_focus(self.query_one(_Value))
+
+    def tell(self, *, changed: bool, fault: str) -> None:
+        """Show whether it differs from what it was at first, and what is wrong in it."""
+        self.set_class(changed, "-changed")
+        self.set_class(bool(fault), "-faulty")
+        self.query_one(".value--mark", Static).update(Content("!" if fault else "*" if changed else ""))
+        self.query_one(".value--fault", Static).update(Content(fault))
+
+    def on_key(self, event: events.Key) -> None:
+        """What is no part of a number goes on to the bindings."""
+        event.prevent_default(False)
+
+    def on_descendant_focus(self) -> None:
+        """Tell it."""
+        self.post_message(self.Entered(self))
+
+    def on_descendant_blur(self) -> None:
+        """Tell it."""
+        self.post_message(self.Left(self))
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Changed(self, event.value.strip()))
