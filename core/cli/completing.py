@@ -19,6 +19,11 @@ def complete_pattern(ctx: click.Context, param: click.Parameter, incomplete: str
     return _offered(ctx, "patterns", incomplete)
 
 
+def complete_bead(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Ids of loops and of attempts at tasks that begin so."""
+    return _offered(ctx, "loops", incomplete) + _offered(ctx, "attempts", incomplete)
+
+
 def _offered(ctx: click.Context, records: str, incomplete: str) -> list[str]:
     from core.cli.project import read_snapshot
 

@@ -105,7 +105,11 @@ def redo(by: str | None, as_json: bool) -> None:
 
 
 def _decide(by: str | None, as_json: bool, decide: Callable[[Deck], Decided]) -> None:
-    decided = decide(open_deck(by))
+    print_decided(decide(open_deck(by)), as_json)
+
+
+def print_decided(decided: Decided, as_json: bool) -> None:
+    """What was decided, its warnings on stderr."""
     print_warnings(decided)
     if as_json:
         print_json(decided_json(decided))

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,14 +17,16 @@ import click
 
 from core import __version__
 from core.cli.options import reading_options
-from core.cli.output import Column, end, findings_json, line, print_json, print_table
-from core.cli.project import chosen_project, read_snapshot
+from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
+from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
+from core.curation.review import burst_text
+from core.deck import View
 from core.errors import ProjectNotFound, RalphdeckError
 from core.paths import ProjectPaths
-from core.records.findings import Severity
+from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.snapshot import Snapshot
 from core.sources.cache import cache_file
@@ -38,6 +40,8 @@ _COLOURS: Final = {OK: "green", WARNING: "yellow", ERROR: "red"}
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
 _PACKAGES: Final = ("textual", "rich", "click", "watchdog", "tinydb", "msgspec", "numpy", "scipy", "google-re2")
 _MOST_NAMED: Final = 5
+_MOST_DOUBTS: Final = 100
+"""Disagreements of records and evidence that the text shows; a registry may have one a pattern."""
 
 
 class Check(NamedTuple):
@@ -62,14 +66,19 @@ def doctor(as_json: bool, strict: bool) -> None:
       ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
     """
     missing: ProjectNotFound | None = None
-    snapshot = Snapshot()
+    findings: tuple[Finding, ...] = ()
+    doubts: list[Finding] = []
     checks: list[Check] = []
     try:
         paths = chosen_project()
-        snapshot = read_snapshot()
+        view = open_deck().view
+        findings = view.findings
+        doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
+        doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
         checks += _project(paths)
-        checks += _records(snapshot)
-        checks += _curation(paths, snapshot)
+        checks += _records(view.snapshot)
+        checks += _evidence(view, doubts)
+        checks += _curation(paths, view.snapshot)
         checks += _watch(paths)
         checks.append(_file("cache", cache_file(paths.project)))
     except ProjectNotFound as error:
@@ -80,15 +89,19 @@ def doctor(as_json: bool, strict: bool) -> None:
     checks += _terminal()
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
     if as_json:
-        print_json({"checks": [check._asdict() for check in checks], "findings": findings_json(snapshot.findings)})
+        told = findings_json((*findings, *doubts))
+        print_json({"checks": [check._asdict() for check in checks], "findings": told})
     else:
-        _print(checks, snapshot)
+        _print(checks, (*findings, *doubts[:_MOST_DOUBTS]))
+        if len(doubts) > _MOST_DOUBTS:
+            left = len(doubts) - _MOST_DOUBTS
+            remark(f"{left:,} more places where records and evidence disagree; see: ralphdeck doctor --json")
     if missing is not None:
         raise missing
-    end(snapshot.findings, strict=strict)
+    end(findings, strict=strict)
 
 
-def _print(checks: list[Check], snapshot: Snapshot) -> None:
+def _print(checks: Sequence[Check], findings: Sequence[Finding]) -> None:
     area = ""
     for check in checks:
         if check.area != area:
@@ -96,7 +109,7 @@ def _print(checks: list[Check], snapshot: Snapshot) -> None:
             line((area, "bold"))
         mark = "" if check.status == NOTE else check.status
         line("  ", (f"{mark:<8}", _COLOURS.get(check.status, "")), f"{check.name}: {check.text}")
-    if snapshot.findings:
+    if findings:
         line(("findings", "bold"))
         columns = (
             Column("SEVERITY", colours={"error": "red", "warning": "yellow"}),
@@ -105,7 +118,7 @@ def _print(checks: list[Check], snapshot: Snapshot) -> None:
             Column("POINTER"),
             Column("MESSAGE", free=True),
         )
-        rows = ((f.severity.value, f.code, f.file, f.pointer, f.message) for f in snapshot.findings)
+        rows = ((f.severity.value, f.code, f.file, f.pointer, f.message) for f in findings)
         print_table(columns, rows)
 
 
@@ -147,6 +160,18 @@ def _records(snapshot: Snapshot) -> Iterator[Check]:
     text = ", ".join(f"{counts[severity]} {severity}" for severity in reversed(Severity) if counts[severity])
     status = ERROR if counts[Severity.ERROR] else WARNING if counts[Severity.WARNING] else OK
     yield Check("records", "findings", status, text or "none")
+
+
+def _evidence(view: View, doubts: Sequence[Finding]) -> Iterator[Check]:
+    """Whether what the records claim and what the loops show agree, and which marks wait for a verdict."""
+    if doubts:
+        status = WARNING if any(doubt.severity is not Severity.INFO for doubt in doubts) else NOTE
+        told = plural(len(doubts), "finding")
+        yield Check("evidence", "claims", status, f"{told} where records and evidence disagree")
+    else:
+        yield Check("evidence", "claims", OK, "records and evidence agree")
+    for burst in view.board.bursts:
+        yield Check("evidence", "burst", WARNING, f"{burst_text(burst)}; see: ralphdeck bursts")
 
 
 def _named(ids: list[str]) -> str:

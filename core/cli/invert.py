@@ -8,7 +8,7 @@ from datetime import timedelta
 import click
 
 from core.cli.completing import complete_pattern
-from core.cli.decide import print_warnings
+from core.cli.decide import print_decided, print_warnings
 from core.cli.options import deciding_options, strict_option
 from core.cli.output import end, findings_json, line, print_json, remark, warn
 from core.cli.project import now, open_deck
@@ -66,15 +66,10 @@ def invert(
     if auto:
         _accept_all(deck, reason, as_json)
     elif pattern_id is not None and any(verdicts):
-        decided = _decide(deck, pattern_id, reject, snooze, text, reason)
-        print_warnings(decided)
-        if as_json:
-            print_json(decided_json(decided))
-        else:
-            line(decided.summary)
+        print_decided(_decide(deck, pattern_id, reject, snooze, text, reason), as_json)
     else:
         _list(deck, _proposals(deck, pattern_id), as_json)
-        end(deck.view.snapshot.findings, strict=strict)
+        end(deck.view.findings, strict=strict)
 
 
 def _decide(deck: Deck, pattern_id: str, reject: bool, snooze: int | None, text: str | None, reason: str) -> Decided:
@@ -101,7 +96,7 @@ def _list(deck: Deck, proposals: Sequence[Inversion], as_json: bool) -> None:
         print_json(
             {
                 "proposals": [proposal_json(proposal) for proposal in proposals],
-                "findings": findings_json(deck.view.snapshot.findings),
+                "findings": findings_json(deck.view.findings),
             }
         )
         return

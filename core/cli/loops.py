@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
-from core.cli.project import read_snapshot
+from core.cli.project import now, read_snapshot
 from core.cli.shapes import json_help, loop_json
 from core.records.loops import Loop, LoopStatus
+from core.settings import Settings
+from core.snapshot import Snapshot
 
 COLOURS = {
     "running": "green",
@@ -46,7 +50,7 @@ def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: b
         if (not statuses or loop.status in statuses) and archived in {None, loop.archived}
     ]
     if as_json:
-        print_json({"loops": [loop_json(loop) for loop in chosen], "findings": findings_json(snapshot.findings)})
+        _print_json(snapshot, chosen)
     else:
         columns = (
             Column("ID"),
@@ -60,6 +64,22 @@ def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: b
         if not chosen:
             remark("no loops")
     end(snapshot.findings, strict=strict)
+
+
+def _print_json(snapshot: Snapshot, chosen: Iterable[Loop]) -> None:
+    """The only listing that needs how loops came out; scoring is imported for it alone."""
+    from core.cli.learning_shapes import score_json
+    from core.learning.inputs import Inputs
+    from core.learning.outcomes import score_outcome
+
+    settings, present = Settings().learning, now()
+    inputs = Inputs.of(snapshot, settings)
+    found = []
+    for loop in chosen:
+        signals = inputs.signals(loop.id)
+        outcome = None if signals is None else score_json(score_outcome(signals, present, settings))
+        found.append({**loop_json(loop), "outcome": outcome})
+    print_json({"loops": found, "findings": findings_json(snapshot.findings)})
 
 
 def _row(loop: Loop) -> tuple[str, ...]:

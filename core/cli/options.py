@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+from core.records.times import parse_time
+
+_NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
+_DURATION: Final = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
+_UNITS_MS: Final = (3_600_000, 60_000, 1000, 1)
+"""What the parts of a duration count in."""
+_MOST_DIGITS: Final = 40
+"""Longest text that is looked at as a duration."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -106,6 +117,41 @@ class Fraction(click.ParamType[float]):
         if not 0 <= number <= 1:
             self.fail(f"{value!r} is not a number from 0 to 1", param, ctx)
         return number
+
+
+class Moment(click.ParamType[datetime]):
+    """A time, ISO-8601; UTC where it names no zone."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time, aware UTC; a usage error for anything else."""
+        moment = parse_time(value)
+        if moment is None:
+            self.fail(f"{value!r} is not a time such as 2026-02-02T15:00:00Z", param, ctx)
+        return moment
+
+
+class Duration(click.ParamType[float]):
+    """A length of time, in ms."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The ms; a usage error for anything that is not like 1h30m, 12m, 90s, 450ms or a plain number of ms."""
+        if isinstance(value, int | float):
+            return value
+        text = value.strip()
+        if re.fullmatch(_NUMBER, text):
+            text += "ms"
+        parts = _DURATION.fullmatch(text) if len(text) <= _MOST_DIGITS else None
+        if parts is None or not any(parts.groups()):
+            self.fail(f"{value!r} is not a duration such as 1h30m, 12m, 90s or 450 (ms)", param, ctx)
+        return sum(float(part) * ms for part, ms in zip(parts.groups(), _UNITS_MS, strict=True) if part)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The forms, as the help shows them."""
+        return "1h30m|12m|90s|450"
 
 
 def joined(groups: Sequence[Sequence[str]]) -> frozenset[str]:

@@ -19,6 +19,8 @@ _NAMES: Final = {
     PatternType.ANTI: "Anti-Pattern",
     PatternType.TEMPLATE: "Code Template",
 }
+_MOST_SHOWN: Final = 20
+"""Loops, and pieces of evidence, that the text names."""
 _MARKS: Final = {True: "+", False: "-", None: " "}
 
 
@@ -51,9 +53,38 @@ def print_why(view: View, pattern: Pattern) -> None:
     assessment = view.assessment(pattern.id)
     line(f"State: {assessment.state.value}, by {assessment.decided_by}")
     for rule in view.why(pattern.id).lines:
-        line(f"  {_MARKS[rule.holds]} {rule.rule:<12} {rule.text}")
+        line(f" {'>' if rule.fired else ' '}{_MARKS[rule.holds]} {rule.rule:<12} {rule.text}")
     for finding in view.doubts(pattern.id):
         line(f"  ! {finding.message}")
+
+
+def print_evidence(view: View, pattern: Pattern) -> None:
+    """Print what counts how much for `pattern`, what rests on one loop, and what does not count."""
+    explanation, computed = view.why(pattern.id), view.assessment(pattern.id).computed
+    flipping = [loop for loop in explanation.loops if loop.state_without is not computed]
+    if flipping:
+        line("Without one of these loops the state would be another:")
+    for loop in flipping[:_MOST_SHOWN]:
+        line(f"  {loop.loop_id}: {loop.state_without} (it counts {loop.helpful:.2f} and {loop.harmful:.2f})")
+    _print_more(len(flipping))
+    if explanation.events:
+        line("Evidence, newest first; what it counted when new → today:")
+    for weighed in explanation.events[:_MOST_SHOWN]:
+        seen = weighed.observation
+        day = f"{seen.at:%Y-%m-%d}" if seen.at else "no time   "
+        result = "success" if seen.success else "failure"
+        by = ", as the loop" if seen.inferred else ""
+        source = seen.loop_id or f"{seen.source}, {plural(seen.count, 'use')}"
+        line(f"  {day}  {result} {weighed.raw:.2f} → {weighed.today:.2f}  {source} ({seen.kind}{by})")
+    _print_more(len(explanation.events))
+    for aside in view.board.set_aside(pattern.id):
+        word = "revoked" if aside.revoked else "held; see: ralphdeck bursts"
+        line(f"  does not count: a failure told by {aside.source} ({word})")
+
+
+def _print_more(count: int) -> None:
+    if count > _MOST_SHOWN:
+        line(f"  and {count - _MOST_SHOWN:,} more")
 
 
 def _print_effectiveness(pattern: Pattern, assessment: Assessment) -> None:

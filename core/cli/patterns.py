@@ -171,7 +171,7 @@ def show_pattern(pattern_id: str, as_json: bool, strict: bool) -> None:
     """
     view = open_deck().view
     pattern = view.pattern(pattern_id)
-    findings = tuple(finding for finding in view.snapshot.findings if finding.file == pattern.file)
+    findings = tuple(finding for finding in view.findings if finding.file == pattern.file)
     if as_json:
         print_json(
             {

@@ -36,7 +36,7 @@ DOCUMENTS: Final = {
     "loops": """\
 {loops: [{id, task, status, raw_status, sources, iteration, max_iterations, started_at, ended_at,
 ended_approximate, archived, liveness, liveness_reason, last_sign, badges, aliases, quality,
-injected, extracted, files}], findings}""",
+injected, extracted, files, outcome: {verdict, raw, decayed, parts, reasoning}}], findings}""",
     "patterns list": """\
 {patterns: [{id, type, title, state, computed_state, decided_by, pinned, faded, contradicted,
 inversion_due, injectable, success_rate, interval, successes, failures, usage_count, exposures,
@@ -47,7 +47,7 @@ task_pattern, template: {language, code, placeholders}, diff_pattern, steps, too
 benefits, limitations, average_iterations, symptoms, why_it_fails, better_alternative,
 better_pattern_id, source_loops: [{loop_id, at, contributed_by}], related, first_discovered,
 inverted_from, aliases, mirrors: [{file, pointer, differs}], content_hash},
-evidence: [{kind, source, loop_id, at, success, weight, count, iteration, derived}],
+evidence: [{kind, source, loop_id, at, success, weight, count, iteration, derived, inferred}],
 lineage: [{at, kind, loop_id, success, text}], findings}""",
     "reflections": """\
 {reflections: [{id, loop_id, task_id, attempt, iteration, at, at_approximate, kind, outcome, trigger,
@@ -66,8 +66,34 @@ With a verdict: {decision, summary, warnings, written}, as promote prints it; wi
     "why": """\
 {id, state, computed_state, decided_by, pin: {state, at, by, reason, decision_id}, pin_stale, contradicted,
 faded, injectable, success_rate, interval, successes, failures, helpful, harmful,
-next_change: {at, state}, rules: [{rule, text, holds, state, value, threshold, distance}],
+next_change: {at, state}, rules: [{rule, text, holds, fired, state, value, threshold, distance}],
+events: [{kind, source, loop_id, at, success, inferred, raw, today, iteration, count}],
+steps: [{state, result, count}], loops: [{loop_id, helpful, harmful, state_without}],
+calendar: [{at, state}], set_aside: [{source, at, revoked}],
 doubts: findings on this pattern, findings}""",
+    "record": """\
+{event: {id, at, kind, loop_id, pattern_id, criterion, success, weight, iteration, text, by},
+pattern: {id, state, state_before, computed_state, helpful, harmful, successes, failures, inversion_due},
+criterion: {criterion, weight, effective_weight, helpful, harmful, helpful_count, harmful_count,
+last_validated, half_life_days, no_data, deprecated}, held, warnings}""",
+    "outcome": """\
+{outcome: {id, kind, verdict, raw, decay, decayed, parts, reasoning, signals: {success, timestamp,
+duration_ms, error_count, retry_count, files_touched, strategy, failure_mode, failure_details}},
+patterns: [{id, state, state_before, computed_state, helpful, harmful, successes, failures,
+inversion_due}], strategies, recorded, warnings}""",
+    "score": """\
+{outcomes: [{as in outcome, and: patterns: [{id, success, inferred}]}], criteria: [{as in record}],
+inversions, findings}""",
+    "errors": """\
+{errors: [{id, at, type, message, tool, context, stack_trace, resolved}],
+stats: {total, unresolved, by_type}}""",
+    "bursts": """\
+{bursts: [{source, patterns, never_applied, first, last}], findings}.
+With a verdict: {decision, summary, warnings, written}, as promote prints it""",
+    "what-if": """\
+{tried: [{name, value, unit, label, choices, replayed}], counts: [{state, before, after}],
+turns: [{id, before, after, since, inverts_before, inverts, inverted_at, pinned}], events, findings}.
+Without arguments: {thresholds: [such as tried]}""",
     "doctor": """\
 {checks: [{area, name, status, text}], findings}""",
     "demo": """\
@@ -197,6 +223,7 @@ def observation_json(seen: Observation) -> Shape:
         "count": seen.count,
         "iteration": seen.iteration,
         "derived": seen.derived,
+        "inferred": seen.inferred,
     }
 
 
@@ -324,6 +351,7 @@ def rule_json(rule: RuleLine) -> Shape:
         "rule": rule.rule,
         "text": rule.text,
         "holds": rule.holds,
+        "fired": rule.fired,
         "state": rule.state.value if rule.state else None,
         "value": number(rule.value),
         "threshold": number(rule.threshold),

@@ -25,12 +25,20 @@ def completed(words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_commands_words_and_ids_complete(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completed("re", monkeypatch) == ["reflections", "reset", "redo"]
+    assert completed("re", monkeypatch) == ["reflections", "record", "reset", "redo"]
     assert completed("loops --status paused,f", monkeypatch) == ["paused,failed"]
     ids = completed(f"--project {examples} promote pat-error-null", monkeypatch)
     assert sorted(ids) == ["pat-error-null-check-001", "pat-error-null-check-015"]
     monkeypatch.setenv("RALPHDECK_PROJECT", str(examples))
     assert completed("inject ralph-fix-a", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
+    assert completed("outcome ralph-fix-a", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
+    assert completed("record ralph-fix-api-d4e5f6a7 pat-error-null-check-015 --f", monkeypatch) == ["--failure"]
+    assert completed("what-if anti_pattern.f", monkeypatch) == ["anti_pattern.failure_ratio_threshold="]
+
+
+def test_attempts_complete(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(sample))
+    assert completed("errors task-001", monkeypatch) == ["task-001.1", "task-001.2", "task-001.3"]
 
 
 def test_an_id_that_a_shell_would_obey_is_not_offered(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:

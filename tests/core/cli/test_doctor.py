@@ -17,7 +17,7 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
     assert all(set(check) == {"area", "name", "status", "text"} for check in result.document["checks"])
     assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
     areas = {check["area"] for check in result.document["checks"]}
-    assert areas == {"project", "records", "curation", "watch", "files", "terminal", "versions"}
+    assert areas == {"project", "records", "evidence", "curation", "watch", "files", "terminal", "versions"}
 
 
 def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: Path, call: Call) -> None:
@@ -32,6 +32,30 @@ def test_it_lists_the_findings(examples: Path, call: Call) -> None:
     result = call("doctor", "--strict", "--project", examples)
     assert result.code == 3
     assert ".aiwg/ralph/shared/patterns/error-patterns.json" in result.out.partition("\nfindings\n")[2]
+
+
+def test_what_records_claim_beyond_the_evidence_is_told(sample: Path, call: Call) -> None:
+    document = call("doctor", "--json", "--project", sample).document
+    doubts = [found for found in document["findings"] if found["code"] == "unrecorded-uses"]
+    assert doubts and all("registry says" in found["message"] for found in doubts)
+    claims = next(check for check in document["checks"] if check["name"] == "claims")
+    assert claims["text"].startswith(f"{len(document['findings']) - 1} findings")
+    out = call("doctor", "--project", sample).out
+    assert all(found["message"] in out for found in doubts)
+
+
+def test_held_bursts_are_told(sample: Path, call: Call) -> None:
+    document = call("doctor", "--json", "--project", sample).document
+    told = "blames 8 patterns that it never applied; its marks are held"
+    assert any(told in check["text"] for check in document["checks"])
+    assert [found["severity"] for found in document["findings"] if told in found["message"]] == ["warning"]
+
+
+def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.cli.doctor._MOST_DOUBTS", 3)
+    result = call("doctor", "--project", sample)
+    assert result.out.count("registry says") == 3
+    assert "more places where records and evidence disagree" in result.err
 
 
 def test_a_project_that_cannot_be_read_is_an_error_and_the_rest_is_told(

@@ -46,6 +46,11 @@ def test_each_command_explains_itself(name: str, call: Call) -> None:
         ["inject", "--task", "Fix type errors"],
         ["log"],
         ["doctor"],
+        ["score", "--json"],
+        ["bursts"],
+        ["what-if", "max_harmful=0.2"],
+        ["errors", "bd-1"],
+        ["outcome", "bd-1", "--success", "--dry-run"],
     ],
 )
 def test_headless_commands_import_no_screen(words: list[str], examples: Path) -> None:

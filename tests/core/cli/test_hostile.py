@@ -32,6 +32,9 @@ READING = (
     ["log"],
     ["invert"],
     ["doctor"],
+    ["score"],
+    ["bursts"],
+    ["what-if", "maturity.half_life_days=20"],
     ["inject", "--task", "Fix TypeScript type errors in user validation", "--top-k", "10"],
 )
 
@@ -87,6 +90,9 @@ def test_no_raw_payload_is_printed(only_texts: bool, tree: Path, call: Call) -> 
     listing = call("patterns", "list", "--json", "--project", tree).document
     ids = [pattern["id"] for pattern in listing["patterns"][:10] if "\x00" not in pattern["id"]]
     about = [[*words, pattern_id] for pattern_id in ids for words in (["patterns", "show"], ["why"])]
+    for bead in [one["id"] for one in call("score", "--json", "--project", tree).document["outcomes"][:5]]:
+        if "\x00" not in bead:
+            about += [["errors", bead, "--all"], ["outcome", bead, "--success", "--dry-run"]]
     for words in (*READING, *about):
         for options in (["--project", str(tree)], ["--project", str(tree), "--json"]):
             result = call(*words, *options)
@@ -111,6 +117,18 @@ def test_what_a_person_types_is_shown_harmless(payload: str, sample: Path, call:
         call("patterns", "show", f"no {payload}", "--project", sample),
         call("inject", f"no {payload}", "--project", sample),
         call("loops", "--status", payload, "--project", sample),
+        call("record", f"bd{payload}", pattern_id, "--failure", "--by", f"a{payload}", "--project", sample),
+        call("record", f"bd{payload}", "--criterion", payload, "--success", "--context", payload, "--project", sample),
+        call("outcome", f"bd{payload}", "--failure", "--strategy", payload, "--project", sample),
+        call("outcome", f"bd{payload}", "--failure", "--duration", payload, "--project", sample),
+        call("score", f"bd{payload}", "--project", sample),
+        call("score", "--criteria", "--project", sample),
+        call("errors", f"bd{payload}", "--add", payload, "--context", payload, "--project", sample),
+        call("errors", f"bd{payload}", "--project", sample),
+        call("errors", f"bd{payload}", "--resolve", payload, "--project", sample),
+        call("bursts", payload, "--revoke", "--project", sample),
+        call("what-if", f"{payload}={payload}", "--project", sample),
+        call("what-if", f"max_harmful={payload}", "--project", sample),
         call(f"no{payload}", "--project", sample),
         call("loops", "--project", f"/no/{payload}"),
     ]

@@ -49,6 +49,23 @@ def test_ids_are_never_cut_and_tasks_stand_on_one_line(upstream: Path, call: Cal
         assert line.split()[0] == loop["id"]
 
 
+def test_each_loop_has_its_outcome_once_it_has_one(sample: Path, call: Call) -> None:
+    scored = {one["id"]: one for one in call("score", "--json", "--project", sample).document["outcomes"]}
+    for loop in call("loops", "--json", "--project", sample).document["loops"]:
+        outcome, known = loop["outcome"], scored.get(loop["id"])
+        assert (outcome is None) == (known is None)
+        if known is not None:
+            assert [outcome[key] for key in ("verdict", "raw", "parts", "reasoning")] == [
+                known[key] for key in ("verdict", "raw", "parts", "reasoning")
+            ]
+            assert outcome["decayed"] == pytest.approx(known["decayed"], abs=1e-4)
+
+
+def test_the_plain_list_scores_nothing(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.learning.inputs.Inputs.of", lambda *_: pytest.fail("scored"))
+    assert call("loops", "--project", sample).code == 0
+
+
 def test_strict_asks_for_3_where_a_file_cannot_be_used(examples: Path, call: Call) -> None:
     assert call("loops", "--strict", "--project", examples).code == 0
     broken = examples / ".aiwg" / "ralph" / "loops" / "ralph-fix-api-d4e5f6a7" / "state.json"

@@ -34,15 +34,18 @@ def keys(document: Any) -> set[str]:
         return set().union(*map(keys, document))
     if not isinstance(document, dict):
         return set()
-    data = {"parts", "placeholders", "findings", "doubts", "before", "after"}
+    data = {"parts", "placeholders", "by_type", "findings", "doubts", "before", "after"}
     return set(document).union(*(keys(value) for key, value in document.items() if key not in data))
 
 
 def documented(name: str) -> set[str]:
     """The words of the documentation that are keys."""
     listed = DOCUMENTS["patterns list"].partition("[")[2].partition("]")[0]
+    came_out = DOCUMENTS["outcome"].partition("outcome: ")[2].partition("patterns:")[0]
+    criterion = DOCUMENTS["record"].partition("criterion: ")[2].partition("}")[0]
     text = DOCUMENTS[name].replace("as in patterns list, and: ", f"{listed}, ")
-    text = re.sub(r": [a-z ]+", "", text.partition("With a verdict")[0])
+    text = text.replace("as in outcome, and: ", f"{came_out}, ").replace("as in record", criterion)
+    text = re.sub(r": [a-z ]+", "", re.split("With a verdict|Without arguments", text)[0])
     return set(re.findall(r"\w+", text))
 
 
@@ -71,17 +74,34 @@ def test_every_command_with_json_tells_its_keys() -> None:
         ("invert", ["invert"]),
         ("log", ["log"]),
         ("why", ["why", PATTERN]),
+        ("outcome", ["outcome", "bd-1", "--failure"]),
+        ("score", ["score"]),
+        ("errors", ["errors", "bd-1", "--add", "x"]),
+        ("bursts", ["bursts"]),
+        ("what-if", ["what-if", "maturity.half_life_days=20"]),
         ("doctor", ["doctor"]),
         ("demo", ["demo", "--check"]),
     ],
 )
 def test_the_keys_told_are_the_keys_printed(name: str, words: list[str], sample: Path, call: Call) -> None:
     call("promote", PATTERN, "--project", sample)
+    call("record", "bd-1", PATTERN, "--project", sample)
+    call("outcome", "bd-1", "--success", "--project", sample)
     project = [] if name == "demo" else ["--project", str(sample)]
     printed = keys(call(*words, "--json", *project).document)
     assert printed <= documented(name)
     # What is null or empty here, as a change of state that lies ahead, has no keys of its own.
     assert documented(name) - printed <= {"contributed_by", "pointer", "differs", "file"}
+
+
+def test_record_prints_a_pattern_or_a_criterion(sample: Path, call: Call) -> None:
+    use = call("record", "bd-1", PATTERN, "--json", "--project", sample).document
+    feedback = call("record", "bd-1", "--criterion", "c", "--success", "--json", "--project", sample).document
+    assert keys(use) | keys(feedback) == documented("record")
+
+
+def test_what_if_without_arguments_prints_thresholds_alone(call: Call) -> None:
+    assert keys(call("what-if", "--json").document) <= documented("what-if") | {"thresholds"}
 
 
 def test_a_verdict_and_auto_print_decisions(sample: Path, call: Call) -> None:

@@ -13,6 +13,41 @@ def test_it_says_who_decided_and_tests_every_rule(sample: Path, call: Call) -> N
     assert "promoted by dana" in out and "harmful ratio" in out
 
 
+def test_the_text_shows_what_counts_how_much(sample: Path, call: Call) -> None:
+    pattern_id = "pat-error-null-check-015"
+    document = call("why", pattern_id, "--json", "--project", sample).document
+    out = call("why", pattern_id, "--project", sample).out
+    assert out.count("\n >") == sum(rule["fired"] for rule in document["rules"]) > 0
+    for event in document["events"]:
+        assert f"{event['raw']:.2f} → {event['today']:.2f}" in out
+    for loop in document["loops"]:
+        if loop["state_without"] != document["computed_state"]:
+            assert f"{loop['loop_id']}: {loop['state_without']} (" in out
+    assert f"{document['set_aside'][0]['source']} (held; see: ralphdeck bursts)" in out
+
+
+def test_the_parts_of_the_json_agree(sample: Path, call: Call) -> None:
+    for pattern in call("patterns", "list", "--json", "--project", sample).document["patterns"][:12]:
+        document = call("why", pattern["id"], "--json", "--project", sample).document
+        for word, success in (("helpful", True), ("harmful", False)):
+            today = [event["today"] for event in document["events"] if event["success"] is success]
+            assert sum(today) == pytest.approx(document[word], abs=1e-4)
+        times = [event["at"] for event in document["events"] if event["at"]]
+        assert times == sorted(times, reverse=True)
+        assert document["calendar"][:1] == ([document["next_change"]] if document["next_change"] else [])
+        assert all(step["result"] in {"success", "failure"} and step["count"] > 0 for step in document["steps"])
+
+
+def test_long_evidence_is_cut_in_the_text_alone(sample: Path, call: Call) -> None:
+    pattern_id = "pat-error-null-check-015"
+    for number in range(25):
+        call("record", f"bd-{number}", pattern_id, "--success", "--project", sample)
+    known = len(call("why", pattern_id, "--json", "--project", sample).document["events"])
+    out = call("why", pattern_id, "--project", sample).out
+    assert out.count(" → ") == 1 + 20
+    assert f"  and {known - 20} more\n" in out
+
+
 def test_json_has_numbers_for_every_test(sample: Path, call: Call) -> None:
     document = call("why", "pat-error-deadlock-retry-005", "--json", "--project", sample).document
     assert (document["state"], document["decided_by"]) == ("proven", "human decision")

@@ -1,0 +1,74 @@
+"""Loops and attempts on the command line, called beads after (2): which is meant, when, and how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import click
+
+from core.cli.options import Decorated, Moment
+from core.cli.output import line
+from core.cli.project import now
+from core.curation.rules import change, shown
+from core.deck import View
+from core.errors import UnknownRecord
+from core.learning.assessment import Assessment
+from core.records.times import iso
+
+Effect = tuple[Assessment, Assessment]
+"""What is known of one pattern before something was recorded, and after it."""
+MAX_COUNT: Final = 10**6
+"""Errors, retries and iterations beyond it are a slip of the keyboard."""
+
+
+def result_options(command: Decorated) -> Decorated:
+    """`--success` and `--failure`; see `result_of`."""
+    failure = click.option("--failure", is_flag=True, help="It went badly.")
+    return click.option("--success", is_flag=True, help="It went well.")(failure(command))
+
+
+def at_option(command: Decorated) -> Decorated:
+    """`--at TIME`; see `time_of`."""
+    return click.option("--at", type=Moment(), metavar="TIME", help="When, ISO-8601. Default: now.")(command)
+
+
+def result_of(success: bool, failure: bool) -> bool | None:
+    """What the two flags say together; None without one."""
+    if success and failure:
+        raise click.UsageError("give either --success or --failure")
+    return success if success or failure else None
+
+
+def time_of(at: datetime | None) -> datetime:
+    """When something happened that is recorded now."""
+    present = now()
+    if at is not None and at > present:
+        raise click.UsageError(f"--at lies in the future: {iso(at)}")
+    return at or present
+
+
+def find_bead(view: View, name: str, warnings: list[str]) -> str:
+    """The id of the loop or attempt that is meant; a bead of another tool keeps its name, with a warning.
+
+    Raises:
+        UnknownRecord: It begins the ids of several loops, or is empty.
+    """
+    try:
+        return view.bead(name)
+    except UnknownRecord:
+        if any(loop_id.startswith(name) for loop_id in view.snapshot.loops) or not name.strip():
+            raise
+    warnings.append(f"no loop or attempt {shown(name)} is known; taken as a bead of another tool")
+    return name
+
+
+def print_effects(effects: Sequence[Effect]) -> None:
+    """One line a pattern: what became of its state."""
+    for before, after in effects:
+        pinned = f" (pinned; by rule {change(before.computed, after.computed)})" if after.pin is not None else ""
+        sums = f"helpful {after.helpful:.1f}, harmful {after.harmful:.1f}"
+        line((after.pattern_id, "bold"), f": {change(before.state, after.state)}{pinned}, {sums}")
+        if after.inversion_due and not before.inversion_due:
+            line(f"  its inversion is proposed now; see: ralphdeck invert {after.pattern_id}")

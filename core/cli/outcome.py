@@ -1,0 +1,152 @@
+"""`ralphdeck outcome`: how a loop or an attempt came out (2) Recording Outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import click
+
+from core.cli.beads import MAX_COUNT, at_option, find_bead, print_effects, result_of, result_options, time_of
+from core.cli.completing import complete_bead
+from core.cli.learning_shapes import effect_json, outcome_json
+from core.cli.options import Duration, deciding_options
+from core.cli.output import line, print_json, remark, warn
+from core.cli.project import open_deck
+from core.cli.shapes import json_help
+from core.curation.rules import shown
+from core.deck import View
+from core.errors import BadInput
+from core.learning.strategies import extract_strategies
+from core.records.events import Event, Signals, event_id
+from core.scoring import applied, kind_of
+from core.snapshot import Delta
+from core.text import plural
+
+
+@click.command(epilog=json_help("outcome"))
+@click.argument("bead", shell_complete=complete_bead)
+@result_options
+@click.option("--duration", type=Duration(), help="From start to end; a number alone is ms.")
+@click.option("--errors", type=click.IntRange(0, MAX_COUNT), metavar="N", help="Errors on the way, resolved or not.")
+@click.option("--retries", type=click.IntRange(0, MAX_COUNT), metavar="N", help="Attempts before the last one.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file it changed; ask for several.")
+@click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
+@click.option("--failure-mode", default="", metavar="TEXT", help="What kind of failure it was.")
+@click.option("--failure-details", default="", metavar="TEXT", help="What happened.")
+@at_option
+@click.option("--dry-run", is_flag=True, help="Score it and write nothing.")
+@deciding_options
+def outcome(
+    bead: str,
+    success: bool,
+    failure: bool,
+    duration: float | None,
+    errors: int | None,
+    retries: int | None,
+    files: tuple[str, ...],
+    strategy: str,
+    failure_mode: str,
+    failure_details: str,
+    at: datetime | None,
+    dry_run: bool,
+    by: str | None,
+    as_json: bool,
+) -> None:
+    """Record how BEAD, a loop or an attempt at a task, came out; that counts for the patterns it applied.
+
+    What is left out comes from the files of the loop or attempt. A bead of another tool needs --success or
+    --failure. The newest report stands.
+
+    \b
+    Examples:
+      ralphdeck outcome ralph-fix-auth-a1b2c3d4 --retries 1
+      ralphdeck outcome bd-123.1 --success --duration 3m --errors 0 --file src/auth.ts --strategy "file-based"
+      ralphdeck outcome task-001.2 --failure --failure-mode timeout --dry-run
+    """
+    result = result_of(success, failure)
+    moment = time_of(at)
+    deck = open_deck(by)
+    view = deck.view
+    warnings: list[str] = []
+    event = Event(
+        id=event_id(moment),
+        at=moment,
+        kind="outcome",
+        loop_id=find_bead(view, bead, warnings),
+        success=result,
+        by=deck.by,
+        signals=Signals(
+            duration_ms=duration,
+            error_count=errors,
+            retry_count=retries,
+            files_touched=files,
+            strategy=strategy,
+            failure_mode=failure_mode,
+            failure_details=failure_details,
+        ),
+    )
+    after = _supposing(view, event)
+    if after.outcome(event.loop_id) is None:
+        raise BadInput(f"{_not_out(view, event.loop_id)}; say how it came out with --success or --failure")
+    if _older(view, event):
+        warnings.append("a newer report of its outcome stands; this one changes nothing")
+    if not dry_run:
+        after = deck.record(event)
+    _print(view, after, event.loop_id, strategy, warnings, as_json=as_json, recorded=not dry_run)
+
+
+def _supposing(view: View, event: Event) -> View:
+    """The view as it were with one event more."""
+    snapshot = replace(view.snapshot, events=(*view.snapshot.events, event))
+    return replace(view, snapshot=snapshot, board=view.board.updated(snapshot, Delta(events=True), view.now))
+
+
+def _not_out(view: View, bead_id: str) -> str:
+    loop = view.snapshot.loops.get(bead_id)
+    return f"{shown(bead_id)} is {loop.status}" if loop else f"{shown(bead_id)} does not say how it ended"
+
+
+def _older(view: View, event: Event) -> bool:
+    return any(
+        (other.at, other.id) > (event.at, event.id)
+        for other in view.snapshot.events
+        if other.kind == "outcome" and other.loop_id == event.loop_id and not other.pattern_id
+    )
+
+
+def _print(
+    before: View,
+    after: View,
+    bead_id: str,
+    strategy: str,
+    warnings: list[str],
+    *,
+    as_json: bool,
+    recorded: bool,
+) -> None:
+    found = after.outcome(bead_id)
+    assert found is not None
+    signals, scored = found
+    uses = dict.fromkeys(seen.pattern_id for seen in applied(after, [bead_id])[bead_id])
+    effects = [(before.assessment(id), after.assessment(id)) for id in uses if id in before.board]
+    for warning in warnings:
+        warn(warning)
+    if as_json:
+        print_json(
+            {
+                "outcome": outcome_json(kind_of(after, bead_id), signals, scored),
+                "patterns": [effect_json(effect) for effect in effects],
+                "strategies": extract_strategies(strategy),
+                "recorded": recorded,
+                "warnings": warnings,
+            }
+        )
+        return
+    line((bead_id, "bold"), f": {scored.reasoning}")
+    changed = [effect for effect in effects if effect[0].state is not effect[1].state]
+    print_effects(changed)
+    if len(effects) > len(changed):
+        line(f"in their state stay: {plural(len(effects) - len(changed), 'pattern')} that it applied")
+    if not recorded:
+        remark("nothing was written")

@@ -1,0 +1,174 @@
+"""`ralphdeck record`: what a loop or attempt used, and how that went (2) Pattern Maturity, Criterion Weights."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from core.cli.beads import (
+    MAX_COUNT,
+    Effect,
+    at_option,
+    find_bead,
+    print_effects,
+    result_of,
+    result_options,
+    time_of,
+)
+from core.cli.completing import complete_bead, complete_pattern
+from core.cli.learning_shapes import criterion_json, effect_json, event_json
+from core.cli.options import Fraction, deciding_options
+from core.cli.output import line, print_json, warn
+from core.cli.project import open_deck
+from core.cli.shapes import json_help
+from core.curation.review import burst_text
+from core.curation.rules import shown
+from core.curation.storage import LoggedFeedback
+from core.deck import Deck, View
+from core.learning.bursts import source_of
+from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
+from core.learning.outcomes import Verdict
+from core.records.events import Event, event_id
+
+_VERDICTS = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
+
+
+@click.command(epilog=json_help("record"))
+@click.argument("bead", shell_complete=complete_bead)
+@click.argument("pattern_id", metavar="[PATTERN]", required=False, shell_complete=complete_pattern)
+@click.option("--criterion", metavar="NAME", help="Feedback on a criterion of evaluation, in place of a pattern.")
+@result_options
+@click.option("--neutral", is_flag=True, help="It says nothing either way; of a criterion only.")
+@click.option("--value", type=Fraction(), help="What the feedback on a criterion is worth. Default: 1.")
+@click.option("--context", metavar="TEXT", help="What is said with the feedback on a criterion.")
+@click.option(
+    "--iteration", type=click.IntRange(0, MAX_COUNT), metavar="N", help="Of the loop, in which it used the pattern."
+)
+@at_option
+@deciding_options
+def record(
+    bead: str,
+    pattern_id: str | None,
+    criterion: str | None,
+    success: bool,
+    failure: bool,
+    neutral: bool,
+    value: float | None,
+    context: str | None,
+    iteration: int | None,
+    at: datetime | None,
+    by: str | None,
+    as_json: bool,
+) -> None:
+    """Record that BEAD, a loop or an attempt at a task, applied PATTERN; or feedback on a criterion.
+
+    Without --success or --failure the result of the use is the outcome of the loop or attempt, once it has one.
+    A use that is recorded again, with the same iteration or none, is the same use: the newest result stands.
+    Beads of other tools are taken too.
+
+    \b
+    Examples:
+      ralphdeck record ralph-fix-auth-a1b2c3d4 pat-error-null-check-015 --success
+      ralphdeck record task-001.2 pat-success-types-first-006
+      ralphdeck record bd-123.1 --criterion type_safe --failure --value 0.5
+    """
+    result = result_of(success, failure)
+    if (pattern_id is None) == (criterion is None):
+        raise click.UsageError("give either a PATTERN or --criterion NAME")
+    if criterion is None:
+        if neutral or value is not None or context is not None:
+            raise click.UsageError("--neutral, --value and --context are for feedback on a --criterion")
+    elif not criterion.strip():
+        raise click.UsageError("--criterion is empty")
+    elif iteration is not None:
+        raise click.UsageError("--iteration is for a PATTERN")
+    elif neutral is (result is not None):
+        raise click.UsageError("give one of --success, --failure and --neutral")
+    moment = time_of(at)
+    deck = open_deck(by)
+    warnings: list[str] = []
+    event = Event(
+        id=event_id(moment),
+        at=moment,
+        kind="applied" if pattern_id is not None else "feedback",
+        pattern_id=deck.view.pattern(pattern_id).id if pattern_id is not None else "",
+        loop_id=find_bead(deck.view, bead, warnings),
+        success=result,
+        weight=1.0 if value is None else value,
+        iteration=iteration,
+        by=deck.by,
+        criterion=criterion or "",
+        text=context or "",
+    )
+    if criterion is None:
+        _use(deck, event, warnings, as_json)
+    else:
+        _feedback(deck, event, warnings, as_json)
+
+
+def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
+    before = deck.view.assessment(event.pattern_id)
+    view = deck.record(event)
+    effect = before, view.assessment(event.pattern_id)
+    asides = [
+        aside
+        for aside in view.board.set_aside(event.pattern_id)
+        if aside.source == source_of(event) and aside.mark.at == event.at and event.success is False
+    ]
+    held = any(not aside.revoked for aside in asides)
+    if asides and not held:
+        warnings.append(f"the marks of {shown(event.loop_id)} at this time were revoked; this one does not count")
+    for warning in warnings:
+        warn(warning)
+    if as_json:
+        _print(event, warnings, effect=effect, held=held)
+        return
+    line(f"recorded: {shown(event.loop_id)} applied {shown(event.pattern_id)}, {_result(view, event)}")
+    print_effects([effect])
+    for burst in view.board.bursts if held else ():
+        if burst.source == source_of(event):
+            line((f"held: {burst_text(burst)}; see: ralphdeck bursts", "yellow"))
+
+
+def _result(view: View, event: Event) -> str:
+    if event.success is not None:
+        return "which succeeded" if event.success else "which failed"
+    found = view.outcome(event.loop_id)
+    return "with its outcome as result" + (f", {found[1].verdict}" if found else ", once it has one")
+
+
+def _feedback(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
+    settings, view = deck.settings.learning, deck.record(event)
+    weight = criterion_weight(LoggedFeedback(deck.project).get_by_criterion(event.criterion), view.now, settings)
+    effective, deprecated = effective_weight(weight, settings), should_deprecate_criterion(weight, settings)
+    for warning in warnings:
+        warn(warning)
+    if as_json:
+        _print(event, warnings, criterion=criterion_json(weight, effective, deprecated))
+        return
+    line(f"recorded: {shown(event.criterion)} {_VERDICTS[event.success]} in {shown(event.loop_id)}")
+    state = ", deprecated: it weighs nothing" if deprecated else ""
+    line(
+        (shown(event.criterion), "bold"),
+        f": weight {weight.weight:.2f}, helpful {weight.helpful:.1f}, harmful {weight.harmful:.1f}{state}",
+    )
+
+
+def _print(
+    event: Event,
+    warnings: list[str],
+    *,
+    effect: Effect | None = None,
+    criterion: dict[str, object] | None = None,
+    held: bool = False,
+) -> None:
+    print_json(
+        {
+            "event": event_json(event),
+            "pattern": effect_json(effect) if effect else None,
+            "criterion": criterion,
+            "held": held,
+            "warnings": warnings,
+        }
+    )

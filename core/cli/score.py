@@ -1,0 +1,137 @@
+"""`ralphdeck score`: how what has finished came out, and what evaluation criteria weigh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import click
+import numpy as np
+
+from core.cli.beads import find_bead
+from core.cli.completing import complete_bead
+from core.cli.learning_shapes import criterion_json, scored_json
+from core.cli.options import reading_options
+from core.cli.output import Column, end, findings_json, print_json, print_table, remark
+from core.cli.project import open_deck
+from core.cli.shapes import Shape, json_help
+from core.curation.rules import shown
+from core.curation.storage import LoggedFeedback
+from core.deck import Deck, View
+from core.errors import UnknownRecord
+from core.learning.criteria import FeedbackEvent, criterion_weight, effective_weight, should_deprecate_criterion
+from core.scoring import Scored, scored
+
+VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
+
+
+@click.command(epilog=json_help("score"))
+@click.argument("beads", metavar="[BEAD]...", nargs=-1, shell_complete=complete_bead)
+@click.option("--criteria", is_flag=True, help="What the criteria of evaluation weigh instead.")
+@reading_options
+def score(beads: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -> None:
+    """Score how loops and attempts came out, newest first, with the parts that the score is made of.
+
+    A loop that runs, was aborted or crashed has no outcome until somebody records one.
+
+    \b
+    Examples:
+      ralphdeck score
+      ralphdeck score task-001.2 --json | jq .outcomes[0].parts
+      ralphdeck score --criteria
+    """
+    if beads and criteria:
+        raise click.UsageError("give either BEADs or --criteria")
+    deck = open_deck()
+    view = deck.view
+    weights = _criteria(deck) if as_json or criteria else []
+    outcomes = () if criteria and not as_json else scored(view, _wanted(view, beads) if beads else None)
+    if as_json:
+        due = np.flatnonzero(view.board.inversion_due).tolist()
+        print_json(
+            {
+                "outcomes": [scored_json(one) for one in outcomes],
+                "criteria": weights,
+                "inversions": [view.board.ids[row] for row in due],
+                "findings": findings_json(view.findings),
+            }
+        )
+    elif criteria:
+        _print_criteria(weights)
+    else:
+        _print_outcomes(outcomes)
+    end(view.findings, strict=strict)
+
+
+def _wanted(view: View, beads: Iterable[str]) -> list[str]:
+    found = []
+    for name in beads:
+        bead_id = find_bead(view, name, [])
+        if view.outcome(bead_id) is None:
+            loop = view.snapshot.loops.get(bead_id)
+            if loop is None and bead_id not in view.snapshot.attempts:
+                raise UnknownRecord(f"no loop, attempt or recorded outcome {shown(name)}; see: ralphdeck loops")
+            state = f"is {loop.status}" if loop else "does not say how it ended"
+            raise UnknownRecord(f"{shown(bead_id)} {state}: no outcome is known; record one with: ralphdeck outcome")
+        found.append(bead_id)
+    return found
+
+
+def _criteria(deck: Deck) -> list[Shape]:
+    settings, by_name = deck.settings.learning, dict[str, list[FeedbackEvent]]()
+    for event in LoggedFeedback(deck.project).get_all():
+        by_name.setdefault(event.criterion, []).append(event)
+    weights = [criterion_weight(by_name[name], deck.view.now, settings) for name in sorted(by_name)]
+    return [
+        criterion_json(weight, effective_weight(weight, settings), should_deprecate_criterion(weight, settings))
+        for weight in weights
+    ]
+
+
+def _print_outcomes(outcomes: Iterable[Scored]) -> None:
+    columns = (
+        Column("ID"),
+        Column("VERDICT", colours=VERDICT_COLOURS),
+        Column("RAW", right=True),
+        Column("TODAY", right=True),
+        Column("REASONING", free=True),
+    )
+    rows = [
+        (one.bead_id, one.outcome.verdict, f"{one.outcome.raw:.2f}", f"{one.outcome.decayed:.2f}", _parts(one))
+        for one in outcomes
+    ]
+    print_table(columns, rows)
+    if not rows:
+        remark("nothing has come out yet")
+
+
+def _parts(one: Scored) -> str:
+    """The reasoning without the verdict and the score, which have columns of their own."""
+    return one.outcome.reasoning.partition(": ")[2]
+
+
+def _print_criteria(weights: Iterable[Shape]) -> None:
+    columns = (
+        Column("CRITERION"),
+        Column("WEIGHT", right=True),
+        Column("EFFECTIVE", right=True),
+        Column("HELPFUL", right=True),
+        Column("HARMFUL", right=True),
+        Column("LAST VALIDATED (UTC)"),
+        Column("", colours={"deprecated": "red"}),
+    )
+    rows = [
+        (
+            weight["criterion"],
+            f"{weight['weight']:.2f}",
+            f"{weight['effective_weight']:.2f}",
+            f"{weight['helpful']:.2f} of {weight['helpful_count']}",
+            f"{weight['harmful']:.2f} of {weight['harmful_count']}",
+            (weight["last_validated"] or "")[:10],
+            "deprecated" if weight["deprecated"] else "no data" if weight["no_data"] else "",
+        )
+        for weight in weights
+    ]
+    print_table(columns, rows)
+    if not rows:
+        remark("no feedback on any criterion")

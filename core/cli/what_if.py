@@ -1,0 +1,96 @@
+"""`ralphdeck what-if`: all history under other thresholds."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+from core.cli.learning_shapes import replay_json, threshold_json
+from core.cli.options import reading_options
+from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark, warn
+from core.cli.project import open_deck
+from core.cli.shapes import json_help
+from core.learning.replaying import Replay, Turn
+from core.settings import Settings
+from core.text import plural
+from core.thresholds import THRESHOLDS, Threshold, threshold, with_threshold
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [
+        CompletionItem(f"{known.name}=", help=known.label)
+        for known in THRESHOLDS
+        if known.replayed and known.name.startswith(incomplete)
+    ]
+
+
+@click.command("what-if", epilog=json_help("what-if"))
+@click.argument("values", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=_complete)
+@reading_options
+def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
+    """Replay all history under other thresholds: which patterns would be in another state, or would invert?
+
+    Nothing is changed. Without arguments: list the thresholds with their values. The group before the dot may be
+    left out where only one has such a field.
+
+    \b
+    Examples:
+      ralphdeck what-if
+      ralphdeck what-if maturity.half_life_days=30
+      ralphdeck what-if deprecation_threshold=20% min_helpful=3 --json
+    """
+    settings = Settings()
+    tried: list[Threshold] = []
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals:
+            raise click.UsageError(f"{value!r} is not NAME=VALUE")
+        settings = with_threshold(settings, name.strip(), text)
+        tried.append(threshold(name.strip()))
+    if not tried:
+        _list(settings, as_json)
+        return
+    for known in tried:
+        if not known.replayed:
+            warn(f"{known.name} turns no state and no inversion")
+    view = open_deck().view
+    replay = view.what_if(settings)
+    if as_json:
+        document = {"tried": [threshold_json(known, settings) for known in tried], **replay_json(replay)}
+        print_json({**document, "findings": findings_json(view.findings)})
+    else:
+        for known in tried:
+            line(f"{known.name}: {known.text(view.settings)} → {known.text(settings)}")
+        _print(replay)
+    end(view.findings, strict=strict)
+
+
+def _list(settings: Settings, as_json: bool) -> None:
+    if as_json:
+        print_json({"thresholds": [threshold_json(known, settings) for known in THRESHOLDS]})
+        return
+    columns = (Column("NAME"), Column("VALUE", right=True), Column("UNIT"), Column("MEANING", free=True))
+    print_table(columns, ((known.name, known.text(settings), known.unit, known.label) for known in THRESHOLDS))
+
+
+def _print(replay: Replay) -> None:
+    counted = (f"{state} {count} → {replay.after[state]}" for state, count in replay.before.items())
+    line(f"{plural(replay.events, 'result')} replayed: {', '.join(counted)}")
+    columns = (
+        Column("ID"),
+        Column("BEFORE"),
+        Column("AFTER"),
+        Column("SINCE"),
+        Column("INVERSION"),
+        Column("PINNED"),
+    )
+    print_table(columns, map(_row, replay.turns))
+    if not replay.turns:
+        remark("no pattern turns")
+
+
+def _row(turn: Turn) -> tuple[str, ...]:
+    before, after = turn.before, turn.after
+    inversion = "" if before.inverts is after.inverts else "proposed" if after.inverts else "no more"
+    since = f"{after.since:%Y-%m-%d}" if after.since and after.state is not before.state else ""
+    return turn.pattern_id, before.state, after.state, since, inversion, "pinned" if turn.pinned else ""

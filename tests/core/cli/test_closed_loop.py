@@ -1,0 +1,139 @@
+"""From a running loop to changed states, without anybody's hand but the command line's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+LOOP = "ralph-fix-the-importer-0a1b2c3d"
+GOOD, BAD = "pat-error-good-001", "pat-error-bad-002"
+OTHERS = tuple(f"pat-error-other-{number:03}" for number in range(6))
+
+
+def pattern(pattern_id: str, successes: int, failures: int) -> dict[str, Any]:
+    return {
+        "pattern_id": pattern_id,
+        "name": pattern_id,
+        "error_signature": {"type": "TypeError", "pattern": pattern_id},
+        "fix_approach": {"category": "guard", "description": f"what {pattern_id} does"},
+        "usage_count": successes + failures,
+        "success_rate": successes / (successes + failures),
+        "successful_applications": successes,
+        "failed_applications": failures,
+        "last_used": datetime.now(UTC).isoformat(),
+    }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A loop at work; one pattern is a success short of established, one a failure short of inversion."""
+    patterns = tmp_path / ".aiwg/ralph/shared/patterns"
+    patterns.mkdir(parents=True)
+    records = [pattern(GOOD, 2, 0), pattern(BAD, 1, 1), *(pattern(other, 4, 0) for other in OTHERS)]
+    (patterns / "error-patterns.json").write_text(json.dumps({"error_patterns": records}))
+    write_loop(tmp_path, "running")
+    return tmp_path
+
+
+def write_loop(project: Path, status: str, minutes: float = 40, failed: int = 0) -> None:
+    start = datetime.now(UTC) - timedelta(minutes=minutes)
+    state: dict[str, Any] = {
+        "loopId": LOOP,
+        "task": "Fix the importer",
+        "status": status,
+        "startTime": start.isoformat(),
+        "iterations": [
+            {"number": number + 1, "outcome": "failure" if number < failed else "success"}
+            for number in range(failed + 1)
+        ],
+    }
+    if status != "running":
+        state["endTime"] = datetime.now(UTC).isoformat()
+    folder = project / ".aiwg/ralph/loops" / LOOP
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "state.json").write_text(json.dumps(state))
+
+
+def states(call: Call, project: Path) -> dict[str, str]:
+    listed = call("patterns", "list", "--json", "--project", project).document["patterns"]
+    return {found["id"]: found["state"] for found in listed}
+
+
+def test_a_loop_that_succeeds_establishes_what_it_applied(project: Path, call: Call) -> None:
+    assert states(call, project)[GOOD] == "candidate"
+    assert call("record", LOOP, GOOD, "--project", project).code == 0
+    assert call("score", LOOP, "--project", project).err == (
+        f"Error: {LOOP} is running: no outcome is known; record one with: ralphdeck outcome\n"
+    )
+    write_loop(project, "completed", minutes=4)
+    (scored,) = call("score", LOOP, "--json", "--project", project).document["outcomes"]
+    assert scored["verdict"] == "helpful"
+    assert scored["patterns"] == [{"id": GOOD, "success": True, "inferred": True}]
+
+
+def test_a_loop_that_fails_deprecates_what_it_applied_and_proposes_inversions(project: Path, call: Call) -> None:
+    for pattern_id in (GOOD, BAD):
+        call("record", LOOP, pattern_id, "--iteration", "1", "--project", project)
+    for number in range(2):
+        call("record", f"bd-{number}", BAD, "--project", project)
+        call("record", f"bd-{number}", GOOD, "--success", "--project", project)
+        call("outcome", f"bd-{number}", "--failure", "--errors", "4", "--project", project)
+    before = states(call, project)
+    write_loop(project, "failed", failed=3)
+    document = call("score", LOOP, "--json", "--project", project).document
+    (scored,) = document["outcomes"]
+    assert scored["verdict"] == "harmful"
+    assert scored["patterns"] == [
+        {"id": pattern_id, "success": False, "inferred": True} for pattern_id in sorted((GOOD, BAD))
+    ]
+    after = states(call, project)
+    assert (after[BAD], document["inversions"]) == ("deprecated", [BAD])
+    assert before[GOOD] != after[GOOD]
+    out = call("why", BAD, "--project", project).out
+    assert f"{LOOP} (applied, as the loop)" in out
+    (listed,) = call("loops", "--json", "--project", project).document["loops"]
+    assert listed["outcome"]["reasoning"] == scored["reasoning"]
+
+
+def blamed(call: Call, project: Path) -> Iterator[Any]:
+    for other in OTHERS:
+        yield call("record", LOOP, other, "--failure", "--json", "--project", project).document
+
+
+def test_a_burst_is_held_revoked_and_brought_back(project: Path, call: Call) -> None:
+    before = states(call, project)
+    documents = list(blamed(call, project))
+    assert [document["held"] for document in documents] == [False] * 5 + [True]
+    assert documents[4]["pattern"]["failures"] == 1
+    assert documents[5]["pattern"]["failures"] == 0
+    assert states(call, project) == before
+    (burst,) = call("bursts", "--json", "--project", project).document["bursts"]
+    assert (burst["source"], burst["patterns"]) == (LOOP, sorted(OTHERS))
+
+    assert call("bursts", LOOP, "--revoke", "--reason", "guesses", "--project", project).code == 0
+    assert call("bursts", "--json", "--project", project).document["bursts"] == []
+    assert states(call, project) == before
+    again = call("record", LOOP, GOOD, "--failure", "--project", project)
+    assert "were revoked; this one does not count" in again.err
+
+    assert call("undo", "--project", project).code == 0
+    (burst,) = call("bursts", "--json", "--project", project).document["bursts"]
+    assert set(burst["patterns"]) == {*OTHERS, GOOD}
+    call("bursts", LOOP, "--confirm", "--project", project)
+    failures = call("patterns", "show", OTHERS[0], "--json", "--project", project).document["pattern"]["failures"]
+    assert failures == 1
+
+
+def test_a_held_mark_is_told_at_once(project: Path, call: Call) -> None:
+    results = [call("record", LOOP, other, "--failure", "--project", project) for other in OTHERS]
+    assert "held: " not in results[4].out
+    assert results[5].out.splitlines()[-1] == (
+        f"held: {LOOP} blames 6 patterns; its marks are held until somebody decides; see: ralphdeck bursts"
+    )

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.curation.storage import LoggedErrors
+from core.learning.errors import ErrorAccumulator
+from core.paths import ProjectPaths
+from tests.core.cli.conftest import Call
+
+LOOP = "ralph-fix-null-customer-crash-in-the-644aee36"
+
+
+def context(project: Path, bead: str, everything: bool = False) -> str:
+    storage = LoggedErrors(ProjectPaths(project), clock=lambda: datetime.now(UTC))
+    return ErrorAccumulator(storage).get_error_context(bead, include_resolved=everything)
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_stdout_is_the_context_and_nothing_else(everything: bool, sample: Path, call: Call) -> None:
+    result = call("errors", LOOP, *(["--all"] if everything else []), "--project", sample)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == context(sample, LOOP, everything)
+    assert result.out.startswith("## Previous Errors\n") and ("Resolved: yes" in result.out) is everything
+
+
+def test_without_errors_there_is_no_context(sample: Path, call: Call) -> None:
+    result = call("errors", "task-001.1", "--project", sample)
+    assert (result.code, result.out) == (0, "")
+    assert result.err == "no errors of task-001.1 that are not resolved\n"
+
+
+def test_add_and_resolve(sample: Path, call: Call) -> None:
+    def document(*words: str) -> Any:
+        return call("errors", "bd-123.1", *words, "--json", "--project", sample).document
+
+    words = ["--tool", "typecheck", "--context", "After adding OAuth types", "--stack-trace", "at line 3"]
+    added = call("errors", "bd-123.1", "--add", "Type error in src/auth.ts", *words, "--project", sample)
+    error_id = added.out.strip()
+    assert error_id and added.out.count("\n") == 1
+    found = document()
+    assert found["errors"] == [
+        {
+            "id": error_id,
+            "at": found["errors"][0]["at"],
+            "type": "validation",
+            "message": "Type error in src/auth.ts",
+            "tool": "typecheck",
+            "context": "After adding OAuth types",
+            "stack_trace": "at line 3",
+            "resolved": False,
+        }
+    ]
+    more = document("--add", "whatever", "--type", "conflict")
+    assert more["stats"] == {"total": 2, "unresolved": 2, "by_type": {"validation": 1, "conflict": 1}}
+    assert call("errors", "bd-123.1", "--resolve", error_id, "--project", sample).out == f"resolved {error_id}\n"
+    assert [error["type"] for error in document()["errors"]] == ["conflict"]
+    assert [error["resolved"] for error in document("--all")["errors"]] == [True, False]
+    assert document()["stats"]["total"] == 2
+
+
+def test_errors_count_in_the_outcome(sample: Path, call: Call) -> None:
+    for _ in range(3):
+        call("errors", "bd-5", "--add", "timed out", "--project", sample)
+    words = ["outcome", "bd-5", "--success", "--json", "--project", str(sample)]
+    assert call(*words).document["outcome"]["signals"]["error_count"] == 3
+
+
+def test_an_error_of_another_bead_is_not_resolved(sample: Path, call: Call) -> None:
+    error_id = call("errors", "bd-1", "--add", "x", "--project", sample).out.strip()
+    for bead, wanted in (("bd-2", error_id), ("bd-1", "no-such-error")):
+        result = call("errors", bead, "--resolve", wanted, "--project", sample)
+        assert (result.code, result.out) == (1, "")
+        assert "has no error" in result.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--add", " "],
+        ["--add", "x", "--resolve", "y"],
+        ["--type", "timeout"],
+        ["--resolve", "y", "--tool", "x"],
+        ["--add", "x", "--type", "other"],
+    ],
+)
+def test_wrong_usage(words: list[str], sample: Path, call: Call) -> None:
+    result = call("errors", "bd-1", *words, "--project", sample)
+    assert (result.code, result.out) == (2, "")

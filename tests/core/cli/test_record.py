@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+PATTERN = "pat-error-null-check-015"
+RUNNING = "ralph-fix-null-customer-crash-in-the-644aee36"
+
+
+def logged(project: Path) -> list[dict[str, Any]]:
+    text = (project / ".aiwg/ralph/shared/curation/events.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_use_is_written_and_says_what_it_changed(sample: Path, call: Call) -> None:
+    result = call("record", "task-001.3", PATTERN, "--success", "--by", "hook", "--project", sample)
+    assert (result.code, result.err) == (0, "")
+    first, second = result.out.splitlines()
+    assert first == f"recorded: task-001.3 applied {PATTERN}, which succeeded"
+    assert second.startswith(f"{PATTERN}: stays established, helpful ")
+    event = logged(sample)[-1]
+    assert (event["kind"], event["pattern_id"], event["loop_id"]) == ("applied", PATTERN, "task-001.3")
+    assert (event["success"], event["by"]) == (True, "hook")
+
+
+def test_json_has_the_event_and_the_state_before_and_after(sample: Path, call: Call) -> None:
+    document = call("record", RUNNING, PATTERN, "--failure", "--iteration", "7", "--json", "--project", sample).document
+    assert (document["held"], document["warnings"], document["criterion"]) == (False, [], None)
+    event, pattern = document["event"], document["pattern"]
+    assert (event["loop_id"], event["success"], event["iteration"], event["by"]) == (RUNNING, False, 7, "ada")
+    assert (pattern["id"], pattern["state_before"], pattern["state"]) == (PATTERN, "established", "deprecated")
+    after = call("why", PATTERN, "--json", "--project", sample).document
+    assert [after[key] for key in ("state", "failures")] == [pattern["state"], pattern["failures"]]
+
+
+def test_the_beginning_of_a_loop_id_is_enough_if_it_is_one_loops(sample: Path, call: Call) -> None:
+    document = call("record", "ralph-fix-null", PATTERN, "--json", "--project", sample).document
+    assert document["event"]["loop_id"] == RUNNING
+    refused = call("record", "ralph-", PATTERN, "--json", "--project", sample)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert "loop ids; give more of it" in refused.err
+
+
+def test_without_a_flag_the_result_is_that_of_the_loop(sample: Path, call: Call) -> None:
+    assert "with its outcome as result, once it has one" in call("record", RUNNING, PATTERN, "--project", sample).out
+    found = call("record", "task-001.3", PATTERN, "--project", sample).out
+    assert "with its outcome as result, helpful" in found
+
+
+def test_a_bead_of_another_tool_is_taken_with_a_warning(sample: Path, call: Call) -> None:
+    result = call("record", "bd-123.1", PATTERN, "--success", "--project", sample)
+    assert result.code == 0
+    assert result.err == "Warning: no loop or attempt bd-123.1 is known; taken as a bead of another tool\n"
+    assert logged(sample)[-1]["loop_id"] == "bd-123.1"
+
+
+def test_an_alias_is_stored_as_the_id(examples: Path, call: Call) -> None:
+    patterns = call("patterns", "list", "--json", "--project", examples).document["patterns"]
+    aliased = [
+        (alias, pattern["id"])
+        for listed in patterns
+        for pattern in [call("patterns", "show", listed["id"], "--json", "--project", examples).document["pattern"]]
+        for alias in pattern["aliases"]
+    ]
+    for alias, pattern_id in aliased[:1]:
+        document = call("record", "bd-1", alias, "--success", "--json", "--project", examples).document
+        assert document["event"]["pattern_id"] == pattern_id
+
+
+def test_an_unknown_pattern_is_an_error_and_nothing_is_written(sample: Path, call: Call) -> None:
+    before = logged(sample)
+    result = call("record", RUNNING, "pat-none-001", "--success", "--json", "--project", sample)
+    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+    assert logged(sample) == before
+
+
+def test_a_mark_after_a_pin_says_what_the_rules_say(sample: Path, call: Call) -> None:
+    call("promote", PATTERN, "--project", sample)
+    out = call("record", "bd-1", PATTERN, "--failure", "--project", sample).out
+    assert "stays proven (pinned; by rule established → deprecated)" in out
+
+
+def test_it_says_when_an_inversion_is_proposed(sample: Path, call: Call) -> None:
+    pattern_id = "pat-success-type-fixing-003"
+    told = ""
+    for number in range(60):
+        at = f"2026-01-{number // 3 + 1:02}T00:00:00Z"
+        told += call("record", f"bd-{number}", pattern_id, "--failure", "--at", at, "--project", sample).out
+        if "inversion" in told:
+            break
+    assert f"its inversion is proposed now; see: ralphdeck invert {pattern_id}" in told
+    due = call("invert", "--json", "--project", sample).document["proposals"]
+    assert pattern_id in {proposal["id"] for proposal in due}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bd-1"],
+        ["bd-1", PATTERN, "--criterion", "type_safe"],
+        ["bd-1", PATTERN, "--success", "--failure"],
+        ["bd-1", PATTERN, "--neutral"],
+        ["bd-1", PATTERN, "--value", "0.5"],
+        ["bd-1", PATTERN, "--context", "x"],
+        ["bd-1", PATTERN, "--iteration", "-1"],
+        ["bd-1", PATTERN, "--at", "yesterday"],
+        ["bd-1", PATTERN, "--at", "2999-01-01T00:00:00Z"],
+        ["bd-1", "--criterion", "type_safe"],
+        ["bd-1", "--criterion", " ", "--success"],
+        ["bd-1", "--criterion", "type_safe", "--success", "--neutral"],
+        ["bd-1", "--criterion", "type_safe", "--success", "--value", "1.5"],
+        ["bd-1", "--criterion", "type_safe", "--success", "--iteration", "1"],
+    ],
+)
+def test_wrong_usage_writes_nothing(words: list[str], sample: Path, call: Call) -> None:
+    before = logged(sample)
+    result = call("record", *words, "--project", sample)
+    assert (result.code, result.out) == (2, "")
+    assert logged(sample) == before
+
+
+@pytest.mark.parametrize("bead", ["", " ", "\udcff"])
+def test_a_bead_that_is_none_is_one_line(bead: str, sample: Path, call: Call) -> None:
+    result = call("record", bead, PATTERN, "--success", "--project", sample)
+    assert (result.code, result.out) == (1, "")
+    assert "internal error" not in result.err
+
+
+def test_the_time_may_be_given(sample: Path, call: Call) -> None:
+    words = ["record", "bd-1", PATTERN, "--success", "--at", "2026-03-01T12:00:00+02:00", "--json"]
+    assert call(*words, "--project", sample).document["event"]["at"] == "2026-03-01T10:00:00.000Z"
+
+
+def test_feedback_on_a_criterion_moves_its_weight(sample: Path, call: Call) -> None:
+    def given(*words: str) -> Any:
+        return call("record", "bd-1", "--criterion", "clear_names", *words, "--json", "--project", sample).document
+
+    assert given("--neutral")["criterion"]["no_data"] is True
+    assert given("--success", "--context", "reads well")["criterion"]["weight"] == 1.0
+    document = given("--failure", "--value", "50%")
+    assert document["pattern"] is None
+    assert (document["event"]["success"], document["event"]["weight"]) == (False, 0.5)
+    criterion = document["criterion"]
+    assert criterion["weight"] == pytest.approx(1 / 1.5, abs=1e-4)
+    assert (criterion["helpful_count"], criterion["harmful_count"], criterion["deprecated"]) == (1, 1, False)
+    given("--failure")
+    scored = call("score", "--json", "--project", sample).document["criteria"]
+    (found,) = [weight for weight in scored if weight["criterion"] == "clear_names"]
+    assert (found["deprecated"], found["effective_weight"]) == (True, 0.0)
+    plain = call("record", "bd-1", "--criterion", "clear_names", "--failure", "--project", sample).out
+    assert plain.splitlines()[0] == "recorded: clear_names harmful in bd-1"
+    assert plain.endswith("deprecated: it weighs nothing\n")
+
+
+def test_text_that_is_no_unicode_is_refused(sample: Path, call: Call) -> None:
+    result = call("record", "bd-1", "--criterion", "x\udcff", "--success", "--project", sample)
+    assert (result.code, result.out, result.err.count("Traceback")) == (1, "", 0)
+    assert "no valid Unicode" in result.err

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from core.thresholds import THRESHOLDS
+from tests.core.cli.conftest import Call
+
+
+def test_other_thresholds_turn_patterns(sample: Path, call: Call) -> None:
+    words = ["what-if", "maturity.half_life_days=20", "--json", "--project", str(sample)]
+    document = call(*words).document
+    assert [(t["name"], t["value"]) for t in document["tried"]] == [("maturity.half_life_days", 20.0)]
+    states = Counter(
+        pattern["computed_state"]
+        for pattern in call("patterns", "list", "--json", "--project", sample).document["patterns"]
+    )
+    assert {count["state"]: count["before"] for count in document["counts"]} == states
+    moved = Counter[str]()
+    for turn in document["turns"]:
+        moved[turn["before"]] -= 1
+        moved[turn["after"]] += 1
+    assert document["turns"]
+    for count in document["counts"]:
+        assert count["after"] - count["before"] == moved[count["state"]]
+    plain = call("what-if", "maturity.half_life_days=20", "--project", sample).out
+    assert plain.startswith("maturity.half_life_days: 90 → 20\n")
+    assert all(turn["id"] in plain for turn in document["turns"])
+
+
+def test_the_defaults_turn_nothing(sample: Path, call: Call) -> None:
+    result = call("what-if", "min_helpful=5", "max_harmful=15%", "--project", sample)
+    assert (result.code, result.err) == (0, "no pattern turns\n")
+
+
+def test_without_arguments_it_lists_the_thresholds(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [known.name for known in THRESHOLDS]
+    assert [line.split()[0] for line in call("what-if").out.splitlines()[1:]] == names
+    assert [known["name"] for known in call("what-if", "--json").document["thresholds"]] == names
+
+
+def test_a_threshold_that_turns_nothing_is_told(sample: Path, call: Call) -> None:
+    result = call("what-if", "multiplier_proven=3", "--project", sample)
+    assert result.code == 0
+    assert "Warning: maturity.multiplier_proven turns no state" in result.err
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "told"),
+    [
+        ("half_life_days=3", 1, "give the group too"),
+        ("maturity.half_life_days=0", 1, "above 0"),
+        ("no_such=1", 1, "maturity.min_helpful"),
+        ("max_harmful=2", 1, "0 to 1"),
+        ("max_marks=1.5", 1, "whole number"),
+        ("max_marks", 2, "NAME=VALUE"),
+        ("=", 1, "no threshold"),
+    ],
+)
+def test_what_is_no_threshold_or_value_is_an_error(word: str, code: int, told: str, sample: Path, call: Call) -> None:
+    result = call("what-if", word, "--json", "--project", sample)
+    assert (result.code, result.out) == (code, "")
+    assert told in result.err
+
+
+def test_weights_that_are_all_0_are_one_line(sample: Path, call: Call) -> None:
+    words = [f"{part}_weight=0" for part in ("success", "duration", "errors", "retries")]
+    result = call("what-if", *words, "--project", sample)
+    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
