@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 
 import click
 
@@ -19,8 +18,6 @@ from core.records.times import iso
 
 Effect = tuple[Assessment, Assessment]
 """What is known of one pattern before something was recorded, and after it."""
-MAX_COUNT: Final = 10**6
-"""Errors, retries and iterations beyond it are a slip of the keyboard."""
 
 
 def result_options(command: Decorated) -> Decorated:

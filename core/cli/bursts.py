@@ -7,6 +7,7 @@ from datetime import datetime
 
 import click
 
+from core.cli.completing import complete_bead
 from core.cli.decide import print_decided
 from core.cli.learning_shapes import burst_json, dated
 from core.cli.options import deciding_options, strict_option
@@ -19,7 +20,7 @@ from core.learning.bursts import Burst
 
 
 @click.command(epilog=json_help("bursts"))
-@click.argument("source", required=False)
+@click.argument("source", required=False, shell_complete=complete_bead)
 @click.option("--revoke", is_flag=True, help="Let none of its marks count.")
 @click.option("--confirm", is_flag=True, help="Let its marks count.")
 @click.option("--reason", default="", help="Why; kept in the log.")

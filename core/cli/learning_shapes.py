@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from core.cli.shapes import Shape, number
+from core.learning.criteria import CriterionWeight, effective_weight, should_deprecate_criterion
 from core.records.times import iso
 
 if TYPE_CHECKING:
     from core.cli.beads import Effect
     from core.learning.bursts import Burst
-    from core.learning.criteria import CriterionWeight
     from core.learning.errors import ErrorEntry, ErrorStats
     from core.learning.explanation import LoopShare, Step, Weighed
     from core.learning.inputs import SetAside
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core.learning.replaying import Replay, Turn
     from core.records.events import Event
     from core.scoring import Scored
-    from core.settings import Settings
+    from core.settings import LearningSettings, Settings
     from core.thresholds import Threshold
 
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
@@ -58,12 +58,12 @@ def effect_json(effect: Effect) -> Shape:
     }
 
 
-def criterion_json(weight: CriterionWeight, effective: float, deprecated: bool) -> Shape:
+def criterion_json(weight: CriterionWeight, settings: LearningSettings) -> Shape:
     """The weight of one criterion; `effective_weight` is 0 where it is deprecated."""
     return {
         "criterion": weight.criterion,
         "weight": number(weight.weight),
-        "effective_weight": number(effective),
+        "effective_weight": number(effective_weight(weight, settings)),
         "helpful": number(weight.helpful),
         "harmful": number(weight.harmful),
         "helpful_count": weight.helpful_count,
@@ -71,7 +71,7 @@ def criterion_json(weight: CriterionWeight, effective: float, deprecated: bool) 
         "last_validated": iso(weight.last_validated),
         "half_life_days": weight.half_life_days,
         "no_data": weight.no_data,
-        "deprecated": deprecated,
+        "deprecated": should_deprecate_criterion(weight, settings),
     }
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from core.cli.beads import MAX_COUNT, at_option, find_bead, print_effects, result_of, result_options, time_of
+from core.cli.beads import at_option, find_bead, print_effects, result_of, result_options, time_of
 from core.cli.completing import complete_bead
 from core.cli.learning_shapes import effect_json, outcome_json
 from core.cli.options import Duration, deciding_options
@@ -17,6 +17,7 @@ from core.cli.shapes import json_help
 from core.curation.rules import shown
 from core.deck import View
 from core.errors import BadInput
+from core.learning.checks import MAX_COUNT
 from core.learning.strategies import extract_strategies
 from core.records.events import Event, Signals, event_id
 from core.scoring import applied, kind_of
@@ -30,7 +31,7 @@ from core.text import plural
 @click.option("--duration", type=Duration(), help="From start to end; a number alone is ms.")
 @click.option("--errors", type=click.IntRange(0, MAX_COUNT), metavar="N", help="Errors on the way, resolved or not.")
 @click.option("--retries", type=click.IntRange(0, MAX_COUNT), metavar="N", help="Attempts before the last one.")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file it changed; ask for several.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file it changed; may be given again.")
 @click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
 @click.option("--failure-mode", default="", metavar="TEXT", help="What kind of failure it was.")
 @click.option("--failure-details", default="", metavar="TEXT", help="What happened.")

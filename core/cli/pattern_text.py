@@ -127,7 +127,8 @@ def _result(observation: Observation) -> str:
         return "injected, not applied"
     if observation.success is None:
         return "applied, result unknown"
-    return "applied successfully" if observation.success else "applied, failed"
+    result = "applied successfully" if observation.success else "applied, failed"
+    return f"{result}, as the loop did" if observation.inferred else result
 
 
 def _print_content(pattern: Pattern) -> None:

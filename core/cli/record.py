@@ -7,7 +7,6 @@ from datetime import datetime
 import click
 
 from core.cli.beads import (
-    MAX_COUNT,
     Effect,
     at_option,
     find_bead,
@@ -21,13 +20,14 @@ from core.cli.learning_shapes import criterion_json, effect_json, event_json
 from core.cli.options import Fraction, deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
-from core.cli.shapes import json_help
+from core.cli.shapes import Shape, json_help
 from core.curation.review import burst_text
 from core.curation.rules import shown
 from core.curation.storage import LoggedFeedback
 from core.deck import Deck, View
 from core.learning.bursts import source_of
-from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
+from core.learning.checks import MAX_COUNT
+from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
 from core.records.events import Event, event_id
 
@@ -114,7 +114,7 @@ def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
     asides = [
         aside
         for aside in view.board.set_aside(event.pattern_id)
-        if aside.source == source_of(event) and aside.mark.at == event.at and event.success is False
+        if aside.source == source_of(event) and aside.mark.at == event.at
     ]
     held = any(not aside.revoked for aside in asides)
     if asides and not held:
@@ -141,14 +141,13 @@ def _result(view: View, event: Event) -> str:
 def _feedback(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
     settings, view = deck.settings.learning, deck.record(event)
     weight = criterion_weight(LoggedFeedback(deck.project).get_by_criterion(event.criterion), view.now, settings)
-    effective, deprecated = effective_weight(weight, settings), should_deprecate_criterion(weight, settings)
     for warning in warnings:
         warn(warning)
     if as_json:
-        _print(event, warnings, criterion=criterion_json(weight, effective, deprecated))
+        _print(event, warnings, criterion=criterion_json(weight, settings))
         return
     line(f"recorded: {shown(event.criterion)} {_VERDICTS[event.success]} in {shown(event.loop_id)}")
-    state = ", deprecated: it weighs nothing" if deprecated else ""
+    state = ", deprecated: it weighs nothing" if should_deprecate_criterion(weight, settings) else ""
     line(
         (shown(event.criterion), "bold"),
         f": weight {weight.weight:.2f}, helpful {weight.helpful:.1f}, harmful {weight.harmful:.1f}{state}",
@@ -160,7 +159,7 @@ def _print(
     warnings: list[str],
     *,
     effect: Effect | None = None,
-    criterion: dict[str, object] | None = None,
+    criterion: Shape | None = None,
     held: bool = False,
 ) -> None:
     print_json(

@@ -19,7 +19,7 @@ from core.curation.rules import shown
 from core.curation.storage import LoggedFeedback
 from core.deck import Deck, View
 from core.errors import UnknownRecord
-from core.learning.criteria import FeedbackEvent, criterion_weight, effective_weight, should_deprecate_criterion
+from core.learning.criteria import FeedbackEvent, criterion_weight
 from core.scoring import Scored, scored
 
 VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
@@ -81,11 +81,8 @@ def _criteria(deck: Deck) -> list[Shape]:
     settings, by_name = deck.settings.learning, dict[str, list[FeedbackEvent]]()
     for event in LoggedFeedback(deck.project).get_all():
         by_name.setdefault(event.criterion, []).append(event)
-    weights = [criterion_weight(by_name[name], deck.view.now, settings) for name in sorted(by_name)]
-    return [
-        criterion_json(weight, effective_weight(weight, settings), should_deprecate_criterion(weight, settings))
-        for weight in weights
-    ]
+    weights = (criterion_weight(by_name[name], deck.view.now, settings) for name in sorted(by_name))
+    return [criterion_json(weight, settings) for weight in weights]
 
 
 def _print_outcomes(outcomes: Iterable[Scored]) -> None:

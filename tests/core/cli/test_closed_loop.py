@@ -68,14 +68,17 @@ def states(call: Call, project: Path) -> dict[str, str]:
 
 def test_a_loop_that_succeeds_establishes_what_it_applied(project: Path, call: Call) -> None:
     assert states(call, project)[GOOD] == "candidate"
-    assert call("record", LOOP, GOOD, "--project", project).code == 0
+    for iteration in ("1", "2", "3"):
+        assert call("record", LOOP, GOOD, "--iteration", iteration, "--project", project).code == 0
+    assert states(call, project)[GOOD] == "candidate"
     assert call("score", LOOP, "--project", project).err == (
         f"Error: {LOOP} is running: no outcome is known; record one with: ralphdeck outcome\n"
     )
     write_loop(project, "completed", minutes=4)
     (scored,) = call("score", LOOP, "--json", "--project", project).document["outcomes"]
     assert scored["verdict"] == "helpful"
-    assert scored["patterns"] == [{"id": GOOD, "success": True, "inferred": True}]
+    assert scored["patterns"] == [{"id": GOOD, "success": True, "inferred": True}] * 3
+    assert states(call, project)[GOOD] == "established"
 
 
 def test_a_loop_that_fails_deprecates_what_it_applied_and_proposes_inversions(project: Path, call: Call) -> None:
