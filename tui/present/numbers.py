@@ -54,9 +54,9 @@ def moment_text(moment: datetime | None, now: datetime) -> str:
 
 
 def day_text(moment: datetime, now: datetime) -> str:
-    """A day for people, in their own zone: `3 May`, or `3 May 2025` where that is not plain."""
+    """A day for people, in their own zone: `3 May`; `May 2025` where that is far from now."""
     local = _in_own_zone(moment)
-    return f"{local.day} {local:%b}" if abs((now - moment).days) < 300 else f"{local.day} {local:%b %Y}"
+    return f"{local.day} {local:%b}" if abs((now - moment).days) < 300 else f"{local:%b %Y}"
 
 
 def _in_own_zone(moment: datetime) -> datetime:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, inf
 from typing import Final
 
 from textual.content import Content
@@ -75,7 +75,7 @@ class Knob:
             return choices[(choices.index(value) + steps) % len(choices)]
         at = round(value / self.scale / self.step, 6)
         reached = ((floor(at) if steps > 0 else ceil(at)) + steps) * self.step
-        most = 1.0 if self.threshold.unit is Unit.SHARE else reached
+        most = 1.0 if self.threshold.unit is Unit.SHARE else inf
         return _written(min(max(reached, self.least), most))
 
 
@@ -104,7 +104,7 @@ GROUPS: Final[Mapping[str, tuple[Knob, ...]]] = {
         _knob("learning.fast_completion_threshold_ms", "fast below", unit="min", scale=_MS_PER_MINUTE),
         _knob("learning.slow_completion_threshold_ms", "slow above", step=5, unit="min", scale=_MS_PER_MINUTE),
         _knob("learning.max_errors_for_helpful", "max errors"),
-        _knob("learning.neutral_counts_as", "neutral counts as"),
+        _knob("learning.neutral_counts_as", "neutral means"),
     ),
     "Bursts of blame": (
         _knob("learning.max_marks", "max marks"),
@@ -195,14 +195,15 @@ def count_lines(replay: Replay, width: int, glyphs: Glyphs, *, short: bool) -> C
 
 def _count(state: Maturity, replay: Replay, glyphs: Glyphs) -> Content:
     before, after = replay.before[state], replay.after[state]
+    digits = max(len(f"{count:,}") for count in (*replay.before.values(), *replay.after.values()))
     change = f"{after - before:+,}" if after != before else ""
     name = state_mark(state, glyphs)
     return Content.assemble(
         name.pad_right(14 - name.cell_length),
-        (f"{before:>6,} ", "$quiet"),
+        (f"{before:>{digits},} ", "$quiet"),
         (f"{glyphs.arrow} ", "$quiet"),
-        (f"{after:>6,}", "bold" if change else "$quiet"),
-        (f" {change:<6}", "$accent bold"),
+        (f"{after:>{digits},}", "bold" if change else "$quiet"),
+        (f" {change:<{digits + 1}}", "$accent bold"),
     )
 
 

@@ -24,14 +24,14 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.value_field import ValueField
 
-BESIDE: Final = 110
-"""Cells from which the answer stands beside the thresholds."""
+BESIDE: Final = 118
+"""Cells from which the answer stands beside the thresholds, and the title says more of them."""
 TALL: Final = 30
-"""Lines from which each state's count has a line of its own."""
+"""Lines from which each state's count has a line and a bar of its own."""
 PAUSE_SECONDS: Final = 0.1
 """How long nothing must be typed until it is replayed."""
 BUSY_SECONDS: Final = 0.3
-"""How long an answer may take, from the last key on, until it is told that one is on its way."""
+"""How long an answer may take until it is told that one is on its way."""
 
 KNOBS: Final = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
 
@@ -72,6 +72,7 @@ class WhatIf(Place):
         """What the changed fields say, by threshold, as long as it is a value."""
         self._asked = self._answered = 0
         """The number of the newest question, and of the one whose answer is shown; what comes between is dropped."""
+        self._replaying = False
         self._replay: Replay | None = None
         self._as_today = True
         self._turns: dict[str, Turn] = {}
@@ -86,8 +87,8 @@ class WhatIf(Place):
                 groups = list(present.GROUPS.items())
                 for column in (groups[:2], groups[2:]):
                     with Vertical(classes="trial--column"):
-                        for heading, knobs in column:
-                            yield _heading(heading)
+                        for number, (heading, knobs) in enumerate(column):
+                            yield _heading(heading, "" if number else "default")
                             for knob in knobs:
                                 text = knob.text(self.view.settings)
                                 yield ValueField(knob.name, Content(knob.label), present.default_note(knob), text)
@@ -121,6 +122,7 @@ class WhatIf(Place):
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
+        self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
@@ -156,12 +158,21 @@ class WhatIf(Place):
     def _ask(self) -> None:
         self._asked += 1
         self.set_timer(BUSY_SECONDS, self._show_head)
-        self.run_worker(self._answer(self._asked, self.view, self.settings), group="what-if", exclusive=True)
+        if not self._replaying:
+            self._replaying = True
+            self.run_worker(self._answer(), group="what-if", exclusive=True)
 
-    async def _answer(self, number: int, view: View, settings: Settings) -> None:
-        await asyncio.sleep(PAUSE_SECONDS)
-        replay = await asyncio.to_thread(view.what_if, settings)
-        self.post_message(self.Replayed(replay, settings, number))
+    async def _answer(self) -> None:
+        """Answer the newest question once nothing more is typed; one replay at a time, however fast they come."""
+        number = 0
+        while number != self._asked:
+            number = self._asked
+            await asyncio.sleep(PAUSE_SECONDS)
+            if number == self._asked:
+                settings = self.settings
+                replay = await asyncio.to_thread(self.view.what_if, settings)
+                self.post_message(self.Replayed(replay, settings, number))
+        self._replaying = False
 
     def on_what_if_replayed(self, message: Replayed) -> None:
         """Show the answer, unless something else is asked by now."""
@@ -170,19 +181,30 @@ class WhatIf(Place):
             self._as_today = message.settings == self.view.settings
             self._turns = {turn.pattern_id: turn for turn in present.by_consequence(message.replay, message.settings)}
             self._show()
+            if self.field is not None:
+                self.table.cursor = 0  # while one turns, the patterns that it matters most for are meant
 
     # Showing
 
     def _show(self) -> None:
         if not self.whole:
             return
+        self._show_title()
         self._show_head()
         counts = self.query_one("#what-if-counts", Static)
         if self._replay is not None:
-            short = self.size.height < TALL
-            counts.update(present.count_lines(self._replay, counts.content_size.width, self.glyphs, short=short))
+            width, short = counts.content_size.width, not self.has_class("-tall")
+            counts.update(present.count_lines(self._replay, width, self.glyphs, short=short))
         self.table.show(list(self._turns))
         self.refresh_frame()
+
+    def _show_title(self) -> None:
+        right: list[Item] = []
+        if self._last is not None:
+            what, name = present.about(KNOBS[str(self._last.name)])
+            right = [*([Item(what)] if self.has_class("-wide") else []), Item(name)]
+        left = [Content.styled("What if", "bold"), Content.styled("A trial: nothing is written.", "$quiet")]
+        self.query_one("#what-if-title", ItemLine).show([Item(part) for part in left], right)
 
     def _show_head(self) -> None:
         if not self.whole:
@@ -204,14 +226,7 @@ class WhatIf(Place):
     def _entered(self, message: ValueField.Entered) -> None:
         message.stop()
         self._last = message.field
-        knob = KNOBS[str(message.field.name)]
-        self.query_one("#what-if-title", ItemLine).show(
-            [
-                Item(Content.styled("What if", "bold")),
-                Item(Content.styled("A trial: nothing is written.", "$quiet")),
-            ],
-            [Item(part) for part in present.about(knob)],
-        )
+        self._show_title()
         self.refresh_frame()
 
     @on(ValueField.Left)
@@ -242,6 +257,10 @@ class WhatIf(Place):
         if action == "open":
             return "see the patterns" if self.field is not None else "why"
         return None
+
+    def _key_items(self) -> tuple[list[Item], list[Item]]:
+        offered, right = super()._key_items()
+        return offered, [self._key_item("back", "leave"), *right]
 
     def do_step_up(self) -> None:
         """A step more."""
@@ -322,7 +341,7 @@ class WhatIf(Place):
         return "" if self.field is not None else self.table.cursor_key or ""
 
 
-def _heading(text: str) -> ItemLine:
+def _heading(text: str, note: str) -> ItemLine:
     line = ItemLine(classes="trial--heading")
-    line.show([Item(Content.styled(text, "bold $secondary"))], [Item(Content.styled("default", "$quiet"))])
+    line.show([Item(Content.styled(text, "bold $secondary"))], [Item(Content.styled(note, "$quiet"))])
     return line

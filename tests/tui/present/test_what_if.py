@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from textual.content import Content
+
+from core.deck import Deck, View
+from core.errors import BadInput
+from core.learning.replaying import Course, Replay, Turn
+from core.paths import ProjectPaths
+from core.records.patterns import Maturity
+from core.sample import copy_sample
+from core.settings import Settings
+from core.thresholds import with_threshold
+from tests.tui.story import NOW
+from tui.present import what_if as present
+from tui.present.marks import ASCII, DRAWN
+
+TODAY = Settings()
+KNOBS = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
+CANDIDATE, ESTABLISHED, PROVEN, DEPRECATED = Maturity
+
+
+def course(state: Maturity, *, inverts: bool = False, days: int | None = 3) -> Course:
+    since = None if days is None else NOW - timedelta(days=days)
+    return Course(state=state, since=since, inverts=inverts, inverted_at=since if inverts else None)
+
+
+def turn(pattern_id: str, before: Course, after: Course, *, pinned: bool = False) -> Turn:
+    return Turn(pattern_id=pattern_id, before=before, after=after, pinned=pinned)
+
+
+def replay(*turns: Turn, before: tuple[int, ...] = (11, 12, 10, 7), after: tuple[int, ...] = (14, 12, 7, 7)) -> Replay:
+    return Replay(
+        turns=turns,
+        before=dict(zip(Maturity, before, strict=True)),
+        after=dict(zip(Maturity, after, strict=True)),
+        events=1240,
+    )
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    folder = tmp_path_factory.mktemp("sample")
+    copy_sample(folder, NOW)
+    return Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
+
+
+@pytest.mark.parametrize("name", KNOBS)
+def test_what_stands_in_a_field_at_first_is_todays_value(name: str) -> None:
+    knob = KNOBS[name]
+    assert knob.put(TODAY, knob.text(TODAY)) == TODAY
+    assert knob.text(TODAY) in present.default_note(knob).plain
+    assert len(knob.label) <= 16, "has to fit into half of 80 cells"
+
+
+@pytest.mark.parametrize("name", KNOBS)
+@pytest.mark.parametrize("steps", [1, -1])
+def test_every_step_leads_to_a_value(name: str, steps: int) -> None:
+    knob, settings = KNOBS[name], TODAY
+    for _ in range(200):
+        settings = knob.put(settings, knob.stepped(settings, steps))
+    assert settings.learning.half_life_days == TODAY.learning.half_life_days
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "steps", "text"),
+    [
+        ("maturity.half_life_days", "90", 1, "95"),
+        ("maturity.half_life_days", "7", 1, "10"),
+        ("maturity.half_life_days", "7", -1, "5"),
+        ("maturity.half_life_days", "5", -1, "1"),
+        ("maturity.half_life_days", "1", -1, "1"),
+        ("maturity.max_harmful", "0.15", 1, "0.16"),
+        ("maturity.max_harmful", "0.15", -1, "0.14"),
+        ("maturity.max_harmful", "1", 1, "1"),
+        ("maturity.max_harmful", "0", -1, "0"),
+        ("anti_pattern.min_observations", "3", -1, "2"),
+        ("learning.slow_completion_threshold_ms", "1800000", 1, "35"),
+        ("learning.neutral_counts_as", "nothing", 1, "failure"),
+        ("learning.neutral_counts_as", "nothing", -1, "failure"),
+    ],
+)
+def test_steps_are_whole_and_stay_within_what_is_possible(name: str, start: str, steps: int, text: str) -> None:
+    assert KNOBS[name].stepped(with_threshold(TODAY, name, start), steps) == text
+
+
+def test_minutes_in_the_field_are_milliseconds_in_the_settings() -> None:
+    knob = KNOBS["learning.fast_completion_threshold_ms"]
+    assert knob.text(TODAY) == "5"
+    assert knob.put(TODAY, "2.5").learning.fast_completion_threshold_ms == 150_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("maturity.half_life_days", "0", "must be a number of days above 0"),
+        ("maturity.half_life_days", "ten", "must be a finite number from 0 on"),
+        ("maturity.max_harmful", "1.5", "must be a number from 0 to 1"),
+        ("anti_pattern.min_observations", "2.5", "must be a whole number from 0 on"),
+        ("learning.fast_completion_threshold_ms", "nan", "must be a finite number from 0 on"),
+        ("learning.neutral_counts_as", "12", "must be nothing or failure"),
+    ],
+)
+def test_what_is_no_value_says_why(name: str, text: str, reason: str) -> None:
+    with pytest.raises(BadInput) as error:
+        KNOBS[name].put(TODAY, text)
+    assert present.reason(error.value, KNOBS[name]) == reason
+
+
+def test_what_loops_would_notice_most_comes_first() -> None:
+    turns = (
+        turn("a-pinned", course(PROVEN), course(DEPRECATED, inverts=True), pinned=True),
+        turn("b-one-up", course(CANDIDATE), course(ESTABLISHED)),
+        turn("c-two-up", course(CANDIDATE), course(PROVEN)),
+        turn("d-back", course(DEPRECATED), course(CANDIDATE)),
+        turn("e-inverts", course(DEPRECATED), course(DEPRECATED, inverts=True)),
+    )
+    ranked = [found.pattern_id for found in present.by_consequence(replay(*turns), TODAY)]
+    assert ranked == ["e-inverts", "d-back", "c-two-up", "b-one-up", "a-pinned"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "said"),
+    [
+        ([], "Nothing changes"),
+        ([turn("a", course(PROVEN), course(CANDIDATE))], "1 of 40 patterns changes state"),
+        (
+            [
+                turn("a", course(PROVEN), course(CANDIDATE)),
+                turn("b", course(DEPRECATED), course(CANDIDATE, inverts=True)),
+            ],
+            "2 of 40 patterns change state, 1 would invert",
+        ),
+        (
+            [turn("a", course(DEPRECATED), course(DEPRECATED, inverts=True))],
+            "No pattern changes state, 1 would invert",
+        ),
+        (
+            [turn("a", course(DEPRECATED, inverts=True), course(DEPRECATED))],
+            "No pattern changes state, 1 would no longer invert",
+        ),
+    ],
+)
+def test_the_headline_says_what_comes_of_it(turns: list[Turn], said: str) -> None:
+    assert present.headline(replay(*turns), as_today=False).plain == said
+
+
+def test_before_anything_is_tried_or_known_the_headline_says_so() -> None:
+    assert "replaying" in present.headline(None, as_today=True).plain
+    assert "today's thresholds" in present.headline(replay(), as_today=True).plain
+    assert present.replayed(replay()).plain == "1,240 results replayed"
+    assert present.nothing_turned(as_today=True).plain != present.nothing_turned(as_today=False).plain
+
+
+def test_counts_stand_before_and_after_by_glyph_word_and_number() -> None:
+    lines = present.count_lines(replay(), 60, DRAWN, short=False).plain.splitlines()
+    assert [line.split("▮")[0].strip() for line in lines] == [
+        "○ candidate   11 → 14 +3",
+        "◐ established 12 → 12",
+        "● proven      10 →  7 -3",
+        "⊘ deprecated   7 →  7",
+    ]
+    assert [(line.count("▮"), line.count("▯")) for line in lines] == [(33, 0), (28, 0), (16, 8), (16, 0)]
+    assert max(len(line) for line in lines) == 60
+    short = present.count_lines(replay(), 78, ASCII, short=True).plain.splitlines()
+    assert [line.split() for line in short] == [
+        ["o", "candidate", "11", "->", "14", "+3", "+", "established", "12", "->", "12"],
+        ["*", "proven", "10", "->", "7", "-3", "x", "deprecated", "7", "->", "7"],
+    ]
+
+
+def test_counts_of_any_size_stand_in_line() -> None:
+    large = replay(before=(100_000, 0, 0, 0), after=(0, 100_000, 0, 0))
+    lines = present.count_lines(large, 60, DRAWN, short=False).plain.splitlines()
+    assert len({line.index("→") for line in lines}) == 1
+    assert "100,000 →       0 -100,000" in lines[0]
+    assert present.count_lines(replay(before=(0, 0, 0, 0), after=(0, 0, 0, 0)), 60, DRAWN, short=False)
+    assert "▮" not in present.count_lines(large, 10, DRAWN, short=False).plain
+
+
+def cells(found: Turn, view: View) -> dict[str, str]:
+    return {name: content.plain for name, content in present.turn_cells(found, view, DRAWN).items()}
+
+
+def test_a_turned_pattern_says_from_where_to_where_and_since_when(view: View) -> None:
+    pattern = next(iter(view.snapshot.patterns.values()))
+    assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE)), view) == {
+        "id": pattern.id,
+        "change": "● prov  → ○ cand",
+        "since": "18 Nov",
+        "note": "",
+        "title": pattern.title,
+    }
+    assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE, days=None)), view)["since"] == ""
+    assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE, days=600)), view)["since"] == "Mar 2025"
+
+
+def test_inversions_and_pins_are_noted(view: View) -> None:
+    inverts, not_any_more = course(DEPRECATED, inverts=True), course(DEPRECATED)
+    found = cells(turn("gone", not_any_more, inverts), view)
+    assert (found["change"], found["since"], found["note"]) == ("⊘ depr", "", "would invert since 18 Nov")
+    undated = Course(state=DEPRECATED, since=None, inverts=True, inverted_at=None)
+    assert cells(turn("gone", not_any_more, undated), view)["note"] == "would invert"
+    assert cells(turn("gone", inverts, not_any_more), view)["note"] == "would no longer invert"
+    assert cells(turn("gone", inverts, inverts, pinned=True), view)["note"] == "pinned: your decision holds"
+
+
+def test_a_hostile_id_is_harmless(view: View) -> None:
+    shown = present.turn_cells(turn("pat\x1b[2J\n[bold]x", course(PROVEN), course(CANDIDATE)), view, DRAWN)["id"]
+    assert isinstance(shown, Content)
+    assert shown.plain == "pat␛[2J␤[bold]x"
