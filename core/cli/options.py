@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from core.learning.checks import MAX_COUNT
 from core.records.times import parse_time
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
@@ -116,6 +117,22 @@ class Fraction(click.ParamType[float]):
             number = math.nan
         if not 0 <= number <= 1:
             self.fail(f"{value!r} is not a number from 0 to 1", param, ctx)
+        return number
+
+
+class Count(click.ParamType[int]):
+    """A whole number from 0 on."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; a usage error for anything else."""
+        try:
+            number = int(value)
+        except ValueError:
+            number = -1
+        if not 0 <= number <= MAX_COUNT:
+            self.fail(f"{value!r} is not a whole number from 0 on", param, ctx)
         return number
 
 

@@ -10,14 +10,13 @@ import click
 from core.cli.beads import at_option, find_bead, print_effects, result_of, result_options, time_of
 from core.cli.completing import complete_bead
 from core.cli.learning_shapes import effect_json, outcome_json
-from core.cli.options import Duration, deciding_options
+from core.cli.options import Count, Duration, deciding_options
 from core.cli.output import line, print_json, remark, warn
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
 from core.curation.rules import shown
 from core.deck import View
 from core.errors import BadInput
-from core.learning.checks import MAX_COUNT
 from core.learning.strategies import extract_strategies
 from core.records.events import Event, Signals, event_id
 from core.scoring import applied, kind_of
@@ -29,8 +28,8 @@ from core.text import plural
 @click.argument("bead", shell_complete=complete_bead)
 @result_options
 @click.option("--duration", type=Duration(), help="From start to end; a number alone is ms.")
-@click.option("--errors", type=click.IntRange(0, MAX_COUNT), metavar="N", help="Errors on the way, resolved or not.")
-@click.option("--retries", type=click.IntRange(0, MAX_COUNT), metavar="N", help="Attempts before the last one.")
+@click.option("--errors", type=Count(), metavar="N", help="Errors on the way, resolved or not.")
+@click.option("--retries", type=Count(), metavar="N", help="Attempts before the last one.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="A file it changed; may be given again.")
 @click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
 @click.option("--failure-mode", default="", metavar="TEXT", help="What kind of failure it was.")

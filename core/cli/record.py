@@ -17,7 +17,7 @@ from core.cli.beads import (
 )
 from core.cli.completing import complete_bead, complete_pattern
 from core.cli.learning_shapes import criterion_json, effect_json, event_json
-from core.cli.options import Fraction, deciding_options
+from core.cli.options import Count, Fraction, deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
@@ -26,7 +26,6 @@ from core.curation.rules import shown
 from core.curation.storage import LoggedFeedback
 from core.deck import Deck, View
 from core.learning.bursts import source_of
-from core.learning.checks import MAX_COUNT
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
 from core.records.events import Event, event_id
@@ -42,9 +41,7 @@ _VERDICTS = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRA
 @click.option("--neutral", is_flag=True, help="It says nothing either way; of a criterion only.")
 @click.option("--value", type=Fraction(), help="What the feedback on a criterion is worth. Default: 1.")
 @click.option("--context", metavar="TEXT", help="What is said with the feedback on a criterion.")
-@click.option(
-    "--iteration", type=click.IntRange(0, MAX_COUNT), metavar="N", help="Of the loop, in which it used the pattern."
-)
+@click.option("--iteration", type=Count(), metavar="N", help="Of the loop, in which it used the pattern.")
 @at_option
 @deciding_options
 def record(
@@ -76,15 +73,10 @@ def record(
     result = result_of(success, failure)
     if (pattern_id is None) == (criterion is None):
         raise click.UsageError("give either a PATTERN or --criterion NAME")
-    if criterion is None:
-        if neutral or value is not None or context is not None:
-            raise click.UsageError("--neutral, --value and --context are for feedback on a --criterion")
-    elif not criterion.strip():
-        raise click.UsageError("--criterion is empty")
-    elif iteration is not None:
-        raise click.UsageError("--iteration is for a PATTERN")
-    elif neutral is (result is not None):
-        raise click.UsageError("give one of --success, --failure and --neutral")
+    if criterion is None and (neutral or value is not None or context is not None):
+        raise click.UsageError("--neutral, --value and --context are for feedback on a --criterion")
+    if criterion is not None:
+        _check_feedback(criterion, result, neutral, iteration)
     moment = time_of(at)
     deck = open_deck(by)
     warnings: list[str] = []
@@ -105,6 +97,15 @@ def record(
         _use(deck, event, warnings, as_json)
     else:
         _feedback(deck, event, warnings, as_json)
+
+
+def _check_feedback(criterion: str, result: bool | None, neutral: bool, iteration: int | None) -> None:
+    if not criterion.strip():
+        raise click.UsageError("--criterion is empty")
+    if iteration is not None:
+        raise click.UsageError("--iteration is for a PATTERN")
+    if neutral is (result is not None):
+        raise click.UsageError("give one of --success, --failure and --neutral")
 
 
 def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:

@@ -7,6 +7,8 @@ wrong in the files, each `{file, pointer, severity, code, message}` with `file` 
 `DOCUMENTS` has the keys of each document; `ralphdeck COMMAND --help` shows them.
 
 `findings` names what concerns the whole project. An error is never JSON: stdout stays empty, stderr has one line.
+`raw` is what a score or a result was worth when it was new, `decayed` and `today` what it is worth now; `helpful` and
+`harmful` are sums of the latter. `inferred` marks a result that is that of the whole loop.
 For an anti-pattern `success_rate` is how often the avoided approach failed, and a success means that it did.
 """
 
