@@ -59,17 +59,11 @@ def test_a_bead_of_another_tool_is_taken_with_a_warning(sample: Path, call: Call
     assert logged(sample)[-1]["loop_id"] == "bd-123.1"
 
 
-def test_an_alias_is_stored_as_the_id(examples: Path, call: Call) -> None:
-    patterns = call("patterns", "list", "--json", "--project", examples).document["patterns"]
-    aliased = [
-        (alias, pattern["id"])
-        for listed in patterns
-        for pattern in [call("patterns", "show", listed["id"], "--json", "--project", examples).document["pattern"]]
-        for alias in pattern["aliases"]
-    ]
-    for alias, pattern_id in aliased[:1]:
-        document = call("record", "bd-1", alias, "--success", "--json", "--project", examples).document
-        assert document["event"]["pattern_id"] == pattern_id
+def test_an_alias_is_stored_as_the_id(sample: Path, call: Call) -> None:
+    due = "pat-success-split-by-type-002"
+    call("invert", due, "--accept", "--project", sample)
+    document = call("record", "bd-1", f"anti-{due}", "--success", "--json", "--project", sample).document
+    assert document["event"]["pattern_id"] == document["pattern"]["id"] == "pat-anti-split-by-type-001"
 
 
 def test_an_unknown_pattern_is_an_error_and_nothing_is_written(sample: Path, call: Call) -> None:
