@@ -7,12 +7,12 @@ earlier ones leave unexplained.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from core.learning.sums import Counts, unrecorded
-from core.learning.uses import UseTable, origin
+from core.learning.uses import Beads, UseTable, origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern
@@ -60,7 +60,7 @@ def observations_of(
     uses: Sequence[tuple[Loop, InjectedUse]] = (),
     events: Sequence[Event] = (),
     discoverer: Loop | None = None,
-    came_out: Callable[[str], bool | None] | None = None,
+    beads: Beads | None = None,
 ) -> tuple[Observation, ...]:
     """All evidence on one pattern, no use counted twice, oldest first (undated last).
 
@@ -73,22 +73,44 @@ def observations_of(
         uses: Loops' entries for this pattern, source 2.
         events: Events that name this pattern, source 1.
         discoverer: A loop that says it extracted the pattern, for a record that names no source loop.
-        came_out: What the outcome of a loop or attempt says of the patterns that it applied.
+        beads: What is known of loops and attempts; without it only the loops of `uses` are.
     """
     recorded: list[Observation] = []
+    beads = beads or _Alone(loop for loop, _ in uses)
     if uses or events:
-        table = UseTable(pattern, (loop for loop, _ in uses))
+        table = UseTable(pattern, beads)
         table.add_events(events)
         table.add_loops(uses)
-        recorded = table.observations(came_out)
+        recorded = table.observations()
     found = _discovery(pattern, uses, recorded, discoverer)
     if found is not None:
         recorded.append(found)
     claimed = Counts.claimed(pattern.claim)
-    recorded.extend(unrecorded(pattern, recorded, claimed))
+    recorded.extend(unrecorded(pattern, [seen for seen in recorded if not _is_pending(seen, beads)], claimed))
     if len(recorded) > 1:
         recorded.sort(key=_age_order)
     return tuple(recorded)
+
+
+def _is_pending(seen: Observation, beads: Beads) -> bool:
+    """Whether a use has its result still to come: (0) counts it in the record when the result is known."""
+    return seen.success is None and seen.kind == "applied" and bool(seen.loop_id) and beads.is_open(seen.loop_id)
+
+
+class _Alone:
+    """`Beads` of loops that nothing more is known of than what they say of a pattern."""
+
+    def __init__(self, loops: Iterable[Loop]) -> None:
+        self._ids = {alias: loop.id for loop in loops for alias in loop.aliases}
+
+    def row_id(self, bead_id: str) -> str:
+        return self._ids.get(bead_id, bead_id)
+
+    def came_out(self, _bead_id: str) -> bool | None:
+        return None
+
+    def is_open(self, _bead_id: str) -> bool:
+        return False
 
 
 def _age_order(observation: Observation) -> tuple[datetime, str, int, str]:

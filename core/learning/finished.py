@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from core.learning.outcomes import OutcomeSignals
 from core.records.attempts import Attempt
@@ -23,19 +23,33 @@ class Report:
     """What the event log says of one loop or attempt as a whole.
 
     Attributes:
-        outcome: The newest outcome event on it, if any.
+        outcomes: The outcome events on it, newest first; of two of the same time the one written last.
         errors: How many errors were recorded, resolved ones included.
     """
 
-    outcome: Event | None = None
+    outcomes: tuple[Event, ...] = ()
     errors: int = 0
 
     def with_event(self, event: Event) -> Report:
-        """This and one event more, in whatever order they come."""
+        """This and one event more, which was written after those before."""
         if event.kind == "error":
-            return Report(self.outcome, self.errors + 1)
-        newest = self.outcome is None or (event.at, event.id) >= (self.outcome.at, self.outcome.id)
-        return Report(event if newest else self.outcome, self.errors)
+            return Report(self.outcomes, self.errors + 1)
+        return Report(tuple(sorted((event, *self.outcomes), key=lambda one: one.at, reverse=True)), self.errors)
+
+    @property
+    def at(self) -> datetime | None:
+        """The time of the newest outcome."""
+        return self.outcomes[0].at if self.outcomes else None
+
+    @property
+    def success(self) -> bool | None:
+        """What the newest outcome that says so says."""
+        return _first(*(event.success for event in self.outcomes))
+
+    def told(self, name: str) -> Any:
+        """A field of `Signals` from the newest outcome that tells it; None if none does."""
+        signals = (event.signals for event in self.outcomes if event.signals is not None)
+        return next((value for one in signals if (value := getattr(one, name)) not in (None, "", ())), None)
 
 
 def is_report(event: Event) -> bool:
@@ -57,8 +71,8 @@ def signals_of_loop(loop: Loop, report: Report) -> OutcomeSignals | None:
 
     Success is by status: a loop that was aborted, that crashed or whose state cannot be read says nothing of
     the patterns it used. Errors are the recorded ones, else the failed iterations; retries the failed
-    iterations before the last one; both unknown where no iteration tells how it came out. What an outcome
-    event reports stands before all of that.
+    iterations before the last one; both unknown where no iteration tells how it came out. What outcome events
+    report stands before all of that, field by field, the newest first.
     """
     failed = [iteration.outcome in _FAILED for iteration in loop.iterations]
     known = any(iteration.outcome is not Outcome.UNKNOWN for iteration in loop.iterations)
@@ -98,24 +112,21 @@ def signals_of_report(bead_id: str, report: Report) -> OutcomeSignals | None:
 def _signals(
     bead_id: str, *, success: bool | None, at: datetime | None, told: Signals, report: Report
 ) -> OutcomeSignals | None:
-    event = report.outcome
-    if event is not None:
-        success = event.success if event.success is not None else success
-        at = event.at
+    success = _first(report.success, success)
+    at = report.at or at
     if success is None or at is None:
         return None
-    said = event.signals if event is not None and event.signals is not None else Signals()
     return OutcomeSignals(
         bead_id=bead_id,
         success=success,
         timestamp=at,
-        duration_ms=_first(said.duration_ms, told.duration_ms),
-        error_count=_first(said.error_count, report.errors or None, told.error_count),
-        retry_count=_first(said.retry_count, told.retry_count),
-        files_touched=said.files_touched or told.files_touched,
-        strategy=said.strategy,
-        failure_mode=said.failure_mode,
-        failure_details=said.failure_details,
+        duration_ms=_first(report.told("duration_ms"), told.duration_ms),
+        error_count=_first(report.told("error_count"), report.errors or None, told.error_count),
+        retry_count=_first(report.told("retry_count"), told.retry_count),
+        files_touched=report.told("files_touched") or told.files_touched,
+        strategy=report.told("strategy") or "",
+        failure_mode=report.told("failure_mode") or "",
+        failure_details=report.told("failure_details") or "",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from core.learning.bursts import (
@@ -26,7 +27,7 @@ from core.learning.finished import (
 )
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
 from core.records.events import Event, Observation
-from core.records.loops import InjectedUse, Loop
+from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType
 from core.settings import LearningSettings
 from core.snapshot import Delta, Snapshot
@@ -180,15 +181,15 @@ class Inputs:
         """Patterns whose results may be those of these loops or attempts, which may go by any of their ids."""
         found: set[str] = set()
         for bead in beads:
-            loop = self._loop(bead)
+            loop = self.snapshot.loops.get(self.row_id(bead))
             for name in (bead, *((loop.id, *loop.aliases) if loop else ())):
                 found |= self.unresolved.get(name, frozenset())
             found |= {use.pattern_id for use in loop.injected} if loop else set()
         return found
 
-    def _loop(self, bead: str) -> Loop | None:
-        loops = self.snapshot.loops
-        return loops.get(bead) or next((loop for loop in loops.values() if bead in loop.aliases), None)
+    @cached_property
+    def _aliases(self) -> Mapping[str, str]:
+        return {alias: loop.id for loop in self.snapshot.loops.values() for alias in loop.aliases}
 
     # How loops and attempts came out
 
@@ -205,12 +206,22 @@ class Inputs:
     def finished(self) -> Iterator[str]:
         """Ids of all that has come out somehow: loops, attempts, and what only the event log knows."""
         loops, attempts = self.snapshot.loops, self.snapshot.attempts
-        aliases = {alias for loop in loops.values() for alias in loop.aliases} if self.reports else set()
-        others = (id for id in self.reports if id not in loops and id not in attempts and id not in aliases)
+        others = (id for id in self.reports if self.row_id(id) not in loops and id not in attempts)
         return (id for id in (*loops, *attempts, *others) if self.signals(id) is not None)
 
+    def row_id(self, bead_id: str) -> str:
+        """See `core.learning.uses.Beads`."""
+        loops = self.snapshot.loops
+        return bead_id if bead_id in loops else self._aliases.get(bead_id, bead_id)
+
+    def is_open(self, bead_id: str) -> bool:
+        """See `core.learning.uses.Beads`; what only the event log knows is open until it tells of an outcome."""
+        loop, attempt = self.snapshot.loops.get(bead_id), self.snapshot.attempts.get(bead_id)
+        ended = loop.status.ended if loop else attempt is not None and attempt.outcome is not Outcome.UNKNOWN
+        return not ended and self.signals(bead_id) is None
+
     def came_out(self, bead_id: str) -> bool | None:
-        """What the outcome of a loop or attempt says of a pattern that it applied (semantics 2)."""
+        """See `core.learning.uses.Beads`."""
         if bead_id not in self._verdicts:
             signals = self.signals(bead_id)
             self._verdicts[bead_id] = None if signals is None else self._success(signals)
@@ -295,7 +306,7 @@ class Inputs:
         if self.aside:
             events = [e for e in events if self._revoked(source_of(e), mark_of_event(e)) is None]
             uses = [(loop, self._without_mark(loop, use)) for loop, use in uses]
-        return observations_of(pattern, uses, events, self.found_by.get(pattern.id), self.came_out)
+        return observations_of(pattern, uses, events, self.found_by.get(pattern.id), self)
 
     def _without_mark(self, loop: Loop, use: InjectedUse) -> InjectedUse:
         """The entry as an exposure, if the mark that it gives does not count."""

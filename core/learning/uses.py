@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
@@ -27,17 +27,30 @@ class _Use:
     weight: float = 1.0
 
 
+class Beads(Protocol):
+    """What is known of loops and attempts as a whole."""
+
+    def row_id(self, bead_id: str) -> str:
+        """The id of the loop that goes by this one as well; else the id itself."""
+
+    def came_out(self, bead_id: str) -> bool | None:
+        """What the outcome of a loop or attempt says of a pattern that it applied (semantics 2)."""
+
+    def is_open(self, bead_id: str) -> bool:
+        """Whether a loop or attempt has not come to its end."""
+
+
 class UseTable:
     """Joins what several records say of the same use.
 
     Args:
         pattern: The pattern that is used.
-        loops: Loops that may appear under more than one id.
+        beads: The loops and attempts that use it.
     """
 
-    def __init__(self, pattern: Pattern, loops: Iterable[Loop]) -> None:
+    def __init__(self, pattern: Pattern, beads: Beads) -> None:
         self._pattern = pattern
-        self._ids = {alias: loop.id for loop in loops for alias in loop.aliases}
+        self._beads = beads
         self._by_loop: dict[str, list[_Use]] = {}
         self._alone: list[_Use] = []
 
@@ -55,14 +68,14 @@ class UseTable:
                 self._add_event(event)
 
     def _add_extraction(self, event: Event) -> None:
-        uses = self._by_loop.setdefault(self._ids.get(event.loop_id, event.loop_id), [])
+        uses = self._by_loop.setdefault(self._beads.row_id(event.loop_id), [])
         if not any(use.kind == "discovered" for use in uses):
             uses.append(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
 
     def _add_event(self, event: Event) -> None:
         if event.kind in ("outcome", "feedback") and event.success is None:
             return
-        loop_id = self._ids.get(event.loop_id, event.loop_id)
+        loop_id = self._beads.row_id(event.loop_id)
         use = self._find(loop_id, event.iteration) if loop_id else None
         if use is None:
             use = _Use(event.iteration, event.at, EVENT_LOG)
@@ -117,17 +130,14 @@ class UseTable:
             elif use.success is None:
                 use.success = entry.successful
 
-    def observations(self, came_out: Callable[[str], bool | None] | None = None) -> list[Observation]:
-        """Every use as one observation.
-
-        Args:
-            came_out: How a loop came out, for those of its uses that nothing tells the result of.
-        """
+    def observations(self) -> list[Observation]:
+        """Every use as one observation; one that nothing tells the result of went as its loop."""
         found = []
         for loop_id, uses in (*self._by_loop.items(), ("", self._alone)):
             for use in uses:
-                open_ended = came_out is not None and loop_id and use.kind == "applied" and use.success is None
-                success = came_out(loop_id) if came_out is not None and open_ended else use.success
+                success = use.success
+                if success is None and use.kind == "applied" and loop_id:
+                    success = self._beads.came_out(loop_id)
                 found.append(
                     Observation(
                         pattern_id=self._pattern.id,

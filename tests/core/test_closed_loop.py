@@ -187,3 +187,23 @@ def blame(deck: Deck, source: str) -> None:
     marks = (event("feedback", pattern_id=id, loop_id=source, success=False) for id in PATTERNS)
     append_events(deck.project, *marks)
     deck.apply((deck.project.events,))
+
+
+def test_a_use_in_a_loop_at_work_takes_nothing_from_what_the_registry_claims(paths: ProjectPaths) -> None:
+    records = json.loads(paths.pattern_file("error").read_text())
+    records["error_patterns"][0] |= {"usage_count": 3, "success_rate": 1.0, "last_used": NOW.isoformat()}
+    write(paths.pattern_file("error"), records)
+    deck = opened(paths)
+    assert deck.view.assessment(SPLIT).successes == 3
+    write_loop(paths, 0, "aborted")  # it ended, and says nothing: then its use is one of those that are claimed
+    deck.apply(None)
+    assert deck.view.assessment(SPLIT).successes == 2
+
+
+def test_a_loop_that_an_event_calls_by_another_name_is_the_same_loop(paths: ProjectPaths) -> None:
+    state = {"loopId": "another-name", "task": "x", "status": "completed", "endTime": NOW.isoformat()}
+    write(paths.ralph / "loops" / "ralph-9" / "state.json", state)
+    deck = opened(paths)
+    view = deck.record(event("applied", pattern_id=PATTERNS[1], loop_id="another-name"))
+    (seen,) = view.observations(PATTERNS[1])
+    assert (seen.loop_id, seen.success, seen.inferred) == ("ralph-9", True, True)

@@ -38,7 +38,7 @@ def test_it_prints_the_reasoning_and_the_patterns_that_turn(sample: Path, call: 
     result = call("outcome", "bd-7", "--failure", "--duration", "2h", "--errors", "5", "--project", sample)
     first, *rest = result.out.splitlines()
     assert first == "bd-7: harmful, .22: failure 0, 2 h .2, 5 errors .2, retries not known .7"
-    assert rest[0].startswith(f"{PATTERN}: candidate → deprecated, helpful ")
+    assert rest[0].startswith(f"{PATTERN}: established → deprecated, helpful ")
     assert rest[1] == "in their state stay: 1 pattern that it applied"
 
 
@@ -62,7 +62,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(sample: Path, call: Call) -
     assert (tried["recorded"], done["recorded"]) == (False, True)
     assert tried["outcome"]["reasoning"] == done["outcome"]["reasoning"]
     changes = [[(p["id"], p["state_before"], p["state"]) for p in document["patterns"]] for document in (tried, done)]
-    assert changes[0] == changes[1] == [(PATTERN, "candidate", "deprecated")]
+    assert changes[0] == changes[1] == [(PATTERN, "established", "deprecated")]
 
 
 def test_an_older_report_changes_nothing_and_says_so(sample: Path, call: Call) -> None:

@@ -101,10 +101,19 @@ def test_a_report_comes_before_the_tree_field_by_field() -> None:
     assert (found.duration_ms, found.strategy) == (720_000, "by feature")
 
 
-def test_the_newest_report_counts_whatever_the_order() -> None:
-    first, last = outcome(1, False), outcome(2, True, minutes=1)
+def test_the_newest_report_counts_field_by_field_whatever_the_order() -> None:
+    first = outcome(1, False, error_count=4, strategy="by layer")
+    last = outcome(2, True, minutes=1, error_count=0)
     for events in ([first, last], [last, first]):
-        assert told(signals_of_loop(loop(LoopStatus.RUNNING), reports_of(events)["x"])).success is True
+        found = told(signals_of_loop(loop(LoopStatus.RUNNING), reports_of(events)["x"]))
+        assert (found.success, found.error_count, found.strategy) == (True, 0, "by layer")
+    silent = outcome(3, None, minutes=2, retry_count=1)
+    found = told(signals_of_report("bd-1", reports_of([first, last, silent])["x"]))
+    assert (found.success, found.retry_count, found.timestamp) == (True, 1, silent.at)
+
+
+def test_of_two_reports_of_one_time_the_one_written_last_counts() -> None:
+    assert told(signals_of_report("bd-1", reports_of([outcome(2, True), outcome(1, False)])["x"])).success is False
 
 
 def test_an_outcome_on_a_pattern_is_none_of_the_loop() -> None:
