@@ -9,14 +9,14 @@ import click
 
 from core.cli.completing import complete_bead
 from core.cli.decide import print_decided
-from core.cli.learning_shapes import burst_json, dated
+from core.cli.learning_shapes import burst_json
 from core.cli.options import deciding_options, strict_option
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
 from core.curation.rules import shown
 from core.errors import UnknownRecord
-from core.learning.bursts import Burst
+from core.learning.bursts import Burst, dated
 
 
 @click.command(epilog=json_help("bursts"))

@@ -89,6 +89,7 @@ def errors(
         line(said)
     else:
         told = accumulator.get_error_context(bead_id, include_resolved=everything)
-        print_bytes(told.encode("utf-8", "replace"))
-        if not told:
+        if told:
+            print_bytes(f"{told}\n".encode("utf-8", "replace"))
+        else:
             remark(f"no errors of {shown(bead_id)}{'' if everything else ' that are not resolved'}")

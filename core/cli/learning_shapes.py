@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from core.cli.shapes import Shape, number
+from core.learning.bursts import dated
 from core.learning.criteria import CriterionWeight, effective_weight, should_deprecate_criterion
 from core.records.times import iso
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from core.scoring import Scored
     from core.settings import LearningSettings, Settings
     from core.thresholds import Threshold
-
-_UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def event_json(event: Event) -> Shape:
@@ -145,11 +144,6 @@ def burst_json(burst: Burst) -> Shape:
         "first": iso(dated(burst.first)),
         "last": iso(dated(burst.last)),
     }
-
-
-def dated(at: datetime) -> datetime | None:
-    """The time of a mark; None where none is told."""
-    return None if at == _UNDATED else at
 
 
 def threshold_json(threshold: Threshold, settings: Settings) -> Shape:

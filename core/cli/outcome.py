@@ -56,7 +56,7 @@ def outcome(
     """Record how BEAD, a loop or an attempt at a task, came out; that counts for the patterns it applied.
 
     What is left out comes from the files of the loop or attempt. A bead of another tool needs --success or
-    --failure. The newest report stands.
+    --failure. Of several reports the newest that says something stands, field by field.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def outcome(
     if after.outcome(event.loop_id) is None:
         raise BadInput(f"{_not_out(view, event.loop_id)}; say how it came out with --success or --failure")
     if _older(view, event):
-        warnings.append("a newer report of its outcome stands; this one changes nothing")
+        warnings.append("a newer report of its outcome stands; of this one only what that leaves open counts")
     if not dry_run:
         after = deck.record(event)
     _print(view, after, event.loop_id, strategy, warnings, as_json=as_json, recorded=not dry_run)
@@ -109,7 +109,7 @@ def _not_out(view: View, bead_id: str) -> str:
 
 def _older(view: View, event: Event) -> bool:
     return any(
-        (other.at, other.id) > (event.at, event.id)
+        other.at > event.at
         for other in view.snapshot.events
         if other.kind == "outcome" and other.loop_id == event.loop_id and not other.pattern_id
     )

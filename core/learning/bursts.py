@@ -52,6 +52,11 @@ class Stretch(NamedTuple):
         return self.first <= at <= self.last
 
 
+def dated(at: datetime) -> datetime | None:
+    """The time of a mark; None where nothing tells one."""
+    return None if at == _UNDATED else at
+
+
 def source_of(event: Event) -> str:
     """Who gives the mark: the loop or attempt, else who recorded it."""
     return event.loop_id or f"by {event.by}"

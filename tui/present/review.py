@@ -7,7 +7,7 @@ from textual.content import Content
 from core.curation.review import ReviewItem
 from core.deck import View
 from core.forecast import Forecast
-from core.learning.bursts import Burst
+from core.learning.bursts import Burst, dated
 from core.learning.proposing import Inversion
 from core.records.events import Observation
 from core.records.patterns import Pattern
@@ -109,15 +109,13 @@ def blamed(view: View, burst: Burst, glyphs: Glyphs) -> list[Content]:
 def suspicion(view: View, burst: Burst) -> list[Content]:
     """What is known of who gives the marks."""
     loop = view.snapshot.loops.get(burst.source)
-    count = len(burst.patterns)
+    first, last = dated(burst.first), dated(burst.last)
+    when = f"{moment_text(first, view.now)} to {moment_text(last, view.now)}" if first and last else "not dated"
     lines = [
         Content.styled(visible_line(loop.task or burst.source if loop else burst.source, 400), "bold"),
         Content.styled(visible_line(burst.source, 200), "$secondary"),
         Content(""),
-        _labelled(
-            "Marks",
-            f"{plural(count, 'pattern')}, {moment_text(burst.first, view.now)} to {moment_text(burst.last, view.now)}",
-        ),
+        _labelled("Marks", f"{plural(len(burst.patterns), 'pattern')}, {when}"),
         _labelled("Never had", f"{burst.never_applied:,} of them, as far as anything tells"),
     ]
     if loop is not None:

@@ -23,7 +23,7 @@ def context(project: Path, bead: str, everything: bool = False) -> str:
 def test_stdout_is_the_context_and_nothing_else(everything: bool, sample: Path, call: Call) -> None:
     result = call("errors", LOOP, *(["--all"] if everything else []), "--project", sample)
     assert (result.code, result.err) == (0, "")
-    assert result.out == context(sample, LOOP, everything)
+    assert result.out == context(sample, LOOP, everything) + "\n"
     assert result.out.startswith("## Previous Errors\n") and ("Resolved: yes" in result.out) is everything
 
 

@@ -65,7 +65,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(sample: Path, call: Call) -
     assert changes[0] == changes[1] == [(PATTERN, "established", "deprecated")]
 
 
-def test_an_older_report_changes_nothing_and_says_so(sample: Path, call: Call) -> None:
+def test_an_older_report_stands_behind_a_newer_one_and_says_so(sample: Path, call: Call) -> None:
     call("outcome", "bd-9", "--success", "--project", sample)
     late = call("outcome", "bd-9", "--failure", "--at", "2026-01-01T00:00:00Z", "--json", "--project", sample)
     assert late.document["outcome"]["signals"]["success"] is True
