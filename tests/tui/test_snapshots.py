@@ -14,6 +14,8 @@ from tui.actions import PLACES
 from tui.app import DeckApp
 
 TASK = "Fix TypeScript type errors in user validation"
+WHAT_IF = "t 3 0 j j j 2 j j j . 4"
+"""A shorter half-life, a share above 1, and another failure ratio."""
 SIZES = [(80, 24), (120, 40), (200, 50)]
 
 
@@ -31,8 +33,10 @@ def svg(snapshot: SnapshotAssertion) -> SnapshotAssertion:
     return snapshot.use_extension(SVGImageExtension)
 
 
-async def picture(project: Path, home: Path, place: str, size: tuple[int, int], theme: str = "dark") -> str:
-    """The dashboard at one place, when all is read and drawn."""
+async def picture(
+    project: Path, home: Path, place: str, size: tuple[int, int], theme: str = "dark", keys: str = ""
+) -> str:
+    """The dashboard at one place, when all is read and drawn, after some keys."""
     app = make_app(project, home, theme=theme)
     app.kept.set_here("place", place)
     app.kept.set_here("context-task", TASK)
@@ -41,6 +45,9 @@ async def picture(project: Path, home: Path, place: str, size: tuple[int, int], 
         await told.until(lambda: app.progress is None, "the load")
         await told.until(lambda: app.watch_state is not None, "the watch")
         await told.settled()
+        if keys:
+            await told.press(*keys.split())
+            await told.settled()
         return app.export_screenshot(simplify=True)
 
 
@@ -55,6 +62,18 @@ async def test_place(svg: SnapshotAssertion, sample: Path, home: Path, place: st
 @pytest.mark.parametrize("place", ["patterns", "review"])
 async def test_theme(svg: SnapshotAssertion, sample: Path, home: Path, place: str, theme: str) -> None:
     same = await picture(sample, home, place, (120, 40), theme) == svg
+    assert same, "looks different from the accepted picture"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_what_if(svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int]) -> None:
+    same = await picture(sample, home, "patterns", size, keys=WHAT_IF) == svg
+    assert same, "looks different from the accepted picture"
+
+
+@pytest.mark.parametrize("theme", ["light", "high-contrast"])
+async def test_what_if_theme(svg: SnapshotAssertion, sample: Path, home: Path, theme: str) -> None:
+    same = await picture(sample, home, "patterns", (120, 40), theme, WHAT_IF) == svg
     assert same, "looks different from the accepted picture"
 
 

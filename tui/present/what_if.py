@@ -121,7 +121,9 @@ def reason(error: BadInput, knob: Knob) -> str:
 
 def default_note(knob: Knob) -> Content:
     """Unit and the documents' value, beside the field."""
-    return Content.styled(f"{knob.unit:<4}{knob.text(_DOCUMENTS):>6}" if knob.unit else knob.text(_DOCUMENTS), "$quiet")
+    return Content.styled(
+        f" {knob.unit:<4}{knob.text(_DOCUMENTS):>5}" if knob.unit else knob.text(_DOCUMENTS), "$quiet"
+    )
 
 
 def about(knob: Knob) -> tuple[Content, Content]:
@@ -139,12 +141,13 @@ def by_consequence(replay: Replay, settings: Settings) -> list[Turn]:
     last the pinned ones, for which nothing changes until the pin is taken off.
     """
 
+    worth = {state: multiplier(state, settings.maturity) for state in Maturity}
+
     def rank(turn: Turn) -> tuple[bool, bool, bool, float, str]:
         before, after = turn.before, turn.after
-        ends = {before.state, after.state}
-        moved = abs(multiplier(after.state, settings.maturity) - multiplier(before.state, settings.maturity))
-        dropped = len(ends) == 2 and Maturity.DEPRECATED in ends
-        return turn.pinned, before.inverts == after.inverts, not dropped, -moved, turn.pattern_id
+        dropped = (before.state is Maturity.DEPRECATED) is not (after.state is Maturity.DEPRECATED)
+        moved = abs(worth[after.state] - worth[before.state])
+        return turn.pinned, before.inverts is after.inverts, not dropped, -moved, turn.pattern_id
 
     return sorted(replay.turns, key=rank)
 
@@ -229,28 +232,26 @@ def turn_cells(turn: Turn, view: View, glyphs: Glyphs) -> Cells:
     return {
         "id": Content.styled(visible_line(turn.pattern_id, 120), "$secondary"),
         "change": change,
-        "since": Content.styled(day_text(after.since, view.now) if turned and after.since else "", "$quiet"),
         "note": _note(turn, view),
         "title": Content.styled(visible_line(pattern.title, 200) if pattern is not None else "", "$quiet"),
     }
 
 
 def _note(turn: Turn, view: View) -> Content:
-    parts: list[Content] = []
+    """What makes it more than another state, else since when it would have that."""
+    before, after = turn.before, turn.after
+    if after.inverts and not before.inverts:
+        since = f" since {day_text(after.inverted_at, view.now)}" if after.inverted_at else ""
+        return Content.styled(f"{'pinned, inverts' if turn.pinned else 'would invert'}{since}", "$warning")
+    if before.inverts and not after.inverts:
+        return Content("pinned, no longer inverts" if turn.pinned else "would no longer invert")
     if turn.pinned:
-        parts.append(Content.styled("pinned: your decision holds", "$quiet"))
-    if turn.after.inverts and not turn.before.inverts:
-        since = turn.after.inverted_at
-        parts.append(
-            Content.styled("would invert" + (f" since {day_text(since, view.now)}" if since else ""), "$warning")
-        )
-    elif turn.before.inverts and not turn.after.inverts:
-        parts.append(Content("would no longer invert"))
-    return Content(", ").join(parts)
+        return Content.styled("pinned: your decision holds", "$quiet")
+    return Content.styled(f"since {day_text(after.since, view.now)}" if after.since else "", "$quiet")
 
 
 def nothing_turned(*, as_today: bool) -> Content:
     """Where no pattern is listed: what to do, or that it is so."""
     if as_today:
-        return Content.styled("Step a threshold with ← and →, or type another value.", "$quiet")
+        return Content.styled("Step a threshold with the left and right keys, or type another value.", "$quiet")
     return Content.styled("All that happened so far leads to the same states.", "$quiet")

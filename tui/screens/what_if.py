@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import reduce
 from typing import ClassVar, Final
 
@@ -47,21 +48,21 @@ class WhatIf(Place):
     )
     AUTO_FOCUS = "ValueField Input"
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("id", "pattern", 18, flex=2, keep_end=4),
-        Column("change", "today → then", 17),
-        Column("since", "since", 8, keep=1),
-        Column("note", "", 27, keep=5),
+        Column("id", "pattern", 17, flex=2, keep_end=4),
+        Column("change", "today, then", 18),
+        Column("note", "", 28),
         Column("title", "what", 20, flex=3, keep=0),
     )
 
     class Replayed(Message):
-        """A worker has replayed all history."""
+        """A worker has replayed all history under some settings, and put the turned patterns in order."""
 
-        def __init__(self, replay: Replay, settings: Settings, number: int) -> None:
+        def __init__(self, number: int, settings: Settings, replay: Replay, turns: Sequence[Turn]) -> None:
             super().__init__()
-            self.replay = replay
-            self.settings = settings
             self.number = number
+            self.settings = settings
+            self.replay = replay
+            self.turns = turns
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, WhatIf.Replayed)
@@ -142,7 +143,7 @@ class WhatIf(Place):
 
     def _judge(self, field: ValueField) -> None:
         """Take what a field says, if it is a value; the last value stays where it is not."""
-        knob, today, text = KNOBS[str(field.name)], self.view.settings, field.text
+        knob, today, text = _knob(field), self.view.settings, field.text
         fault = ""
         try:
             changed = bool(text) and knob.put(today, text) != today
@@ -169,17 +170,19 @@ class WhatIf(Place):
             number = self._asked
             await asyncio.sleep(PAUSE_SECONDS)
             if number == self._asked:
-                settings = self.settings
-                replay = await asyncio.to_thread(self.view.what_if, settings)
-                self.post_message(self.Replayed(replay, settings, number))
+                self.post_message(await asyncio.to_thread(self._replayed, number, self.view, self.settings))
         self._replaying = False
+
+    def _replayed(self, number: int, view: View, settings: Settings) -> Replayed:
+        replay = view.what_if(settings)
+        return self.Replayed(number, settings, replay, present.by_consequence(replay, settings))
 
     def on_what_if_replayed(self, message: Replayed) -> None:
         """Show the answer, unless something else is asked by now."""
         if message.number == self._asked:
             self._answered, self._replay = message.number, message.replay
             self._as_today = message.settings == self.view.settings
-            self._turns = {turn.pattern_id: turn for turn in present.by_consequence(message.replay, message.settings)}
+            self._turns = {turn.pattern_id: turn for turn in message.turns}
             self._show()
             if self.field is not None:
                 self.table.cursor = 0  # while one turns, the patterns that it matters most for are meant
@@ -201,7 +204,7 @@ class WhatIf(Place):
     def _show_title(self) -> None:
         right: list[Item] = []
         if self._last is not None:
-            what, name = present.about(KNOBS[str(self._last.name)])
+            what, name = present.about(_knob(self._last))
             right = [*([Item(what)] if self.has_class("-wide") else []), Item(name)]
         left = [Content.styled("What if", "bold"), Content.styled("A trial: nothing is written.", "$quiet")]
         self.query_one("#what-if-title", ItemLine).show([Item(part) for part in left], right)
@@ -210,7 +213,7 @@ class WhatIf(Place):
         if not self.whole:
             return
         replay, line = self._replay, self.query_one("#what-if-head", ItemLine)
-        if self._answered != self._asked:
+        if replay is not None and self._answered != self._asked:
             right = [Item(Content.styled("replaying…", "$warning"))]
         else:
             right = [Item(present.replayed(replay))] if replay is not None else []
@@ -233,7 +236,7 @@ class WhatIf(Place):
     def _left(self, message: ValueField.Left) -> None:
         message.stop()
         if not message.field.text:
-            message.field.put(KNOBS[str(message.field.name)].text(self.view.settings))
+            message.field.put(_knob(message.field).text(self.view.settings))
 
     @on(RecordTable.Chosen)
     def _chosen(self, message: RecordTable.Chosen) -> None:
@@ -243,7 +246,7 @@ class WhatIf(Place):
     # Actions
 
     def why_not(self, action: str) -> str | None:
-        """Putting back wants something else, stepping wants a field."""
+        """Stepping and putting back want a field, opening wants a pattern; there is nothing to undo."""
         if action in {"undo", "redo"}:
             return "nothing is decided here: r puts a threshold back to today's, R all of them"
         if action in {"step_up", "step_down", "put_back"} and self.field is None:
@@ -272,7 +275,7 @@ class WhatIf(Place):
 
     def _step(self, steps: int) -> None:
         if field := self.field:
-            field.put(KNOBS[str(field.name)].stepped(self.settings, steps))
+            field.put(_knob(field).stepped(self.settings, steps))
 
     def do_put_back(self) -> None:
         """This threshold as it is today."""
@@ -285,7 +288,7 @@ class WhatIf(Place):
             self._put_back(field)
 
     def _put_back(self, field: ValueField) -> None:
-        field.put(KNOBS[str(field.name)].text(self.view.settings))
+        field.put(_knob(field).text(self.view.settings))
 
     def do_down(self) -> None:
         """The next field, or the next pattern."""
@@ -339,6 +342,10 @@ class WhatIf(Place):
     def copy_text(self) -> str:
         """The id under the cursor."""
         return "" if self.field is not None else self.table.cursor_key or ""
+
+
+def _knob(field: ValueField) -> present.Knob:
+    return KNOBS[str(field.name)]
 
 
 def _heading(text: str, note: str) -> ItemLine:

@@ -111,11 +111,13 @@ class ValueField(Vertical):
         event.prevent_default(False)
 
     def on_descendant_focus(self) -> None:
-        """Tell it."""
+        """Show and tell it."""
+        self.add_class("-entered")
         self.post_message(self.Entered(self))
 
     def on_descendant_blur(self) -> None:
-        """Tell it."""
+        """Show and tell it."""
+        self.remove_class("-entered")
         self.post_message(self.Left(self))
 
     @on(Input.Changed)

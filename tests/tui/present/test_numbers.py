@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui.present.marks import ASCII, DRAWN, Glyphs
-from tui.present.numbers import ago, bar, duration, fraction, interval_bar, moment_text, percent, sparkline, until
+from tui.present.numbers import (
+    ago,
+    bar,
+    day_text,
+    duration,
+    fraction,
+    interval_bar,
+    moment_text,
+    percent,
+    sparkline,
+    until,
+)
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 UNIT = st.floats(0, 1)
@@ -56,6 +67,13 @@ def test_a_moment_says_as_much_as_is_needed() -> None:
     assert moment_text(NOW + timedelta(minutes=1), NOW) == "21 Nov 21:01"
     for edge in (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, tzinfo=UTC)):
         assert moment_text(edge, NOW)
+
+
+def test_a_day_is_short_near_and_far() -> None:
+    assert day_text(NOW - timedelta(hours=22), NOW) == "20 Nov"
+    assert day_text(NOW + timedelta(days=12), NOW) == "3 Dec"
+    assert day_text(NOW - timedelta(days=400), NOW) == "Oct 2025"
+    assert day_text(datetime(1, 1, 1, tzinfo=UTC), NOW)
 
 
 @pytest.mark.parametrize(("rate", "text"), [(None, "—"), (0, "0 %"), (0.125, "13 %"), (0.995, "100 %"), (1, "100 %")])

@@ -189,22 +189,33 @@ def test_a_turned_pattern_says_from_where_to_where_and_since_when(view: View) ->
     assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE)), view) == {
         "id": pattern.id,
         "change": "● prov  → ○ cand",
-        "since": "18 Nov",
-        "note": "",
+        "note": "since 18 Nov",
         "title": pattern.title,
     }
-    assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE, days=None)), view)["since"] == ""
-    assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE, days=600)), view)["since"] == "Mar 2025"
+    assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE, days=None)), view)["note"] == ""
+    assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE, days=600)), view)["note"] == "since Mar 2025"
 
 
-def test_inversions_and_pins_are_noted(view: View) -> None:
-    inverts, not_any_more = course(DEPRECATED, inverts=True), course(DEPRECATED)
-    found = cells(turn("gone", not_any_more, inverts), view)
-    assert (found["change"], found["since"], found["note"]) == ("⊘ depr", "", "would invert since 18 Nov")
+@pytest.mark.parametrize(
+    ("before", "after", "pinned", "note"),
+    [
+        (False, True, False, "would invert since 18 Nov"),
+        (False, True, True, "pinned, inverts since 18 Nov"),
+        (True, False, False, "would no longer invert"),
+        (True, False, True, "pinned, no longer inverts"),
+        (True, True, True, "pinned: your decision holds"),
+    ],
+)
+def test_inversions_and_pins_are_noted(view: View, before: bool, after: bool, pinned: bool, note: str) -> None:
+    was, then = course(DEPRECATED, inverts=before), course(DEPRECATED, inverts=after)
+    found = cells(turn("gone", was, then, pinned=pinned), view)
+    assert (found["change"], found["note"], found["title"]) == ("⊘ depr", note, "")
+    assert len(note) <= 28, "has to fit into its column"
+
+
+def test_an_inversion_that_nothing_dates_is_noted_without_a_day(view: View) -> None:
     undated = Course(state=DEPRECATED, since=None, inverts=True, inverted_at=None)
-    assert cells(turn("gone", not_any_more, undated), view)["note"] == "would invert"
-    assert cells(turn("gone", inverts, not_any_more), view)["note"] == "would no longer invert"
-    assert cells(turn("gone", inverts, inverts, pinned=True), view)["note"] == "pinned: your decision holds"
+    assert cells(turn("gone", course(DEPRECATED), undated), view)["note"] == "would invert"
 
 
 def test_a_hostile_id_is_harmless(view: View) -> None:

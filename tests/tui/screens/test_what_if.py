@@ -256,6 +256,15 @@ async def test_help_tells_its_keys_and_numbers_on_the_list_go_to_places(sample: 
         assert isinstance(told.place, PatternsPlace)
 
 
+async def test_whatever_opens_a_record_leaves_it(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_trial(told)
+        told.app.open_record("patterns", "pat-error-jwt-expired-006")
+        await told.until(lambda: isinstance(told.place, PatternsPlace), "Patterns in front")
+        await told.settled()
+        assert told.table.cursor_key == "pat-error-jwt-expired-006"
+
+
 async def test_q_leaves_the_trial_only(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await at_trial(told)
