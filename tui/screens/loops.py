@@ -37,10 +37,10 @@ class LoopsPlace(Browse):
         Column("iteration", "iteration", 15, keep=8),
         Column("quality", "quality", 8, keep=4),
         Column("elapsed", "elapsed", 8, align="right", keep=7),
-        Column("outcome", "outcome", 12, keep=1),
+        Column("outcome", "outcome", 12, keep=5),
         Column("learned", "learned", 15, keep=2),
         Column("sign", "last sign", 10, align="right", keep=6),
-        Column("id", "id", 9, flex=3, keep=5, keep_end=8),
+        Column("id", "id", 9, flex=3, keep=1, keep_end=8),
     )
     FIELDS = LOOP_FIELDS
     HINT = "filter, e.g. status:running auth -is:archived"
