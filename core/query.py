@@ -60,10 +60,6 @@ class Query:
     terms: tuple[Term, ...]
     problems: tuple[str, ...] = ()
 
-    def texts(self) -> tuple[str, ...]:
-        """The words that must occur, for highlighting."""
-        return tuple(term.value for term in self.terms if not term.field and not term.negated)
-
 
 def parse_query(text: str, fields: Iterable[str]) -> Query:
     """Parse what a person typed. An unknown field is a problem and is looked for as text.

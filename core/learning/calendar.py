@@ -39,23 +39,16 @@ def next_change(events: Iterable[Result], now: str | datetime, settings: Maturit
     return next(_changes(events, now, settings), None)
 
 
-def changes_within(
+def change_within(
     state: Maturity, moving: Sums, fixed: Sums, now: datetime, settings: MaturitySettings = _DEFAULTS
-) -> tuple[Change, ...]:
-    """`state_calendar` for evidence of which only the sums are known.
+) -> Change | None:
+    """`next_change` for evidence of which only the sums are known.
 
     Args:
         state: The state at `now`.
         moving: Sums, at `now`, of what decays from now on.
         fixed: Sums of what does not decay.
     """
-    return tuple(_walk(state, [(0.0, moving, fixed)], now, settings))
-
-
-def change_within(
-    state: Maturity, moving: Sums, fixed: Sums, now: datetime, settings: MaturitySettings = _DEFAULTS
-) -> Change | None:
-    """The first of `changes_within`; None if there is none."""
     return next(_walk(state, [(0.0, moving, fixed)], now, settings), None)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import BadInput
-from core.learning.calendar import change_within, changes_within, next_change, state_calendar
+from core.learning.calendar import change_within, next_change, state_calendar
 from core.learning.maturity import MaturityFeedback, decayed_counts, maturity_state
 from core.records.events import Observation
 from core.records.patterns import Maturity
@@ -78,9 +78,7 @@ def test_sums_are_enough_where_nothing_lies_ahead(events: list[Observation]) -> 
     undated = [event for event in events if event.at is None]
     state = maturity_state(dated + undated, NOW, DEFAULT)
     sums = decayed_counts(dated, NOW, DEFAULT), decayed_counts(undated, NOW, DEFAULT)
-    found = changes_within(state, *sums, NOW, DEFAULT)
-    assert found == state_calendar(dated + undated, NOW)
-    assert change_within(state, *sums, NOW, DEFAULT) == (found[0] if found else None)
+    assert change_within(state, *sums, NOW, DEFAULT) == next_change(dated + undated, NOW)
 
 
 @pytest.mark.parametrize("fixed", [0.0, *(tenths / 10 + 0.0001 for tenths in range(1, 29))])
@@ -89,8 +87,8 @@ def test_a_sum_that_only_just_reaches_its_threshold_falls_below_it_in_a_second(f
     moving = least - fixed
     while moving + fixed < least:
         moving = nextafter(moving, 9)
-    found = changes_within(Maturity.ESTABLISHED, (moving, 0.0), (fixed, 0.0), NOW)
-    assert found == ((NOW + SECOND, Maturity.CANDIDATE),)
+    found = change_within(Maturity.ESTABLISHED, (moving, 0.0), (fixed, 0.0), NOW)
+    assert found == (NOW + SECOND, Maturity.CANDIDATE)
 
 
 def test_a_half_life_of_ages_never_overflows() -> None:

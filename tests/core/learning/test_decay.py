@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import BadInput
-from core.learning.decay import decay_factors, decayed_sums, decayed_value
+from core.learning.decay import decayed_value
 from tests.core.learning.making import NOW, days_ago
 
 _DAYS = st.floats(0, 5000)
@@ -43,19 +42,3 @@ def test_decay_is_monotone_and_never_above_one(one: float, other: float, half_li
     younger, older = sorted((one, other))
     young, old = (decayed_value(days_ago(age), NOW, half_life) for age in (younger, older))
     assert 0.0 <= old <= young <= 1.0
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 4), st.floats(-100, 2000), st.floats(0, 1)), max_size=40))
-def test_sums_of_many_events_equal_single_ones(events: list[tuple[int, float, float]]) -> None:
-    expected = [0.0] * 5
-    for row, age, weight in events:
-        expected[row] += weight * decayed_value(days_ago(age), NOW, 90)
-    rows = np.array([row for row, _, _ in events], np.int64)
-    times = np.array([days_ago(age).timestamp() for _, age, _ in events], np.float64)
-    weights = np.array([weight for _, _, weight in events], np.float64)
-    assert decayed_sums(rows, times, weights, NOW.timestamp(), 90, 5) == pytest.approx(expected, rel=1e-12)
-
-
-def test_an_unknown_time_does_not_decay() -> None:
-    assert decay_factors(np.array([np.nan]), NOW.timestamp(), 90).tolist() == [1.0]

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import BadInput, UnknownRecord
+from core.learning.maturity import decayed_counts
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.records.attempts import Attempt
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
@@ -332,6 +333,18 @@ def test_rescored_is_a_new_board_at_that_time(snapshot: Snapshot, first: int, se
         now = NOW + timedelta(days=days)
         board = board.rescored(now)
         same(board, Scoreboard.build(snapshot, now, SUSPICIOUS))
+
+
+@settings(deadline=None, max_examples=100)
+@given(_snapshots(), st.integers(-40, 500))
+def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
+    now = NOW + timedelta(days=days)
+    board = Scoreboard.build(snapshot, NOW, SUSPICIOUS).rescored(now)
+    for id in board.ids:
+        helpful, harmful = decayed_counts(board.observations(id), now, SUSPICIOUS.maturity)
+        row = board.row(id)
+        assert board.helpful[row] == pytest.approx(helpful, rel=1e-12, abs=1e-300)
+        assert board.harmful[row] == pytest.approx(harmful, rel=1e-12, abs=1e-300)
 
 
 @settings(deadline=None, max_examples=250)

@@ -66,7 +66,11 @@ def test_the_sweep_finds_what_the_readers_want(tree: str) -> None:
     paths = ProjectPaths(TREES / tree)
     found = {name for name in scan(paths) if wanted(name) is Kind.HISTORY}
     every = {paths.relative(file) for file in paths.aiwg.rglob("*") if file.is_file()}
-    assert found == {name for name in every if loop_source(name) or reflection_shape(name) or is_memory_file(name) or is_trajectory(name)}
+    assert found == {
+        name
+        for name in every
+        if loop_source(name) or reflection_shape(name) or is_memory_file(name) or is_trajectory(name)
+    }
 
 
 def test_every_loop_folder_is_found_even_if_nothing_is_in_it(tmp_path: Path) -> None:
