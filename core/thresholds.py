@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.checks import check_amount, check_count, shown
 from core.errors import BadInput
-from core.learning.checks import check_amount, check_count, shown
 from core.settings import Settings
 
 _MOST_MINUTES: Final = 1e9

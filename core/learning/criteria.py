@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.checks import check_amount, check_count, shown
 from core.errors import BadInput
-from core.learning.checks import check_amount, check_count, shown
 from core.learning.decay import check_half_life, decayed_value, moment
 from core.learning.outcomes import Verdict
 from core.settings import LearningSettings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
+from core.checks import check_amount, shown
 from core.errors import BadInput
-from core.learning.checks import check_amount, shown
 from core.records.times import parse_time
 
 SECONDS_PER_DAY: Final = 86_400.0

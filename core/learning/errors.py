@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from core.checks import shown
 from core.errors import BadInput
-from core.learning.checks import shown
 from core.learning.decay import moment
 from core.learning.storage import ErrorStorage, MemoryErrors
 from core.prompt_text import field

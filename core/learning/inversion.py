@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from core.checks import check_amount, check_count, check_flag, shown
 from core.errors import BadInput
-from core.learning.checks import check_amount, check_count, check_flag, shown
 from core.learning.decay import moment
 from core.learning.statistics import percent
 from core.prompt_text import bare

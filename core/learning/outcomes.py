@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.checks import check_amount, check_count, check_flag
 from core.errors import BadInput
-from core.learning.checks import check_amount, check_count, check_flag
 from core.learning.decay import decayed_value, moment
 from core.records.events import Signals
 from core.settings import LearningSettings

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
+from core.checks import MAX_COUNT, check_amount, check_count, check_flag, shown
 from core.errors import BadInput
-from core.learning.checks import MAX_COUNT, check_amount, check_count, check_flag, shown
 
 HUGE: Final = pytest.param(10**5000, id="huge")
 """More digits than Python writes out."""
