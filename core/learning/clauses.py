@@ -18,7 +18,7 @@ _NOT: Final = (
     rf"|{_AUXILIARY} not|not|never)"
 )
 _SUBJECT: Final = (
-    r"(?:(?:we|i|you|they|it|he|she|let|each|every|everything|this|these|those|there|please|then|instead|always)\b"
+    r"(?:(?:we|i|you|they|it|he|she|let|each|every|everything|now|this|these|those|there|please|then|instead|always)\b"
     r"|(?:\w+ ){1,4}?(?:is|are|will|should|must|can|goes?|gets?|lives?|stays?|comes?|runs?|ha(?:s|ve))\b)"
 )
 """How a clause of its own begins."""
@@ -33,7 +33,8 @@ _IN_CLAUSE: Final = r"[^,.;:!?()]"
 _MARK: Final = re.compile(
     # What looks like a negation and is none, or is one negated.
     rf"(?P<assent>\b(?:{_NOT} (?:only|just|merely|simply|solely|more than|a bad idea|wrong)"
-    rf"|{_NOT} (?:be )?(?:hesitat|forget|fail|neglect|omit|miss|skip|avoid|ignor|afraid|shy|disregard|break)\w*"
+    rf"|(?:{_NOT}|without) (?:be |to )?(?:hesitat|forget|fail|neglect|omit|miss|skip|avoid|ignor|afraid|shy|disregard"
+    r"|break|violat)\w*"
     r"|no (?:harm|problem|objections?|doubt|matter|question|more than|reason (?:not )?to (?:not|avoid|skip)|reason not)"
     r"|nothing (?:against|wrong with)|why not|without (?:a )?(?:doubt|question|fail|exception|hesitation|delay))\b)"
     # What forbids to the end of the clause, and what only takes one phrase out of it.
@@ -44,13 +45,19 @@ _MARK: Final = re.compile(
     rf"|(?P<verb>\b{_NOT}\b(?: , {_IN_CLAUSE}{{1,40}} ,)?(?: :)?)"
     r"|(?P<noun>\b(?:avoid(?:s|ed|ing)?|against|refrain(?:s|ed|ing)? from|away from|anything but|skip(?:s|ped|ping)?"
     r"|stop(?:s|ped|ping)?|ignor(?:e|es|ed|ing)|disregard(?:s|ed|ing)?|regardless of|irrespective of"
+    r"|neglect(?:s|ed|ing)?|violat(?:e|es|ed|ing)"
     r"|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|forb(?:id|ids|ade|idden|idding)|prohibit(?:s|ed|ing)?"
     r"|rul(?:e|es|ed|ing) out|(?:refus(?:e|es|ed)|declin(?:e|es|ed)|wrong) to|bad idea|a mistake|pointless"
     r"|unnecessary|exclud(?:e|es|ed|ing)|drop(?:s|ped|ping)?|opt(?:s|ed|ing)? out of)\b"
     r"(?:(?: (?:these|the following)(?: \w+){0,3})? :)?)"
+    # What tells of what was done, not of what is to be done.
+    r"|(?P<past>\b(?:(?<!like )(?<!than )(?<!as )last time|(?:we|i|they|you|it) (?:used to|previously)"
+    r"|previously(?= (?:,|(?:we|i|they|you|it)\b))|(?<!like )(?<!like in )(?<!as in )(?:past|previous|earlier|prior)"
+    r" (?:attempts?|tries|runs)\b(?! (?:show|suggest|prove|teach|taught|succeed|worked)))(?: ,)?)"
     r"|(?P<toggle>\bmore than\b)"
     r"|(?P<stop>[.;:!?]|\b(?:but|so|however|therefore|hence|thus|instead|although|though|whereas|while|because|since"
     r"|if|when|unless|until|otherwise|by(?= \w+ing\b))\b)"
+    r"|(?P<subject>(?<!as )(?<!what )(?<!that )(?<!than )(?<!how )\b(?:we|i|they|you|let's)\b)"
     r"|(?P<comma>,)|(?P<and>\band\b)|(?P<open>\()|(?P<close>\))"
 )
 _SUBJECT_NEXT: Final = re.compile(rf" {_SUBJECT}|{_IN_CLAUSE}* instead\b(?! of)")
@@ -145,10 +152,13 @@ class Negations:
 
     def _read(self, mark: re.Match[str]) -> None:
         kind = mark.lastgroup
-        if kind in ("phrase", "verb", "noun"):
+        if kind in ("phrase", "verb", "noun", "past"):
             self._negation = _Negation(kind, opening=mark.start() <= self._clause + 1)
         elif kind == "toggle":
             self._negation = None if self._negation else _Negation("phrase", opening=False)
+        elif kind == "subject":
+            if self._negation and self._negation.kind == "phrase" and self._negation.opening and self._negation.spoken:
+                self._negation = None  # "instead of ... we ..."
         elif kind == "open":
             self._outside.append(self._negation)
         elif kind == "close":

@@ -29,8 +29,10 @@ _WHOLE: Final = r"(?! (?:flags?|toggles?|branch(?:es)?|names?|requests?|teams?|l
 """What follows must not make another thing of it: features are not feature flags."""
 _SPLIT: Final = (
     r"(?:split(?:s|ting)?|divid(?:e|es|ed|ing)|decompos(?:e|es|ed|ing)|partition(?:s|ed|ing)?|group(?:s|ed|ing)?"
-    r"|br(?:eak|eaks|eaking|oken)|organi[sz](?:e|es|ed|ing)|separat(?:e|es|ed|ing)|slic(?:e|es|ed|ing)|structured)"
+    r"|br(?:eak|eaks|eaking|oken)|organi[sz](?:e|es|ed|ing)|separat(?:e|es|ed|ing)|slic(?:e|es|ed|ing)|carv(?:e|es|ed|ing)"
+    r"|structured)"
 )
+_ALONG: Final = r"(?:into|along|across|around|on|per|according to|based on)"
 _AND: Final = r"(?:[,/] and |[,/] |and )"
 
 _TYPES: Final = (
@@ -56,6 +58,8 @@ def _per(noun: str) -> tuple[str, ...]:
         rf"(?:each|every|one|a|no) {_TASK} {_FEW}{{1,4}}?{_ONE} {noun}",
         rf"(?:{_ONE}) {noun} {_TASK}",
         rf"{noun} (?:based|level) (?:split|splitting|decomposition|breakdown|strategy|approach|{_TASK})",
+        rf"(?:strategy|split|decomposition|approach) (?:is|was|stays) {noun} (?:based|level)",
+        rf"(?<!\w ){noun} based(?= [.,;:!?()/]|$)",  # the whole name of a strategy
     )
 
 
@@ -65,8 +69,9 @@ def _split_by(noun: str) -> tuple[str, ...]:
     return (
         rf"(?<!ed )(?<!en ){by}",
         rf"{_SPLIT} (?:\w+ ){{0,2}}{by}",
-        rf"{_SPLIT} (?:\w+ ){{0,4}}?(?:into|along|across|around|on|per) (?:{_THE} ){{0,2}}{noun}{_WHOLE}",
+        rf"{_SPLIT} (?:\w+ ){{0,4}}?{_ALONG} (?:{_THE} ){{0,2}}{noun}{_WHOLE}",
         rf"{noun} wise",
+        rf"{noun} after {noun}",
         *_per(rf"{noun}{_WHOLE}"),
     )
 
@@ -77,9 +82,12 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
     "Split by layer (UI/logic/data)": (
         *_split_by(_LAYER),
         rf"(?:ui|front ?end|presentation) {_AND}(?:business )?logic {_AND}data(?:base)?",
-        r"horizontal (?:slices|slicing|layers)",
+        r"horizontal (?:slices|slicing|layers)|slic(?:e|es|ed|ing) (?:\w+ ){0,3}?horizontally",
     ),
-    "Split by feature": (*_split_by(_FEATURE), r"(?:vertical|feature) (?:slices|slicing)"),
+    "Split by feature": (
+        *_split_by(_FEATURE),
+        r"(?:vertical|feature) (?:slices|slicing)|slic(?:e|es|ed|ing) (?:\w+ ){0,3}?vertically",
+    ),
     "One file per subtask": (*_per(_FILE), rf"file per {_TASK}"),
     "Handle shared types first": (
         rf"{_TYPES} {_FEW}{{0,4}}?(?:first|up ?front|at the (?:start|beginning))",
@@ -115,6 +123,7 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Tests in separate subtask": (
         rf"{_TESTS} {_FEW}{{0,5}}?{_OWN} {_TASK}",
+        rf"{_TESTS} {_FEW}{{0,3}}?(?:last|later|afterwards|at the end) , (?:in|as) {_A}{_OWN} {_TASK}",
         rf"{_TESTS} {_FEW}{{0,4}}?{_TASK} of (?:its|their) own",
         rf"{_TASK} (?:just |only )?(?:for|to write|to add|with) (?:all |only |writing |{_THE} ){{0,3}}{_TESTS}",
         rf"{_OWN} {_TESTS} {_TASK}",
@@ -147,8 +156,10 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
         rf"(?:{_THE} |task |subtask |order of ){{0,3}}{_NEEDS}",
         rf"(?:in|along|according to|based on|order of|order(?:ed|ing)? {_FEW}{{0,3}}?by)"
         rf" (?:{_THE} |order of ){{0,2}}{_NEEDS}",
+        rf"in (?:the |an )?order (?:that |which )?(?:{_THE} ){{0,2}}{_NEEDS}",
         rf"(?:dependencies|prerequisites) {_FEW}{{0,2}}?first",
         r"(?:after|wait(?:s|ing)? for|until) (?:its|their|all|the) (?:\w+ )?dependencies",
+        r"(?:after|wait(?:s|ing)? (?:for|on)|until) (?:\w+ ){0,3}?(?:they|it) (?:\w+ )?depends? on",
         r"topological(?:ly)? (?:order|sort)(?:ed|ing)?",
     ),
 }
