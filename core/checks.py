@@ -40,3 +40,15 @@ def check_amount(value: Any, field: str, most: float = MAX_AMOUNT) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
         wanted = "a finite number from 0 on" if most == MAX_AMOUNT else f"a number from 0 to {most:,.0f}"
         raise BadInput(f"{field} must be {wanted}, not {shown(value)}")
+
+
+def check_choice(value: Any, field: str, choices: tuple[str, ...]) -> None:
+    """`BadInput` unless `value` is one of some words."""
+    if value not in choices:
+        raise BadInput(f"{field} must be {' or '.join(choices)}, not {shown(value)}")
+
+
+def check_half_life(days: Any) -> None:
+    """`BadInput` unless `days` is a finite number above 0."""
+    if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= MAX_AMOUNT:
+        raise BadInput(f"half_life_days must be a number of days above 0, not {shown(days)}")

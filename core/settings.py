@@ -1,5 +1,6 @@
 """Every threshold, with the documents' defaults; none of them is a literal anywhere else.
 
+A value that can't be one raises `BadInput`, naming field and value.
 The numbers in parentheses name the document of the specification that a default comes from.
 """
 
@@ -8,6 +9,23 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+
+from core.checks import check_amount, check_choice, check_count, check_half_life
+
+
+def _check_counts(settings: Struct, *names: str) -> None:
+    for name in names:
+        check_count(getattr(settings, name), name)
+
+
+def _check_amounts(settings: Struct, *names: str) -> None:
+    for name in names:
+        check_amount(getattr(settings, name), name)
+
+
+def _check_shares(settings: Struct, *names: str) -> None:
+    for name in names:
+        check_amount(getattr(settings, name), name, 1)
 
 
 class LearningSettings(Struct, frozen=True, kw_only=True):
@@ -48,6 +66,21 @@ class LearningSettings(Struct, frozen=True, kw_only=True):
     """Harmful marks of one source on different patterns, within `burst_minutes`, that count without a question."""
     burst_minutes: float = 60.0
 
+    def __post_init__(self) -> None:
+        check_half_life(self.half_life_days)
+        check_choice(self.neutral_counts_as, "neutral_counts_as", ("nothing", "failure"))
+        _check_counts(
+            self, "min_feedback_for_adjustment", "max_errors_for_helpful", "max_retries_for_neutral", "max_marks"
+        )
+        _check_amounts(self, "fast_completion_threshold_ms", "slow_completion_threshold_ms", "burst_minutes")
+        _check_shares(
+            self,
+            *("max_harmful_ratio", "min_criterion_weight", "ratio_tolerance"),
+            *("success_weight", "duration_weight", "errors_weight", "retries_weight"),
+            *("medium_duration_value", "slow_duration_value", "some_errors_value", "many_errors_value"),
+            *("some_retries_value", "many_retries_value", "helpful_threshold", "harmful_threshold"),
+        )
+
 
 class MaturitySettings(Struct, frozen=True, kw_only=True):
     """(2) `maturityConfig`. Ratios 0..1; totals are decayed sums."""
@@ -65,6 +98,15 @@ class MaturitySettings(Struct, frozen=True, kw_only=True):
     multiplier_proven: float = 1.5
     multiplier_deprecated: float = 0.0
 
+    def __post_init__(self) -> None:
+        check_half_life(self.half_life_days)
+        _check_amounts(
+            self,
+            *("min_feedback", "min_helpful", "total_tolerance"),
+            *("multiplier_candidate", "multiplier_established", "multiplier_proven", "multiplier_deprecated"),
+        )
+        _check_shares(self, "max_harmful", "deprecation_threshold", "ratio_tolerance")
+
 
 class AntiPatternSettings(Struct, frozen=True, kw_only=True):
     """(2) `antiPatternConfig`."""
@@ -76,6 +118,10 @@ class AntiPatternSettings(Struct, frozen=True, kw_only=True):
     """A rejected inversion is proposed again after this many further failures (semantics 5)."""
     max_examples: int = 10
     """Newest bead ids that an observed pattern keeps as examples."""
+
+    def __post_init__(self) -> None:
+        _check_counts(self, "min_observations", "failures_until_asked_again", "max_examples")
+        _check_shares(self, "failure_ratio_threshold")
 
 
 class InjectionSettings(Struct, frozen=True, kw_only=True):

@@ -31,7 +31,8 @@ class Burst(Struct, frozen=True, kw_only=True):
         source: Id of the loop or attempt, or for marks that name none `by <who recorded them>`.
         first, last: When; the earliest time there is where none is told.
         patterns: Ids of the blamed patterns.
-        never_applied: How many of them this source neither applied nor got injected, as far as anything tells.
+        never_applied: How many of them this source neither applied nor got injected, as far as anything but the
+            marks tells.
     """
 
     source: str

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Final
 
-from core.learning.decay import SECONDS_PER_DAY, check_half_life, moment
+from core.learning.decay import SECONDS_PER_DAY, moment
 from core.learning.maturity import Result, decayed_counts, flips, state_of
 from core.records.patterns import Maturity
 from core.settings import MaturitySettings
@@ -29,7 +29,7 @@ def state_calendar(
     Dates lie whole seconds after `now`: at each of them the state is the new one, a second earlier the old one.
 
     Raises:
-        BadInput: A time that can't be parsed, or a half-life that is not a finite number above 0.
+        BadInput: A time that can't be parsed.
     """
     return tuple(_changes(events, now, settings))
 
@@ -53,7 +53,6 @@ def change_within(
 
 
 def _changes(events: Iterable[Result], now: str | datetime, settings: MaturitySettings) -> Iterator[Change]:
-    check_half_life(settings.half_life_days)
     now = moment(now, "now")
     known = [event for event in events if event.success is not None]
     state = state_of(*decayed_counts(known, now, settings), settings)

@@ -9,9 +9,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.checks import check_amount, check_count, shown
+from core.checks import check_amount, check_count, check_half_life, shown
 from core.errors import BadInput
-from core.learning.decay import check_half_life, decayed_value, moment
+from core.learning.decay import decayed_value, moment
 from core.learning.outcomes import Verdict
 from core.settings import LearningSettings
 

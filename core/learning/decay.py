@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from core.checks import check_amount, shown
+from core.checks import check_half_life, shown
 from core.errors import BadInput
 from core.records.times import parse_time
 
@@ -23,13 +23,6 @@ def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days
     check_half_life(half_life_days)
     age = (moment(now, "now") - moment(timestamp, "timestamp")).total_seconds()
     return float(0.5 ** (max(age, 0.0) / SECONDS_PER_DAY / half_life_days))
-
-
-def check_half_life(half_life_days: Any) -> None:
-    """`BadInput` unless `half_life_days` is a finite number above 0."""
-    check_amount(half_life_days, "half_life_days")
-    if not half_life_days:
-        raise BadInput("half_life_days must be a number of days above 0, not 0")
 
 
 def moment(value: str | datetime, field: str) -> datetime:

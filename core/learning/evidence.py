@@ -8,7 +8,7 @@ earlier ones leave unexplained.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from core.learning.sums import Counts, unrecorded
@@ -18,6 +18,8 @@ from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern
 
 DISCOVERY: Final = "discovery"
+_SAME_TIME: Final = timedelta(seconds=60)
+"""Who updates a record and tells the event log of it does not do both at the same instant."""
 
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -61,6 +63,7 @@ def observations_of(
     events: Sequence[Event] = (),
     discoverer: Loop | None = None,
     beads: Beads | None = None,
+    revoked: Sequence[Observation] = (),
 ) -> tuple[Observation, ...]:
     """All evidence on one pattern, no use counted twice, oldest first (undated last).
 
@@ -74,6 +77,7 @@ def observations_of(
         events: Events that name this pattern, source 1.
         discoverer: A loop that says it extracted the pattern, for a record that names no source loop.
         beads: What is known of loops and attempts; without it only the loops of `uses` are.
+        revoked: Uses that the record may claim, but whose results do not count: they are taken off the claim.
     """
     recorded: list[Observation] = []
     beads = beads or _Alone(loop for loop, _ in uses)
@@ -85,16 +89,26 @@ def observations_of(
     found = _discovery(pattern, uses, recorded, discoverer)
     if found is not None:
         recorded.append(found)
-    claimed = Counts.claimed(pattern.claim)
-    recorded.extend(unrecorded(pattern, [seen for seen in recorded if not _is_pending(seen, beads)], claimed))
+    counted = [*(seen for seen in recorded if _may_be_claimed(seen, pattern, beads)), *revoked]
+    recorded.extend(unrecorded(pattern, counted, Counts.claimed(pattern.claim)))
     if len(recorded) > 1:
         recorded.sort(key=_age_order)
     return tuple(recorded)
 
 
-def _is_pending(seen: Observation, beads: Beads) -> bool:
-    """Whether a use has its result still to come: (0) counts it in the record when the result is known."""
-    return seen.success is None and seen.kind == "applied" and bool(seen.loop_id) and beads.is_open(seen.loop_id)
+def _may_be_claimed(seen: Observation, pattern: Pattern, beads: Beads) -> bool:
+    """Whether a recorded use can be one of those that the pattern's own record counts.
+
+    By (0) a record counts a use when its result is known: one whose result is still to come is not among them.
+    """
+    if seen.success is None and seen.kind == "applied" and seen.loop_id and beads.is_open(seen.loop_id):
+        return False
+    return not is_later(seen, pattern)
+
+
+def is_later(seen: Observation, pattern: Pattern) -> bool:
+    """Whether a use came after the last one that the pattern's own record counts: that tells its time (0)."""
+    return pattern.last_used is not None and seen.at is not None and seen.at > pattern.last_used + _SAME_TIME
 
 
 class _Alone:

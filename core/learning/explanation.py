@@ -11,13 +11,16 @@ from msgspec.structs import replace
 
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.calendar import state_calendar
-from core.learning.decay import SECONDS_PER_DAY
 from core.learning.maturity import STATES, decayed_counts, fewest, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.settings import MaturitySettings, Settings
 from core.text import plural, visible_line
 
+_SECONDS_PER_HOUR: Final = 3600
+_HOURS_UNTIL_DAYS: Final = 48
+_NEAR: Final = 0.01
+"""Distances below this are written with the digit that tells them from none."""
 _NAMED: Final = 3
 """Loops that a line names."""
 _MORE: Final = {True: "more successes", False: "more failures"}
@@ -30,7 +33,7 @@ class RuleLine(Struct, frozen=True, kw_only=True):
         rule: Short label: a state whose rule is tested, `inversion`, or what the line is about.
         text: The line in words; displayable.
         holds: Whether the test is passed; None where nothing is tested.
-        fired: Whether it is a test of the rule that gave the pattern its state.
+        fired: Whether it gave the pattern its state: a test of the rule that did, or the human decision.
         state: The state that the line is about, None for those about the pattern as a whole.
         value, threshold: The two sides of a test: ratios 0..1, totals in decayed events, counts.
         distance: `value - threshold`.
@@ -160,7 +163,8 @@ def _decision(assessment: Assessment) -> RuleLine:
             reason = f": {visible_line(pin.reason, 200)}" if pin.reason else ""
             text = f"a human decision: {who}{reason}"
             text += "; evidence since then says the opposite" if assessment.contradicted else ""
-    elif assessment.decided_by == INVERSION:
+        return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
+    if assessment.decided_by == INVERSION:
         text = f"{assessment.state} by rule, but not injected: its inversion waits for a verdict"
     else:
         text = f"{assessment.state} by rule"
@@ -186,12 +190,13 @@ def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLin
     )
     for state, name, sign, value, threshold, holds in tests:
         line = _test(state, state, f"{name} {value:.2f}, {sign} {threshold:.2f}", value, threshold, holds)
-        yield replace(line, fired=True) if state is assessment.computed else line
+        yield replace(line, fired=True) if state is assessment.computed and assessment.pin is None else line
 
 
 def _test(rule: str, state: Maturity | None, words: str, value: float, threshold: float, holds: bool) -> RuleLine:
     distance = value - threshold
-    text = f"{words}: {'holds' if holds else f'does not hold, {abs(distance):.2f} away'}"
+    near = f"{abs(distance):.2f}" if abs(distance) >= _NEAR else f"{abs(distance):.1g}"
+    text = f"{words}: {'holds' if holds else f'does not hold, {near} away'}"
     return RuleLine(
         rule=rule,
         text=text,
@@ -228,6 +233,9 @@ def _steps(assessment: Assessment, limits: MaturitySettings) -> tuple[Step, ...]
 
 def _step_lines(assessment: Assessment, steps: Sequence[Step]) -> Iterator[RuleLine]:
     """What each other state would take, in further results that are all of one kind and new."""
+    if assessment.pin is not None:
+        text = f"no result changes a state that a person decided: once it is reset it is {assessment.computed}, and"
+        yield RuleLine(rule="once reset", text=text, state=assessment.computed)
     for state in STATES:
         if state is assessment.computed:
             continue
@@ -294,6 +302,10 @@ def _calendar(
     if not calendar:
         yield RuleLine(rule="calendar", text=f"stays {assessment.computed} by rule if nothing more happens")
     for at, state in calendar:
-        days = (at - now).total_seconds() / SECONDS_PER_DAY
-        text = f"{state} by rule in {days:.0f} d ({at:%Y-%m-%d}) if nothing more happens"
+        text = f"{state} by rule in {_until(at, now)} ({at:%Y-%m-%d}) if nothing more happens"
         yield RuleLine(rule="calendar", text=text, state=state)
+
+
+def _until(at: datetime, now: datetime) -> str:
+    hours = (at - now).total_seconds() / _SECONDS_PER_HOUR
+    return f"{hours:.0f} h" if hours < _HOURS_UNTIL_DAYS else f"{hours / 24:.0f} d"

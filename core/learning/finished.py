@@ -72,16 +72,18 @@ def signals_of_loop(loop: Loop, report: Report) -> OutcomeSignals | None:
     Success is by status: a loop that was aborted, that crashed or whose state cannot be read says nothing of
     the patterns it used. Errors are the recorded ones, else the failed iterations; retries the failed
     iterations before the last one; both unknown where no iteration tells how it came out. What outcome events
-    report stands before all of that, field by field, the newest first.
+    report stands before all of that, field by field, the newest first; only the time of the end is the loop's own,
+    since an outcome is often reported later.
     """
     failed = [iteration.outcome in _FAILED for iteration in loop.iterations]
     known = any(iteration.outcome is not Outcome.UNKNOWN for iteration in loop.iterations)
     return _signals(
         loop.id,
         success=_BY_STATUS.get(loop.status),
-        at=loop.ended_at or loop.last_sign or loop.started_at,
+        ended_at=loop.ended_at,
+        seen_at=loop.last_sign or loop.started_at,
         told=Signals(
-            duration_ms=_took_ms(loop.started_at, loop.ended_at),
+            duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
             error_count=sum(failed) if known else None,
             retry_count=sum(failed[:-1]) if known else None,
             files_touched=_files(loop.iterations),
@@ -95,7 +97,8 @@ def signals_of_attempt(attempt: Attempt, report: Report) -> OutcomeSignals | Non
     return _signals(
         attempt.id,
         success=_BY_OUTCOME.get(attempt.outcome),
-        at=attempt.ended_at or attempt.started_at,
+        ended_at=attempt.ended_at,
+        seen_at=attempt.started_at,
         told=Signals(
             duration_ms=_took_ms(attempt.started_at, attempt.ended_at),
             retry_count=max(attempt.number - 1, 0),
@@ -106,14 +109,20 @@ def signals_of_attempt(attempt: Attempt, report: Report) -> OutcomeSignals | Non
 
 def signals_of_report(bead_id: str, report: Report) -> OutcomeSignals | None:
     """The signals of something that only the event log knows."""
-    return _signals(bead_id, success=None, at=None, told=Signals(), report=report)
+    return _signals(bead_id, success=None, ended_at=None, seen_at=None, told=Signals(), report=report)
 
 
 def _signals(
-    bead_id: str, *, success: bool | None, at: datetime | None, told: Signals, report: Report
+    bead_id: str,
+    *,
+    success: bool | None,
+    ended_at: datetime | None,
+    seen_at: datetime | None,
+    told: Signals,
+    report: Report,
 ) -> OutcomeSignals | None:
     success = _first(report.success, success)
-    at = report.at or at
+    at = ended_at or report.at or seen_at
     if success is None or at is None:
         return None
     return OutcomeSignals(
@@ -134,8 +143,9 @@ def _first(*values: _Value | None) -> _Value | None:
     return next((value for value in values if value is not None), None)
 
 
-def _took_ms(start: datetime | None, end: datetime | None) -> float | None:
-    if start is None or end is None or end < start:
+def _took_ms(start: datetime | None, end: datetime | None, *, approximate: bool = False) -> float | None:
+    """From start to end; not known where either is, or where the end is only the start again for want of one."""
+    if start is None or end is None or end < start or (approximate and end == start):
         return None
     return (end - start).total_seconds() * 1000
 

@@ -11,12 +11,13 @@ from core.learning.bursts import (
     Burst,
     Mark,
     Stretch,
+    dated,
     held_and_set_aside,
     mark_of_event,
     mark_of_use,
     source_of,
 )
-from core.learning.evidence import discoverers, events_by_pattern, observations_of, uses_by_pattern
+from core.learning.evidence import discoverers, events_by_pattern, is_later, observations_of, uses_by_pattern
 from core.learning.finished import (
     Report,
     is_report,
@@ -26,6 +27,7 @@ from core.learning.finished import (
     signals_of_report,
 )
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
+from core.learning.uses import LOOP
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType
@@ -247,7 +249,7 @@ class Inputs:
             event.pattern_id
             for id in blamed
             for event in self.by_event.get(id, ())
-            if event.loop_id == source and event.kind in ("injected", "applied")
+            if event.loop_id == source and event.kind in ("injected", "applied") and mark_of_event(event) is None
         }
         return Burst(
             source=source,
@@ -303,15 +305,20 @@ class Inputs:
         """The evidence on one pattern, see `core.learning.evidence.observations_of`."""
         uses: Sequence[tuple[Loop, InjectedUse]] = self.uses.get(pattern.id, ())
         events: Sequence[Event] = self.by_event.get(pattern.id, ())
+        aside: list[Observation] = []
         if self.aside:
             events = [e for e in events if self._revoked(source_of(e), mark_of_event(e)) is None]
-            uses = [(loop, self._without_mark(loop, use)) for loop, use in uses]
-        return observations_of(pattern, uses, events, self.found_by.get(pattern.id), self)
+            uses = [(loop, self._without_mark(loop, use, pattern, aside)) for loop, use in uses]
+        return observations_of(pattern, uses, events, self.found_by.get(pattern.id), self, aside)
 
-    def _without_mark(self, loop: Loop, use: InjectedUse) -> InjectedUse:
-        """The entry as an exposure, if the mark that it gives does not count."""
-        if self._revoked(loop.id, mark_of_use(loop, use)) is None:
+    def _without_mark(self, loop: Loop, use: InjectedUse, pattern: Pattern, aside: list[Observation]) -> InjectedUse:
+        """The entry as an exposure, if the mark that it gives does not count; a loop has its uses claimed, too."""
+        mark = mark_of_use(loop, use)
+        if mark is None or self._revoked(loop.id, mark) is None:
             return use
+        failed = Observation(pattern_id=use.pattern_id, kind="applied", source=LOOP, at=dated(mark.at), success=False)
+        if not is_later(failed, pattern):
+            aside.append(failed)
         return InjectedUse(pattern_id=use.pattern_id, iteration=use.iteration, at=use.at)
 
 

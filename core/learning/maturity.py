@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from core.checks import check_amount, check_count, shown
+from core.checks import check_amount, check_count, check_half_life, shown
 from core.errors import BadInput, Refused
-from core.learning.decay import check_half_life, decayed_value, moment
+from core.learning.decay import decayed_value, moment
 from core.learning.statistics import percent
 from core.prompt_text import bare
 from core.records.patterns import Maturity

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
+from core.learning.evidence import is_later
 from core.learning.sums import AGGREGATE, TREND, Counts, growing_trend
 from core.records.events import Observation
 from core.records.findings import Finding, Severity
@@ -57,7 +58,10 @@ def reconcile(
 
 def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Iterable[tuple[str, Severity, str]]:
     claim = Counts.claimed(pattern.claim)
-    uses = [seen for seen in observations if seen.kind != "injected"]
+    known = [seen for seen in observations if seen.kind != "injected"]
+    uses = [seen for seen in known if not is_later(seen, pattern)]
+    if later := sum(seen.count for seen in known) - sum(seen.count for seen in uses):
+        yield "later-uses", Severity.INFO, f"{plural(later, 'use')} since the last one that the registry counts"
     recorded = [seen for seen in uses if seen.source not in (TREND, AGGREGATE)]
     shown = sum(seen.count for seen in recorded)
     total = sum(seen.count for seen in uses)

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.learning.calendar import change_within
-from core.learning.decay import SECONDS_PER_DAY, check_half_life
+from core.learning.decay import SECONDS_PER_DAY
 from core.learning.inputs import Inputs
 from core.learning.inversion import inversion_triggered
 from core.learning.maturity import state_of
@@ -93,12 +93,7 @@ class History:
 
 
 def what_if(settings: Settings, history: History) -> Replay:
-    """Replay all history under other thresholds: which patterns would be in another state, or would invert.
-
-    Raises:
-        BadInput: The half-life is not a number above 0.
-    """
-    check_half_life(settings.maturity.half_life_days)
+    """Replay all history under other thresholds: which patterns would be in another state, or would invert."""
     observations = history.observations
     if settings.learning != history.settings.learning:  # other verdicts on loops make other evidence
         observations = _observations(history.inputs.under(settings.learning))

@@ -20,7 +20,7 @@ from core.learning.assessment import HUMAN, INVERSION, RULE, Assessment
 from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
 from core.learning.columns import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
-from core.learning.decay import SECONDS_PER_DAY, check_half_life
+from core.learning.decay import SECONDS_PER_DAY
 from core.learning.inputs import Inputs, SetAside
 from core.learning.inversion import inversion_triggered
 from core.learning.maturity import CODES, STATES, decayed_counts, multipliers, state_codes
@@ -68,12 +68,7 @@ class Scoreboard:
 
     @classmethod
     def build(cls, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
-        """Assess everything from scratch: about 10 us a pattern.
-
-        Raises:
-            BadInput: The half-life is not a number above 0.
-        """
-        check_half_life(settings.maturity.half_life_days)
+        """Assess everything from scratch: about 10 us a pattern."""
         ids = tuple(snapshot.patterns)
         board = cls(
             ids,
