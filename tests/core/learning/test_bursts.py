@@ -155,7 +155,26 @@ def test_a_revoked_burst_stays_out_and_a_confirmed_one_counts() -> None:
         assert [aside.revoked for aside in board.set_aside(MANY[0])] == [True] * (word == "revoked")
 
 
-def test_marks_that_do_not_count_leave_the_claim_of_the_record_alone() -> None:
-    failing = make_pattern(MANY[0], claim=claim(4, 1), last_used=days_ago(1))
+def test_feedback_that_does_not_count_leaves_the_claim_of_the_record_alone() -> None:
+    failing = make_pattern(MANY[0], claim=claim(4, 1), last_used=NOW)
     board = board_of(failing, *patterns()[1:], events=blames("x", *MANY))
     assert board.assessment(MANY[0]).failures == 1
+
+
+def test_a_use_of_a_loop_that_does_not_count_does_not_come_back_as_a_claim() -> None:
+    uses = tuple(InjectedUse(pattern_id=id, applied=True, successful=False) for id in MANY)
+    loop = Loop(id="x", status=LoopStatus.FAILED, ended_at=days_ago(1), injected=uses)
+    claiming = [make_pattern(id, claim=claim(2, 1), last_used=days_ago(1)) for id in MANY]
+    board = board_of(*claiming, loops={"x": loop})
+    assert [(board.assessment(id).successes, board.assessment(id).failures) for id in MANY] == [(2, 0)] * 8
+    confirmed = CurationState(bursts={"x": (verdict("confirmed", days_ago(1), days_ago(1)),)})
+    board = board_of(*claiming, loops={"x": loop}, curation=confirmed)
+    assert {board.assessment(id).failures for id in MANY} == {1}
+    later = [make_pattern(id, claim=claim(2, 1), last_used=days_ago(2)) for id in MANY]
+    assert {board_of(*later, loops={"x": loop}).assessment(id).failures for id in MANY} == {1}
+
+
+def test_to_be_blamed_is_no_sign_of_use() -> None:
+    events = tuple(event(n, "applied", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(MANY))
+    had = event(90, "injected", NOW, pattern_id=MANY[0], loop_id="x")
+    assert found(board_of(*patterns(), events=(*events, had))).never_applied == 7

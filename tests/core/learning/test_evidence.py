@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -310,3 +311,23 @@ def test_no_use_is_ever_counted_twice(
 
 def test_events_of_other_kinds_are_no_evidence() -> None:
     assert observations_of(make_pattern(), (), [Event(id="x", at=NOW, kind="unheard-of", success=True)]) == ()
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 8), st.integers(0, 8), st.lists(st.booleans(), max_size=8), st.floats(0.01, 30))
+def test_what_happens_after_the_last_use_that_a_registry_counts_is_new(
+    good: int, bad: int, later: list[bool], days: float
+) -> None:
+    pattern = make_pattern(claim=claim(good, bad), last_used=days_ago(days))
+    events = [event(n, "applied", NOW, loop_id=f"new{n}", success=success) for n, success in enumerate(later)]
+    found = counts(observations_of(pattern, (), events))
+    assert found[:2] == (good + sum(later), bad + len(later) - sum(later))
+
+
+def test_what_happened_up_to_the_last_use_is_among_what_the_registry_counts() -> None:
+    pattern = make_pattern(claim=claim(7, 3), last_used=NOW)
+    for when in (days_ago(5), NOW, NOW + timedelta(seconds=60)):
+        found = counts(observations_of(pattern, (), [event(1, "applied", when, loop_id="x", success=False)]))
+        assert found == (7, 3, 10, 0)
+    after = event(1, "applied", NOW + timedelta(seconds=61), loop_id="x", success=False)
+    assert counts(observations_of(pattern, (), [after])) == (7, 4, 11, 0)

@@ -79,6 +79,23 @@ def test_a_pin_says_who_decided_and_an_inversion_that_it_waits() -> None:
     assert text.startswith("a human decision: deprecated by ada on 2026-01-31: leaks") and "\x1b" not in text
 
 
+def test_no_result_changes_a_pinned_state_and_no_rule_has_fired() -> None:
+    pattern = make_pattern(claim=claim(7, 3), last_used=NOW)
+    curation = CurationState(pins={pattern.id: pin(Maturity.DEPRECATED, NOW)})
+    lines = why(board_of(pattern, curation=curation), pattern)
+    assert [line.rule for found in lines.values() for line in found if line.fired] == ["decided"]
+    (once,) = lines["once reset"]
+    assert once.text == "no result changes a state that a person decided: once it is reset it is established, and"
+
+
+def test_distances_and_times_that_are_small_are_no_zeros() -> None:
+    pattern = make_pattern(claim=claim(3, 0), last_used=days_ago(0.4))
+    lines = why(board_of(pattern), pattern)
+    assert "0.0" not in lines["calendar"][0].text and " h (" in lines["calendar"][0].text
+    just = make_pattern(claim=claim(100_001, 17_649), last_used=NOW)
+    assert "does not hold, 1e-05 away" in why(board_of(just), just)["proven"][1].text
+
+
 def test_an_anti_pattern_has_no_rule_of_inversion() -> None:
     board = board_of(make_pattern())
     found = explain(board.assessment(board.ids[0]), (), NOW, SETTINGS, invertible=False)

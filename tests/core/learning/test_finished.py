@@ -63,6 +63,8 @@ def test_what_nothing_tells_is_not_known() -> None:
     assert (found.duration_ms, found.error_count, found.retry_count) == (None, None, None)
     backwards = told(signals_of_loop(loop(started_at=NOW + timedelta(hours=1)), NOTHING))
     assert backwards.duration_ms is None
+    inferred = told(signals_of_loop(loop(started_at=NOW, ended_approximate=True), NOTHING))
+    assert inferred.duration_ms is None
 
 
 def error(number: int, bead: str = "x") -> Event:
@@ -114,6 +116,12 @@ def test_the_newest_report_counts_field_by_field_whatever_the_order() -> None:
 
 def test_of_two_reports_of_one_time_the_one_written_last_counts() -> None:
     assert told(signals_of_report("bd-1", reports_of([outcome(2, True), outcome(1, False)])["x"])).success is False
+
+
+def test_a_loop_that_has_ended_keeps_the_time_of_its_end_when_it_is_reported_later() -> None:
+    report = reports_of([outcome(1, True, minutes=90 * 24 * 60)])["x"]
+    assert told(signals_of_loop(loop(), report)).timestamp == NOW
+    assert told(signals_of_loop(loop(LoopStatus.RUNNING, ended_at=None), report)).timestamp == NOW + timedelta(days=90)
 
 
 def test_an_outcome_on_a_pattern_is_none_of_the_loop() -> None:

@@ -50,3 +50,13 @@ def test_reconcile_sees_a_failure_that_the_record_denies() -> None:
 def test_agreement_is_silent() -> None:
     pattern = make_pattern(claim=claim(1, 0), source_loops=(source("a", days_ago(2)),))
     assert reconcile(pattern, observations_of(pattern), NOW, {"a"}) == ()
+
+
+def test_a_registry_that_lags_behind_is_not_wrong() -> None:
+    uses = [(Loop(id=id, ended_at=NOW), use(ID, True)) for id in "abc"]
+    pattern = make_pattern(claim=claim(2, 0), last_used=days_ago(3))
+    findings = reconcile(pattern, observations_of(pattern, uses), NOW, {"a", "b", "c"})
+    assert [(finding.code, finding.message) for finding in findings] == [
+        ("later-uses", "3 uses since the last one that the registry counts"),
+        ("unrecorded-uses", "registry says 2 uses, loops show 0, 2 unrecorded"),
+    ]
