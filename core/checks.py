@@ -23,6 +23,12 @@ def shown(value: object) -> str:
         return "a number too long to show"
 
 
+def check_text(value: Any, field: str) -> None:
+    """`BadInput` unless `value` is a text."""
+    if not isinstance(value, str):
+        raise BadInput(f"{field} must be a text, not {shown(value)}")
+
+
 def check_flag(value: Any, field: str) -> None:
     """`BadInput` unless `value` is True or False."""
     if not isinstance(value, bool):
@@ -48,7 +54,7 @@ def check_choice(value: Any, field: str, choices: tuple[str, ...]) -> None:
         raise BadInput(f"{field} must be {' or '.join(choices)}, not {shown(value)}")
 
 
-def check_half_life(days: Any) -> None:
+def check_half_life(days: Any, field: str = "half_life_days") -> None:
     """`BadInput` unless `days` is a finite number above 0."""
     if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= MAX_AMOUNT:
-        raise BadInput(f"half_life_days must be a number of days above 0, not {shown(days)}")
+        raise BadInput(f"{field} must be a number of days above 0, not {shown(days)}")

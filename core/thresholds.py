@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.checks import check_amount, check_count, shown
+from core.checks import check_amount, check_count, check_half_life, shown
 from core.errors import BadInput
 from core.settings import Settings
 
+_NAME_CHARS: Final = 80
+"""What is longer resembles no name."""
 _MOST_MINUTES: Final = 1e9
 """Some 1,900 years: more would leave the calendar."""
 
@@ -84,14 +87,14 @@ class Threshold(Struct, frozen=True, kw_only=True):
             return count
         number = _percentage(word) if self.unit is Unit.SHARE and word.endswith("%") else _number(word)
         given = text if number is None else number
-        if self.unit is Unit.SHARE:
+        if self.unit is Unit.DAYS:
+            check_half_life(given, self.name)
+        elif self.unit is Unit.SHARE:
             check_amount(given, self.name, 1)
         elif self.unit is Unit.MINUTES:
             check_amount(given, self.name, _MOST_MINUTES)
         else:
             check_amount(given, self.name)
-        if self.unit is Unit.DAYS and not number:
-            raise BadInput(f"{self.name} must be a number of days above 0, not {shown(text)}")
         assert number is not None
         return number
 
@@ -203,7 +206,10 @@ def threshold(name: str) -> Threshold:
         return found[0]
     if found:
         raise BadInput(f"{name} may be {' or '.join(known.name for known in found)}; give the group too")
-    raise BadInput(f"no threshold {shown(name)}; there are {', '.join(known.name for known in THRESHOLDS)}")
+    names = {word: known.name for known in THRESHOLDS for word in (known.field, known.name)}
+    near = dict.fromkeys(names[word] for word in difflib.get_close_matches(name[:_NAME_CHARS], names))
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise BadInput(f"no threshold {shown(name)}{hint}")
 
 
 def with_threshold(settings: Settings, name: str, text: str) -> Settings:

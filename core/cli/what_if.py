@@ -10,6 +10,7 @@ from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark, warn
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
+from core.errors import BadInput
 from core.learning.replaying import Replay, Turn
 from core.settings import Settings
 from core.text import plural
@@ -42,11 +43,14 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
     settings = Settings()
     tried: list[Threshold] = []
     for value in values:
-        name, equals, text = value.partition("=")
-        if not equals:
-            raise click.UsageError(f"{value!r} is not NAME=VALUE")
-        settings = with_threshold(settings, name.strip(), text)
-        tried.append(threshold(name.strip()))
+        known, text = _parsed(value)
+        if known in tried:
+            raise click.UsageError(f"{known.name} is given twice")
+        try:
+            settings = with_threshold(settings, known.name, text)
+        except BadInput as error:
+            raise click.UsageError(str(error)) from None
+        tried.append(known)
     if not tried:
         _list(settings, as_json)
         return
@@ -63,6 +67,17 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
             line(f"{known.name}: {known.text(view.settings)} → {known.text(settings)}")
         _print(replay)
     end(view.findings, strict=strict)
+
+
+def _parsed(value: str) -> tuple[Threshold, str]:
+    """The threshold that is meant, and the text of its value."""
+    name, equals, text = value.partition("=")
+    if not equals:
+        raise click.UsageError(f"{value!r} is not NAME=VALUE")
+    try:
+        return threshold(name.strip()), text
+    except BadInput as error:
+        raise click.UsageError(f"{error}\nTo list them: ralphdeck what-if") from None
 
 
 def _list(settings: Settings, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.checks import MAX_COUNT, check_amount, check_count, check_flag, shown
+from core.checks import MAX_COUNT, check_amount, check_count, check_flag, check_text, shown
 from core.errors import BadInput
 
 HUGE: Final = pytest.param(10**5000, id="huge")
@@ -36,6 +36,12 @@ def test_what_is_no_amount(value: Any) -> None:
     if value != 1.01:
         with pytest.raises(BadInput, match="age must be a finite number from 0 on, not"):
             check_amount(value, "age")
+
+
+@pytest.mark.parametrize("value", [0, None, b"x", ["x"]])
+def test_what_is_no_text(value: Any) -> None:
+    with pytest.raises(BadInput, match="content must be a text, not"):
+        check_text(value, "content")
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", None])

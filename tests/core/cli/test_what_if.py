@@ -49,21 +49,32 @@ def test_a_threshold_that_turns_nothing_is_told(sample: Path, call: Call) -> Non
 
 
 @pytest.mark.parametrize(
-    ("word", "code", "told"),
+    ("word", "told"),
     [
-        ("half_life_days=3", 1, "give the group too"),
-        ("maturity.half_life_days=0", 1, "above 0"),
-        ("no_such=1", 1, "maturity.min_helpful"),
-        ("max_harmful=2", 1, "0 to 1"),
-        ("max_marks=1.5", 1, "whole number"),
-        ("max_marks", 2, "NAME=VALUE"),
-        ("=", 1, "no threshold"),
+        ("half_life_days=3", "give the group too"),
+        ("maturity.half_life_days=0", "above 0"),
+        ("maturity.half_life_days=-1", "above 0"),
+        ("maturity.half_life_days=nan", "above 0"),
+        ("maturity.min_helpfull=1", "did you mean maturity.min_helpful"),
+        ("min_helpfull=1", "did you mean maturity.min_helpful"),
+        ("zzz=1", "no threshold 'zzz'\nTo list them: ralphdeck what-if"),
+        ("max_harmful=2", "0 to 1"),
+        ("max_marks=1.5", "whole number"),
+        ("max_marks", "NAME=VALUE"),
+        ("=", "no threshold"),
     ],
 )
-def test_what_is_no_threshold_or_value_is_an_error(word: str, code: int, told: str, sample: Path, call: Call) -> None:
+def test_what_is_no_threshold_or_value_is_wrong_usage(word: str, told: str, sample: Path, call: Call) -> None:
     result = call("what-if", word, "--json", "--project", sample)
-    assert (result.code, result.out) == (code, "")
+    assert (result.code, result.out) == (2, "")
     assert told in result.err
+    assert len(result.err.splitlines()[-1]) < 200
+
+
+def test_a_threshold_has_one_value(sample: Path, call: Call) -> None:
+    result = call("what-if", "min_helpful=3", "maturity.min_helpful=4", "--project", sample)
+    assert (result.code, result.out) == (2, "")
+    assert "maturity.min_helpful is given twice" in result.err
 
 
 def test_weights_that_are_all_0_are_one_line(sample: Path, call: Call) -> None:

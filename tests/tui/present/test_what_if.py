@@ -96,7 +96,7 @@ def test_minutes_in_the_field_are_milliseconds_in_the_settings() -> None:
     ("name", "text", "reason"),
     [
         ("maturity.half_life_days", "0", "must be a number of days above 0"),
-        ("maturity.half_life_days", "ten", "must be a finite number from 0 on"),
+        ("maturity.half_life_days", "ten", "must be a number of days above 0"),
         ("maturity.max_harmful", "1.5", "must be a number from 0 to 1"),
         ("anti_pattern.min_observations", "2.5", "must be a whole number from 0 on"),
         ("learning.fast_completion_threshold_ms", "nan", "must be a finite number from 0 on"),

@@ -107,14 +107,14 @@ async def test_what_is_no_value_says_why_and_the_last_answer_stays(sample: Path,
         before = shown(told)
         await told.type("..")
         await told.settled()
-        await told.sees("must be a finite number from 0 on")
+        await told.sees("must be a number of days above 0")
         assert (shown(told), place.settings.maturity.half_life_days) == (before, 7)
         await told.press("right")
         assert field(told, HALF_LIFE).text == "10", "steps go on from the last value"
         assert not field(told, HALF_LIFE).has_class("-faulty")
         await told.press("ctrl+u")
         await told.paste("\x1b[31m[bold]")
-        await told.sees("must be a finite number from 0 on", "[bold]")
+        await told.sees("must be a number of days above 0", "[bold]")
         await told.press("ctrl+u", "0")
         await told.sees("must be a number of days above 0")
 
