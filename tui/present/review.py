@@ -112,7 +112,7 @@ def suspicion(view: View, burst: Burst) -> list[Content]:
     first, last = dated(burst.first), dated(burst.last)
     when = f"{moment_text(first, view.now)} to {moment_text(last, view.now)}" if first and last else "not dated"
     lines = [
-        Content.styled(visible_line(loop.task or burst.source if loop else burst.source, 400), "bold"),
+        *([Content.styled(visible_line(loop.task, 400), "bold")] if loop and loop.task else []),
         Content.styled(visible_line(burst.source, 200), "$secondary"),
         Content(""),
         _labelled("Marks", f"{plural(len(burst.patterns), 'pattern')}, {when}"),

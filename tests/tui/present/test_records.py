@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 import pytest
+from msgspec.structs import replace
 from textual.content import Content
 
 from core.deck import Deck, View
@@ -47,6 +48,14 @@ def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
             assert char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}, repr(char)
         if one_line:
             assert "\n" not in paragraph.plain
+
+
+def test_who_blames_stands_there_once(sample_view: View) -> None:
+    (burst,) = sample_view.board.bursts
+    for source in (burst.source, "bd-9.1"):
+        lines = [line.plain for line in review.suspicion(sample_view, replace(burst, source=source))]
+        assert lines.count(source) == 1
+    assert lines[0] == source
 
 
 def lines_of(view: View, glyphs: Glyphs) -> Iterator[list[Content]]:
