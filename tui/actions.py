@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from textual.binding import Binding
+from textual.keys import key_to_character
 
 PLACES: Final = {
     "loops": ("1", "Loops"),
@@ -197,12 +198,13 @@ def bindings_of(place: str) -> list[Binding]:
 
 
 _KEY_NAMES: Final = {
-    "question_mark": "?", "slash": "/", "colon": ":", "plus": "+", "minus": "-", "escape": "esc", "enter": "enter",
-    "left_square_bracket": "[", "right_square_bracket": "]", "full_stop": ".", "comma": ",", "pagedown": "pgdn",
-    "pageup": "pgup", "down": "↓", "up": "↑", "left": "←", "right": "→",
+    "escape": "esc", "pagedown": "pgdn", "pageup": "pgup", "down": "↓", "up": "↑", "left": "←", "right": "→",
+    "slash": "/", "backslash": "\\", "at": "@", "minus": "-", "plus": "+", "underscore": "_",
 }  # fmt: skip
+"""What people call keys; other signs have their Unicode name."""
 
 
 def key_name(key: str) -> str:
     """How a Textual key name is written for people: `question_mark` is `?`."""
-    return _KEY_NAMES.get(key, key)
+    sign = key_to_character(key) or ""
+    return _KEY_NAMES.get(key) or (sign if sign.isprintable() and not sign.isspace() else "") or key.replace("_", " ")

@@ -56,8 +56,30 @@ def test_nothing_is_bound_that_the_terminal_keeps_for_itself() -> None:
     assert keys & TAKEN_BY_OTHERS == set()
 
 
-def test_plain_keys_come_first_and_are_named_for_people() -> None:
+def test_keys_are_named_for_people() -> None:
     for action in ACTIONS:
-        name = key_name(action.keys.split(",")[0])
-        assert len(name) <= 9
-        assert "_" not in name, action.id
+        for key in action.keys.split(","):
+            name = key_name(key)
+            assert name.strip()
+            assert len(name) <= 9
+            assert "_" not in name, action.id
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        *(
+            ("equals_sign", "="),
+            ("minus", "-"),
+            ("slash", "/"),
+            ("underscore", "_"),
+            ("right_square_bracket", "]"),
+            ("exclamation_mark", "!"),
+            ("G", "G"),
+        ),
+        *(("space", "space"), ("escape", "esc"), ("tab", "tab"), ("ctrl+p", "ctrl+p"), ("left", "←"), ("f1", "f1")),
+        ("no_such_key", "no such key"),
+    ],
+)
+def test_the_name_of_a_key(key: str, name: str) -> None:
+    assert key_name(key) == name
