@@ -152,12 +152,19 @@ def by_consequence(replay: Replay, settings: Settings) -> list[Turn]:
     return sorted(replay.turns, key=rank)
 
 
-def headline(replay: Replay | None, *, as_today: bool) -> Content:
-    """What comes of it, in a sentence."""
+def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> Content:
+    """What comes of it, in a sentence.
+
+    Args:
+        as_today: The thresholds that count are today's.
+        faulty: What a field says is no value.
+    """
     if replay is None:
         return Content.styled("replaying all history…", "$quiet")
     total = sum(replay.before.values())
     if as_today:
+        if faulty:
+            return Content.styled("The value marked ! does not count; today's does.", "$warning")
         return Content.assemble(("These are today's thresholds. ", "bold"), ("Change one.", "$quiet"))
     states = sum(turn.before.state is not turn.after.state for turn in replay.turns)
     more = sum(turn.after.inverts and not turn.before.inverts for turn in replay.turns)

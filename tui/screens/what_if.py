@@ -27,6 +27,8 @@ from tui.widgets.value_field import ValueField
 
 BESIDE: Final = 118
 """Cells from which the answer stands beside the thresholds, and the title says more of them."""
+TWO_COLUMNS: Final = 80
+"""Cells from which the thresholds above the answer stand in two columns."""
 TALL: Final = 30
 """Lines from which each state's count has a line and a bar of its own."""
 PAUSE_SECONDS: Final = 0.1
@@ -123,6 +125,7 @@ class WhatIf(Place):
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
+        self.set_class(event.size.width < TWO_COLUMNS, "-narrow")
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
 
@@ -140,6 +143,8 @@ class WhatIf(Place):
         self._judge(message.field)
         if self.settings != before:
             self._ask()
+        else:
+            self._show_head()
 
     def _judge(self, field: ValueField) -> None:
         """Take what a field says, if it is a value; the last value stays where it is not."""
@@ -217,7 +222,8 @@ class WhatIf(Place):
             right = [Item(Content.styled("replaying…", "$warning"))]
         else:
             right = [Item(present.replayed(replay))] if replay is not None else []
-        line.show([Item(present.headline(replay, as_today=self._as_today))], right)
+        faulty = any(field.faulty for field in self.fields)
+        line.show([Item(present.headline(replay, as_today=self._as_today, faulty=faulty))], right)
 
     def _cells(self, key: str) -> dict[str, Content]:
         return dict(present.turn_cells(self._turns[key], self.view, self.glyphs))

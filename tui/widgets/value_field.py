@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
+from textual.widgets.input import Selection
 
 _TYPED: Final = frozenset("0123456789.,%")
 """What a number is typed of; every other key stays a command, as in a list."""
@@ -22,6 +23,10 @@ class _Value(Input, inherit_bindings=False):
         Binding("delete", "delete_right", show=False),
         Binding("ctrl+u", "delete_left_all", show=False),
     ]
+
+    def select_all(self) -> None:
+        """Select all, with the cursor at the start: of a long text that is what shows."""
+        self.selection = Selection(len(self.value), 0)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         return character in _TYPED
@@ -89,6 +94,11 @@ class ValueField(Vertical):
         """What is typed."""
         return self.query_one(_Value).value.strip()
 
+    @property
+    def faulty(self) -> bool:
+        """Whether something is wrong in it."""
+        return self.has_class("-faulty")
+
     def put(self, text: str) -> None:
         """Put another text there; what is typed next replaces it."""
         value = self.query_one(_Value)
@@ -113,11 +123,13 @@ class ValueField(Vertical):
     def on_descendant_focus(self) -> None:
         """Show and tell it."""
         self.add_class("-entered")
+        self.query_one(_Value).select_all()
         self.post_message(self.Entered(self))
 
     def on_descendant_blur(self) -> None:
         """Show and tell it."""
         self.remove_class("-entered")
+        self.query_one(_Value).cursor_position = 0
         self.post_message(self.Left(self))
 
     @on(Input.Changed)

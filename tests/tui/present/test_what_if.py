@@ -150,6 +150,7 @@ def test_the_headline_says_what_comes_of_it(turns: list[Turn], said: str) -> Non
 def test_before_anything_is_tried_or_known_the_headline_says_so() -> None:
     assert "replaying" in present.headline(None, as_today=True).plain
     assert "today's thresholds" in present.headline(replay(), as_today=True).plain
+    assert "does not count" in present.headline(replay(), as_today=True, faulty=True).plain
     assert present.replayed(replay()).plain == "1,240 results replayed"
     assert present.nothing_turned(as_today=True).plain != present.nothing_turned(as_today=False).plain
 

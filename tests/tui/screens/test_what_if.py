@@ -119,6 +119,24 @@ async def test_what_is_no_value_says_why_and_the_last_answer_stays(sample: Path,
         await told.sees("must be a number of days above 0")
 
 
+async def test_a_value_that_is_none_is_said_not_to_count(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_trial(told)
+        await told.press("0")
+        await told.sees("The value marked ! does not count; today's does.")
+        await told.press("r")
+        await told.sees("These are today's thresholds. Change one.")
+
+
+async def test_below_80_columns_the_thresholds_stand_in_one(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(79, 30)) as told:
+        place = await at_trial(told)
+        assert len({found.region.x for found in place.query(ValueField)}) == 1
+        await told.pilot.resize_terminal(80, 30)
+        await told.pilot.pause()
+        assert len({found.region.x for found in place.query(ValueField)}) == 2
+
+
 async def test_one_key_puts_back_one_threshold_or_all(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         place = await at_trial(told)
@@ -249,7 +267,7 @@ async def test_help_tells_its_keys_and_numbers_on_the_list_go_to_places(sample: 
         await at_trial(told)
         await told.press("question_mark")
         assert isinstance(told.app.screen, Help)
-        await told.sees("Step the threshold up", "What if")
+        await told.sees("Step the threshold up", "What if", "→ + =")
         await told.press("escape", "tab", "1")
         await told.until(lambda: told.place.place == "loops", "Loops in front")
         await told.go("patterns")

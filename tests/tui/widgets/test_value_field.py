@@ -31,6 +31,27 @@ async def test_what_is_typed_replaces_what_stood_there_and_is_told() -> None:
         assert field.text == host.heard[-1].text == ""
 
 
+async def test_the_start_of_a_long_text_shows_unless_it_is_being_typed() -> None:
+    field = a_field()
+    async with hosted(field) as (host, pilot):
+        field.enter()
+        await pilot.press(*"1234567890123456789")
+        await pilot.pause()
+        assert "1234567" not in drawn(host)[0].partition("half-life")[2][:9]
+        host.screen.set_focus(None)
+        await pilot.pause()
+        assert "1234567" in drawn(host)[0]
+        field.enter()
+        await pilot.pause()
+        assert "1234567" in drawn(host)[0]
+        await pilot.press("backspace")
+        assert field.text == "", "all of it is selected"
+        await pilot.press(*"1234567890")
+        field.put("44")
+        await pilot.press("7")
+        assert field.text == "7"
+
+
 async def test_letters_and_arrows_stay_commands() -> None:
     pressed: list[str] = []
 
