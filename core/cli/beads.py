@@ -65,7 +65,7 @@ def print_effects(effects: Sequence[Effect]) -> None:
     """One line a pattern: what became of its state."""
     for before, after in effects:
         pinned = f" (pinned; by rule {change(before.computed, after.computed)})" if after.pin is not None else ""
-        sums = f"helpful {after.helpful:.1f}, harmful {after.harmful:.1f}"
+        sums = f"helpful {after.helpful:.2f}, harmful {after.harmful:.2f}"
         line((after.pattern_id, "bold"), f": {change(before.state, after.state)}{pinned}, {sums}")
         if after.inversion_due and not before.inversion_due:
             line(f"  its inversion is proposed now; see: ralphdeck invert {after.pattern_id}")

@@ -31,6 +31,7 @@ from core.learning.outcomes import Verdict
 from core.records.events import Event, event_id
 
 _VERDICTS = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
+_ENDED = {True: "succeeded", False: "failed"}
 
 
 @click.command(epilog=json_help("record"))
@@ -134,9 +135,24 @@ def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
 
 def _result(view: View, event: Event) -> str:
     if event.success is not None:
-        return "which succeeded" if event.success else "which failed"
+        return f"which {_ENDED[event.success]}"
+    known = _known(view, event)
+    if known is not None:
+        return f"whose result is known already: it {_ENDED[known]}"
     found = view.outcome(event.loop_id)
     return "with its outcome as result" + (f", {found[1].verdict}" if found else ", once it has one")
+
+
+def _known(view: View, event: Event) -> bool | None:
+    """The result that was recorded for the use that an event without one is about; None if there is none."""
+    uses = [
+        seen
+        for seen in view.observations(event.pattern_id)
+        if seen.loop_id == event.loop_id and seen.kind != "discovered" and event.iteration in (None, seen.iteration)
+    ]
+    if not uses or any(use.success is None or use.inferred for use in uses):
+        return None
+    return uses[-1].success
 
 
 def _feedback(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
@@ -151,7 +167,7 @@ def _feedback(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> N
     state = ", deprecated: it weighs nothing" if should_deprecate_criterion(weight, settings) else ""
     line(
         (shown(event.criterion), "bold"),
-        f": weight {weight.weight:.2f}, helpful {weight.helpful:.1f}, harmful {weight.harmful:.1f}{state}",
+        f": weight {weight.weight:.2f}, helpful {weight.helpful:.2f}, harmful {weight.harmful:.2f}{state}",
     )
 
 

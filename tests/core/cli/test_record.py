@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,30 @@ def test_the_beginning_of_a_loop_id_is_enough_if_it_is_one_loops(sample: Path, c
 
 
 def test_without_a_flag_the_result_is_that_of_the_loop(sample: Path, call: Call) -> None:
-    assert "with its outcome as result, once it has one" in call("record", RUNNING, PATTERN, "--project", sample).out
+    other = "pat-error-jwt-expired-006"
+    assert "with its outcome as result, once it has one" in call("record", RUNNING, other, "--project", sample).out
     found = call("record", "task-001.3", PATTERN, "--project", sample).out
     assert "with its outcome as result, helpful" in found
+
+
+def test_without_a_flag_a_result_that_is_recorded_stands(sample: Path, call: Call) -> None:
+    assert "is known already: it succeeded" in call("record", RUNNING, PATTERN, "--project", sample).out
+
+    def told(*words: str) -> str:
+        return call("record", "bd-7", PATTERN, *words, "--project", sample).out.splitlines()[0]
+
+    told("--failure", "--iteration", "1")
+    assert told().endswith("whose result is known already: it failed")
+    assert told("--iteration", "1").endswith("whose result is known already: it failed")
+    assert told("--iteration", "2").endswith("with its outcome as result, once it has one")
+    assert told().endswith("with its outcome as result, once it has one"), "it is about the use without a result"
+    told("--success", "--iteration", "2")
+    assert told("--iteration", "2").endswith("whose result is known already: it succeeded")
+
+
+def test_sums_are_told_to_two_places(sample: Path, call: Call) -> None:
+    words = ["record", "bd-1", PATTERN, "--success", "--project", sample]
+    assert re.search(r"helpful \d+\.\d\d, harmful \d+\.\d\d$", call(*words).out.strip())
 
 
 def test_a_bead_of_another_tool_is_taken_with_a_warning(sample: Path, call: Call) -> None:
