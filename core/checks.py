@@ -29,6 +29,14 @@ def check_text(value: Any, field: str) -> None:
         raise BadInput(f"{field} must be a text, not {shown(value)}")
 
 
+def check_texts(value: Any, field: str) -> None:
+    """`BadInput` unless `value` is a tuple or list of texts."""
+    if not isinstance(value, tuple | list):
+        raise BadInput(f"{field} must be texts, not {shown(value)}")
+    for text in value:
+        check_text(text, field)
+
+
 def check_flag(value: Any, field: str) -> None:
     """`BadInput` unless `value` is True or False."""
     if not isinstance(value, bool):

@@ -13,7 +13,7 @@ import msgspec
 
 from core.curation.curator import Curator, Decided
 from core.curation.review import ReviewItem, burst_text, review_queue
-from core.errors import UnknownRecord
+from core.errors import Conflict, UnknownRecord
 from core.learning.bursts import Burst
 from core.learning.explanation import Explanation, explain
 from core.learning.outcomes import Outcome, OutcomeSignals
@@ -292,17 +292,30 @@ class Deck:
         """Write a remark beside a pattern."""
         return self._decide(pattern_id, lambda p, a, now: self.curator.note(p, text=text, now=now))
 
-    def revoke(self, source: str, *, reason: str = "") -> Decided:
-        """Let none of the marks of a burst count; `source` is who gave them."""
-        return self._decide_any(lambda now: self.curator.revoke(self._burst(source), now=now, reason=reason))
+    def revoke(self, source: str, *, seen: Burst | None = None, reason: str = "") -> Decided:
+        """Let none of the marks of a burst count.
 
-    def confirm(self, source: str, *, reason: str = "") -> Decided:
-        """Let the marks of a burst count."""
-        return self._decide_any(lambda now: self.curator.confirm(self._burst(source), now=now, reason=reason))
+        Args:
+            source: Who gave the marks.
+            seen: The burst as the person saw it; `Conflict` if it is another one by now.
+        """
+        return self._decide_any(lambda now: self.curator.revoke(self._burst(source, seen), now=now, reason=reason))
 
-    def _burst(self, source: str) -> Burst:
+    def confirm(self, source: str, *, seen: Burst | None = None, reason: str = "") -> Decided:
+        """Let the marks of a burst count; see `revoke`."""
+        return self._decide_any(lambda now: self.curator.confirm(self._burst(source, seen), now=now, reason=reason))
+
+    def snooze_burst(self, source: str, *, until: datetime, reason: str = "") -> Decided:
+        """Ask again about a burst after `until`; its marks stay held."""
+        return self._decide_any(
+            lambda now: self.curator.snooze_burst(self._burst(source), until=until, now=now, reason=reason)
+        )
+
+    def _burst(self, source: str, seen: Burst | None = None) -> Burst:
         for burst in self._view.board.bursts:
             if burst.source == source:
+                if seen is not None and burst != seen:
+                    raise Conflict(f"the marks of {visible_line(source, 80)} are others by now; look again")
                 return burst
         raise UnknownRecord(f"no burst of {visible_line(source, 80)!r} waits for a verdict; see: ralphdeck bursts")
 

@@ -80,7 +80,9 @@ def _turned(view: View, supposed: View, about: Iterable[str]) -> Iterator[tuple[
 
 def _confirmed(view: View, burst: Burst) -> View:
     curation = view.snapshot.curation
-    verdict = BurstVerdict(verdict="confirmed", first=burst.first, last=burst.last, decision_id="")
+    verdict = BurstVerdict(
+        verdict="confirmed", first=burst.first, last=burst.last, decision_id="", patterns=burst.patterns
+    )
     bursts = {**curation.bursts, burst.source: (*curation.bursts.get(burst.source, ()), verdict)}
     return _supposing(view, {}, msgspec.structs.replace(curation, bursts=bursts), frozenset())
 

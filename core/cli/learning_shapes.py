@@ -94,7 +94,7 @@ def outcome_json(kind: str, signals: OutcomeSignals, outcome: Outcome) -> Shape:
         "decay": number(outcome.decay),
         "signals": {
             "success": signals.success,
-            "timestamp": iso(signals.timestamp) if isinstance(signals.timestamp, datetime) else signals.timestamp,
+            "timestamp": iso(moment(signals.timestamp, "timestamp")),
             "duration_ms": number(signals.duration_ms),
             "error_count": signals.error_count,
             "retry_count": signals.retry_count,
@@ -120,7 +120,7 @@ def error_json(entry: ErrorEntry) -> Shape:
     """One error."""
     return {
         "id": entry.id,
-        "at": iso(entry.timestamp) if isinstance(entry.timestamp, datetime) else entry.timestamp,
+        "at": iso(moment(entry.timestamp, "timestamp")),
         "type": entry.error_type.value,
         "message": entry.message,
         "tool": entry.tool_name,

@@ -162,6 +162,11 @@ class Curator:
         """Let the harmful marks of a burst count."""
         return self._judge(Verb.CONFIRM, burst, now, reason)
 
+    def snooze_burst(self, burst: Burst, *, until: datetime, now: datetime, reason: str = "") -> Decided:
+        """Ask again about a burst after a time; its marks stay held."""
+        reason = _clean(reason, "reason")
+        return self._append(lambda _state, _: rules.snooze_burst(burst, until, now, reason), now)
+
     def _judge(self, verb: Verb, burst: Burst, now: datetime, reason: str) -> Decided:
         reason = _clean(reason, "reason")
         return self._append(lambda state, _: rules.judge_burst(verb, burst, state, reason), now)

@@ -8,9 +8,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
-from core.learning.decay import moment
 from core.learning.inversion import ObservedPattern
 from core.learning.maturity import PatternMaturity
 
@@ -42,24 +41,18 @@ def line_of(record: Record) -> dict[str, Any]:
 
 
 def record_of(line: Mapping[str, Any]) -> Record | None:
-    """The record that a line of the ledger says; None for a line of another kind. Times come back in UTC.
+    """The record that a line of the ledger says; None for a line of another kind.
 
     Raises:
         ValueError: The line is not a record that can be used.
     """
     if line.get("kind") == _PATTERN:
-        pattern = ObservedPattern(**asdict(msgspec.convert(line.get("record"), _PatternLine)))
-        return replace(pattern, **_times(pattern))
+        return ObservedPattern(**asdict(msgspec.convert(line.get("record"), _PatternLine)))
     if line.get("kind") == _MATURITY:
-        maturity = msgspec.convert(line.get("record"), PatternMaturity)
-        return replace(maturity, **_times(maturity))
+        return msgspec.convert(line.get("record"), PatternMaturity)
     return None
 
 
 def key_of(record: Record) -> tuple[type[Record], str]:
     """What tells records apart: a second one of the same key replaces the first."""
     return type(record), record.id if isinstance(record, ObservedPattern) else record.pattern_id
-
-
-def _times(record: Record) -> dict[str, datetime]:
-    return {name: moment(value, name) for name, value in asdict(record).items() if isinstance(value, datetime)}

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from core.curation.rules import day, shown
+from core.curation.rules import burst_subject, day, shown
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
 from core.learning.scoreboard import Scoreboard
@@ -69,13 +69,13 @@ def review_queue(
     items = [
         item
         for item in (*_inversions(board, curation, settings), *_pins(board, curation), *_bursts(board))
-        if (item.burst or item.subject in patterns) and not _is_snoozed(item.subject, curation, now)
+        if (item.burst or item.subject in patterns) and not _is_snoozed(item, curation, now)
     ]
     return tuple(sorted(items, key=lambda item: (-item.worth, item.kind, item.subject)))
 
 
-def _is_snoozed(subject: str, curation: CurationState, now: datetime) -> bool:
-    verdict = curation.inversions.get(subject)
+def _is_snoozed(item: ReviewItem, curation: CurationState, now: datetime) -> bool:
+    verdict = curation.inversions.get(burst_subject(item.burst) if item.burst else item.subject)
     return verdict is not None and verdict.until is not None and verdict.until > now
 
 

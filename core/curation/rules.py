@@ -232,7 +232,7 @@ def snooze(case: Case, until: datetime) -> Draft:
 def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> Draft:
     """Let the harmful marks of a burst count (confirm), or not (revoke)."""
     for verdict in state.bursts.get(burst.source, ()):
-        if verdict.first <= burst.first and burst.last <= verdict.last:
+        if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
             raise Refused(f"the marks of {shown(burst.source)} are {verdict.verdict} already")
     word = "revoked" if verb is Verb.REVOKE else "confirmed"
     marked = plural(len(burst.patterns), "pattern")
@@ -243,6 +243,24 @@ def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> 
         reason=reason,
         after={"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)},
     )
+
+
+def snooze_burst(burst: Burst, until: datetime, at: datetime, reason: str) -> Draft:
+    """Keep the question about a burst out of the review queue for a while; its marks stay held."""
+    if until <= at:
+        raise BadInput(f"snooze until {iso(until)} is not in the future")
+    return Draft(
+        verb=Verb.SNOOZE,
+        subject=burst_subject(burst),
+        summary=f"snoozed the marks of {shown(burst.source)} until {day(until)}",
+        reason=reason,
+        after={"until": iso(until)},
+    )
+
+
+def burst_subject(burst: Burst) -> str:
+    """What a snooze of a burst is filed under: no id of a pattern."""
+    return f"burst of {burst.source}"
 
 
 def anti_pattern(

@@ -70,8 +70,15 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
 
 def _judge_burst(decision: Decision, bursts: dict[str, tuple[BurstVerdict, ...]]) -> None:
     first, last = parse_time(decision.after.get("first")), parse_time(decision.after.get("last"))
+    patterns = decision.after.get("patterns")
     if first is not None and last is not None:
-        verdict = BurstVerdict(verdict=_BURST_VERDICTS[decision.verb], first=first, last=last, decision_id=decision.id)
+        verdict = BurstVerdict(
+            verdict=_BURST_VERDICTS[decision.verb],
+            first=first,
+            last=last,
+            decision_id=decision.id,
+            patterns=tuple(filter(None, map(_text, patterns))) if isinstance(patterns, list) else (),
+        )
         bursts[decision.subject] = (*bursts.get(decision.subject, ()), verdict)
 
 

@@ -66,6 +66,10 @@ class _Log:
             raise BadInput(f"id {visible_line(event.id, 80)} is that of another event already")
 
     def _read(self) -> tuple[Event, ...]:
+        try:
+            self._paths.inside(self._paths.relative(self._paths.events))
+        except BadInput as error:
+            raise Unwritable(str(error)) from None
         with self._mutex:
             raw = read_file(self._paths.events, self._paths.aiwg, MAX_PATTERN_BYTES)
             if isinstance(raw, Problem):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -13,7 +15,9 @@ from core.records.events import Event
 from core.records.loops import InjectedUse, Loop
 from core.settings import LearningSettings
 
-_UNDATED: Final = datetime.min.replace(tzinfo=UTC)
+UNDATED: Final = datetime.min.replace(tzinfo=UTC)
+_END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
+_BY: Final = "by "
 _MARKING: Final = frozenset({"applied", "outcome", "feedback"})
 
 
@@ -48,19 +52,17 @@ class Stretch(NamedTuple):
     first: datetime
     last: datetime
 
-    def holds(self, at: datetime) -> bool:
-        """Whether a mark of this time is among them."""
-        return self.first <= at <= self.last
-
 
 def dated(at: datetime) -> datetime | None:
     """The time of a mark; None where nothing tells one."""
-    return None if at == _UNDATED else at
+    return None if at == UNDATED else at
 
 
 def source_of(event: Event) -> str:
-    """Who gives the mark: the loop or attempt, else who recorded it."""
-    return event.loop_id or f"by {event.by}"
+    """Who gives the mark: the loop or attempt by the id that the event has, else who recorded it."""
+    if event.loop_id:
+        return f"bead {event.loop_id}" if event.loop_id.startswith(_BY) else event.loop_id
+    return f"{_BY}{event.by}"
 
 
 def mark_of_event(event: Event) -> Mark | None:
@@ -74,32 +76,53 @@ def mark_of_use(loop: Loop, use: InjectedUse) -> Mark | None:
     """The harmful mark that a loop gives to a pattern in so many words, if it does."""
     if use.successful is not False or not use.applied:
         return None
-    return Mark(use.at or loop.ended_at or loop.last_sign or loop.started_at or _UNDATED, use.pattern_id)
+    return Mark(use.at or loop.ended_at or loop.last_sign or loop.started_at or UNDATED, use.pattern_id)
 
 
-def held_and_set_aside(
+def held_and_revoked(
     marks: Iterable[Mark], verdicts: Sequence[BurstVerdict], settings: LearningSettings
 ) -> tuple[tuple[Stretch, ...], tuple[Stretch, ...]]:
-    """The bursts among the marks of one source: those that wait for a verdict, and those that were revoked.
+    """The stretches of one source whose marks wait for a verdict, and those whose marks were revoked; each in order.
 
-    A verdict is on all marks from `burst_minutes` before the first one it saw to as long after the last one.
+    A revocation is on all its marks from `burst_minutes` before the first one that was seen to as long after the
+    last one; a confirmation only on the marks that were seen.
     """
     reach = timedelta(minutes=settings.burst_minutes)
-    judged = [(_widened(verdict, reach), verdict.verdict == "revoked") for verdict in verdicts]
-    left = [mark for mark in marks if not any(stretch.holds(mark.at) for stretch, _ in judged)]
-    held = tuple(_stretches(sorted(left), reach, settings.max_marks))
-    return held, tuple(stretch for stretch, revoked in judged if revoked)
+    revoked = _merged(_widened(verdict, reach) for verdict in verdicts if verdict.verdict == "revoked")
+    confirmed: dict[str, list[Stretch]] = {}
+    for verdict in verdicts:
+        if verdict.verdict == "confirmed":
+            for pattern_id in verdict.patterns:
+                confirmed.setdefault(pattern_id, []).append(Stretch(verdict.first, verdict.last))
+    seen = {pattern_id: _merged(stretches) for pattern_id, stretches in confirmed.items()}
+    left = [
+        mark for mark in marks if not within(mark.at, revoked) and not within(mark.at, seen.get(mark.pattern_id, ()))
+    ]
+    return tuple(_stretches(sorted(left), reach, settings.max_marks)), revoked
+
+
+def within(at: datetime, stretches: Sequence[Stretch]) -> bool:
+    """Whether a time lies in one of some stretches, which are in order and apart from each other."""
+    place = bisect_right(stretches, at, key=itemgetter(0)) - 1
+    return place >= 0 and at <= stretches[place].last
+
+
+def _merged(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
+    merged: list[Stretch] = []
+    for stretch in sorted(stretches):
+        if merged and stretch.first <= merged[-1].last:
+            merged[-1] = Stretch(merged[-1].first, max(merged[-1].last, stretch.last))
+        else:
+            merged.append(stretch)
+    return tuple(merged)
 
 
 def _widened(verdict: BurstVerdict, reach: timedelta) -> Stretch:
-    try:
-        first = verdict.first - reach
-    except OverflowError:
-        first = _UNDATED
-    try:
-        return Stretch(first, verdict.last + reach)
-    except OverflowError:
-        return Stretch(first, datetime.max.replace(tzinfo=UTC))
+    first, last = verdict.first, verdict.last
+    return Stretch(
+        first - reach if first - UNDATED > reach else UNDATED,
+        last + reach if _END_OF_TIME - last > reach else _END_OF_TIME,
+    )
 
 
 def _stretches(marks: Sequence[Mark], reach: timedelta, most: int) -> Iterator[Stretch]:

@@ -9,9 +9,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.checks import check_amount, check_count, check_half_life, shown
+from core.checks import check_amount, check_count, check_half_life, check_text, shown
 from core.errors import BadInput
-from core.learning.decay import decayed_value, moment
+from core.learning.decay import decayed_value, moment, set_moment
 from core.learning.outcomes import Verdict
 from core.settings import LearningSettings
 
@@ -25,13 +25,13 @@ class FeedbackEvent(Struct, frozen=True, kw_only=True):
         id: Unique where events are stored, "" before.
         criterion: Name, e.g. `type_safe`.
         type: helpful, harmful or neutral; a neutral event weighs nothing.
-        timestamp: ISO-8601 or `datetime`.
+        timestamp: ISO-8601 or `datetime`; kept in UTC.
         raw_value: What it was worth when it was new, 0..1.
         bead_id: The loop or attempt that it comes from, "" for none.
         context: What was said with it; untrusted.
 
     Raises:
-        BadInput: Another type, a time that can't be parsed, or a value outside 0..1.
+        BadInput: A value of another type, a time that can't be parsed, or a value outside 0..1.
     """
 
     id: str = ""
@@ -43,9 +43,11 @@ class FeedbackEvent(Struct, frozen=True, kw_only=True):
     context: str = ""
 
     def __post_init__(self) -> None:
+        for field in ("id", "criterion", "bead_id", "context"):
+            check_text(getattr(self, field), field)
         if self.type not in tuple(Verdict):
             raise BadInput(f"type must be helpful, harmful or neutral, not {shown(self.type)}")
-        moment(self.timestamp, "timestamp")
+        set_moment(self, "timestamp")
         check_amount(self.raw_value, "raw_value", 1)
 
 
@@ -61,7 +63,8 @@ class CriterionWeight(Struct, frozen=True, kw_only=True):
         no_data: Nothing speaks for or against it, or nothing is left of what did: the weight is 1 by default.
 
     Raises:
-        BadInput: A weight outside 0..1, a negative count or sum, or a half-life that is not above 0.
+        BadInput: A value of another type, a weight outside 0..1, a negative count or sum, or a half-life that is
+            not above 0.
     """
 
     criterion: str
@@ -75,6 +78,8 @@ class CriterionWeight(Struct, frozen=True, kw_only=True):
     no_data: bool = False
 
     def __post_init__(self) -> None:
+        check_text(self.criterion, "criterion")
+        set_moment(self, "last_validated", optional=True)
         check_amount(self.weight, "weight", 1)
         check_count(self.helpful_count, "helpful_count")
         check_count(self.harmful_count, "harmful_count")
@@ -156,8 +161,11 @@ def apply_weights(
     """Weight scores 0..1 by criterion; a criterion without a weight counts fully.
 
     Raises:
-        BadInput: A score outside 0..1.
+        BadInput: A score outside 0..1, or a weight that is no `CriterionWeight`.
     """
+    for name, weight in weights.items():
+        if not isinstance(weight, CriterionWeight):
+            raise BadInput(f"weight of {shown(name)} must be a CriterionWeight, not {shown(weight)}")
     for name, score in scores.items():
         check_amount(score, f"score of {shown(name)}", 1)
     effective = {name: effective_weight(weights[name], settings) if name in weights else 1.0 for name in scores}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from core.checks import check_half_life, shown
 from core.errors import BadInput
 from core.records.times import parse_time
@@ -23,6 +26,20 @@ def decayed_value(timestamp: str | datetime, now: str | datetime, half_life_days
     check_half_life(half_life_days)
     age = (moment(now, "now") - moment(timestamp, "timestamp")).total_seconds()
     return float(0.5 ** (max(age, 0.0) / SECONDS_PER_DAY / half_life_days))
+
+
+def set_moment(record: Struct, field: str, *, optional: bool = False) -> None:
+    """Give a time of a record that is being made its one form, aware UTC.
+
+    Args:
+        optional: Whether it may be None.
+
+    Raises:
+        BadInput: It can't be parsed.
+    """
+    value = getattr(record, field)
+    if value is not None or not optional:
+        force_setattr(record, field, moment(value, field))
 
 
 def moment(value: str | datetime, field: str) -> datetime:

@@ -11,9 +11,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core.checks import shown
+from core.checks import check_flag, check_text, shown
 from core.errors import BadInput
-from core.learning.decay import moment
+from core.learning.decay import moment, set_moment
 from core.learning.storage import ErrorStorage, MemoryErrors
 from core.prompt_text import field
 from core.records.events import ErrorNote, ErrorType, event_id
@@ -53,10 +53,11 @@ class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
     Attributes:
         id: Unique.
         bead_id: The subtask.
+        timestamp: ISO-8601 or `datetime`; kept in UTC.
         resolved: It was fixed since.
 
     Raises:
-        BadInput: A time that can't be parsed, or a type that is none of the five.
+        BadInput: A value of another type, a time that can't be parsed, or an error type that is none of the five.
     """
 
     id: str
@@ -65,7 +66,10 @@ class ErrorEntry(ErrorNote, frozen=True, kw_only=True):
     resolved: bool = False
 
     def __post_init__(self) -> None:
-        moment(self.timestamp, "timestamp")
+        for field_ in ("id", "bead_id", "message", "stack_trace", "tool_name", "context"):
+            check_text(getattr(self, field_), field_)
+        check_flag(self.resolved, "resolved")
+        set_moment(self, "timestamp")
         force_setattr(self, "error_type", _error_type(self.error_type))
 
 
@@ -119,7 +123,7 @@ class ErrorAccumulator:
         """Keep one error, under a new id.
 
         Raises:
-            BadInput: `error_type` is none of the five, or `now` can't be parsed.
+            BadInput: `error_type` is none of the five, `now` can't be parsed, or something else is no text.
         """
         at = moment(now, "now")
         entry = ErrorEntry(

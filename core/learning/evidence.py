@@ -86,7 +86,7 @@ def observations_of(
         table.add_events(events)
         table.add_loops(uses)
         recorded = table.observations()
-    found = _discovery(pattern, uses, recorded, discoverer)
+    found = _discovery(pattern, uses, recorded, discoverer, beads)
     if found is not None:
         recorded.append(found)
     counted = [*(seen for seen in recorded if _may_be_claimed(seen, pattern, beads)), *revoked]
@@ -101,7 +101,8 @@ def _may_be_claimed(seen: Observation, pattern: Pattern, beads: Beads) -> bool:
 
     By (0) a record counts a use when its result is known: one whose result is still to come is not among them.
     """
-    if seen.success is None and seen.kind == "applied" and seen.loop_id and beads.is_open(seen.loop_id):
+    pending = not seen.loop_id or beads.is_open(seen.loop_id)
+    if seen.success is None and seen.kind == "applied" and pending:
         return False
     return not is_later(seen, pattern)
 
@@ -126,6 +127,9 @@ class _Alone:
     def is_open(self, _bead_id: str) -> bool:
         return False
 
+    def sets_aside(self, _event: Event) -> bool:
+        return False
+
 
 def _age_order(observation: Observation) -> tuple[datetime, str, int, str]:
     return (
@@ -141,6 +145,7 @@ def _discovery(
     uses: Sequence[tuple[Loop, InjectedUse]],
     recorded: Sequence[Observation],
     discoverer: Loop | None,
+    beads: Beads,
 ) -> Observation | None:
     """The discovering loop's first success (0), unless it is recorded already.
 
@@ -150,7 +155,7 @@ def _discovery(
     """
     source = origin(pattern)
     if source is not None:
-        names: tuple[str, ...] = (source.loop_id,)
+        names: tuple[str, ...] = (beads.row_id(source.loop_id), source.loop_id)
         outcome = source.outcome
         at = source.at or pattern.first_discovered
     elif discoverer is not None:

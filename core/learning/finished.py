@@ -34,7 +34,7 @@ class Report:
         """This and one event more, which was written after those before."""
         if event.kind == "error":
             return Report(self.outcomes, self.errors + 1)
-        return Report(tuple(sorted((event, *self.outcomes), key=lambda one: one.at, reverse=True)), self.errors)
+        return Report(_newest_first([event, *self.outcomes]), self.errors)
 
     @property
     def at(self) -> datetime | None:
@@ -54,16 +54,35 @@ class Report:
 
 def is_report(event: Event) -> bool:
     """Whether an event tells of a loop or attempt as a whole."""
-    return bool(event.loop_id) and (event.kind == "error" or (event.kind == "outcome" and not event.pattern_id))
+    if event.kind == "error":
+        return bool(event.loop_id) and event.error is not None
+    return bool(event.loop_id) and event.kind == "outcome" and not event.pattern_id
 
 
 def reports_of(events: Iterable[Event]) -> dict[str, Report]:
     """The reports by loop or attempt, under the ids that the events give."""
-    found: dict[str, Report] = {}
+    told: dict[str, list[Event]] = {}
     for event in events:
         if is_report(event):
-            found[event.loop_id] = found.get(event.loop_id, Report()).with_event(event)
-    return found
+            told.setdefault(event.loop_id, []).append(event)
+    return {bead: _report(found) for bead, found in told.items()}
+
+
+def joined(reports: Iterable[Report]) -> Report:
+    """Reports on one loop that were made under different ids of it."""
+    found = list(reports)
+    if len(found) == 1:
+        return found[0]
+    return Report(_newest_first([one for report in found for one in report.outcomes]), sum(r.errors for r in found))
+
+
+def _report(events: Sequence[Event]) -> Report:
+    errors = sum(event.kind == "error" for event in events)
+    return Report(_newest_first([event for event in reversed(events) if event.kind != "error"]), errors)
+
+
+def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:
+    return tuple(sorted(outcomes, key=lambda event: event.at, reverse=True))
 
 
 def signals_of_loop(loop: Loop, report: Report) -> OutcomeSignals | None:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
 from core.learning.bursts import (
+    UNDATED,
     Burst,
     Mark,
     Stretch,
     dated,
-    held_and_set_aside,
+    held_and_revoked,
     mark_of_event,
     mark_of_use,
     source_of,
+    within,
 )
+from core.learning.decay import moment
 from core.learning.evidence import discoverers, events_by_pattern, is_later, observations_of, uses_by_pattern
 from core.learning.finished import (
     Report,
     is_report,
+    joined,
     reports_of,
     signals_of_attempt,
     signals_of_loop,
@@ -77,7 +83,7 @@ class Inputs:
     reports: Mapping[str, Report]
     blames: Mapping[str, tuple[Event, ...]]
     aside: Mapping[str, Aside] = field(default_factory=dict)
-    _verdicts: dict[str, bool | None] = field(default_factory=dict, repr=False, compare=False)
+    _verdicts: dict[str, tuple[bool | None, datetime]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, snapshot: Snapshot, settings: LearningSettings) -> Inputs:
@@ -97,17 +103,21 @@ class Inputs:
 
     def under(self, settings: LearningSettings) -> Inputs:
         """The same under other thresholds."""
-        loops = self.snapshot.loops.values()
-        suspects = {source for source, found in self.blames.items() if len(found) > settings.max_marks}
-        suspects |= {loop.id for loop in loops if len(loop.injected) > settings.max_marks}
-        suspects |= {loop.id for loop in loops if loop.injected and loop.id in self.blames}
         made = replace(self, settings=settings, aside={}, _verdicts={})
+        told: Counter[str] = Counter()
+        for loop in self.snapshot.loops.values():
+            told[loop.id] = len(loop.injected)
+        for source, marks in self.blames.items():
+            told[self.row_id(source)] += len(marks)
+        for bead, patterns in self.unresolved.items():
+            told[self.row_id(bead)] += len(patterns)
+        suspects = {source for source, count in told.items() if count > settings.max_marks}
         return replace(made, aside=made._judged(suspects | self.snapshot.curation.bursts.keys()))
 
     def changed(self, snapshot: Snapshot, delta: Delta) -> tuple[Inputs, set[str]]:
         """What they are after a change, and which patterns it touches."""
         touched = set(delta.patterns)
-        sources = set(delta.loops)
+        sources = {*delta.loops, *delta.attempts}
         after = replace(self, snapshot=snapshot, _verdicts={})
         if delta.events:
             after, affected, told = after._with_events(self.snapshot.events)
@@ -126,6 +136,8 @@ class Inputs:
         gone = [self.snapshot.patterns[id] for id in delta.patterns if id in self.snapshot.patterns]
         come = [snapshot.patterns[id] for id in delta.patterns if id in snapshot.patterns]
         touched |= {pattern.inverted_from for pattern in (*gone, *come)}
+        for id in {pattern.id for pattern in gone} ^ {pattern.id for pattern in come}:
+            sources |= after._sources_on(id)
         aside = {source: found for source, found in self.aside.items() if source not in sources}
         aside |= after._judged(sources)
         for source in sources:
@@ -152,7 +164,7 @@ class Inputs:
     def _with_events(self, before: Sequence[Event]) -> tuple[Inputs, set[str], set[str]]:
         """These with the events of the snapshot; which patterns, and which sources, the new ones touch."""
         events, known = self.snapshot.events, len(before)
-        if known and (len(events) < known or events[0] != before[0] or events[known - 1] != before[-1]):
+        if known and (len(events) < known or events[0] is not before[0] or events[known - 1] is not before[-1]):
             fresh = replace(
                 self,
                 by_event=events_by_pattern(events),
@@ -162,7 +174,8 @@ class Inputs:
             )
             beads = self.reports.keys() | fresh.reports.keys()
             touched = self.by_event.keys() | fresh.by_event.keys() | fresh._patterns_of(beads)
-            return fresh, set(touched), set(self.blames.keys() | fresh.blames.keys())
+            told = beads | self.blames.keys() | fresh.blames.keys() | self.unresolved.keys() | fresh.unresolved.keys()
+            return fresh, set(touched), set(map(fresh.row_id, told))
         new = events[known:]
         found, marks = events_by_pattern(new), _blames(new)
         by_event, blames, reports = dict(self.by_event), dict(self.blames), dict(self.reports)
@@ -177,31 +190,56 @@ class Inputs:
             unresolved[bead] = unresolved.get(bead, frozenset()) | patterns
         after = replace(self, by_event=by_event, unresolved=unresolved, reports=reports, blames=blames)
         reported = {event.loop_id for event in filter(is_report, new)}
-        return after, found.keys() | after._patterns_of(reported), set(marks)
+        told = reported | marks.keys() | _unresolved(new).keys()
+        return after, found.keys() | after._patterns_of(reported), set(map(after.row_id, told))
 
     def _patterns_of(self, beads: Iterable[str]) -> set[str]:
         """Patterns whose results may be those of these loops or attempts, which may go by any of their ids."""
         found: set[str] = set()
         for bead in beads:
-            loop = self.snapshot.loops.get(self.row_id(bead))
-            for name in (bead, *((loop.id, *loop.aliases) if loop else ())):
+            row = self.row_id(bead)
+            loop = self.snapshot.loops.get(row)
+            for name in (bead, *self._names(row)):
                 found |= self.unresolved.get(name, frozenset())
             found |= {use.pattern_id for use in loop.injected} if loop else set()
         return found
 
+    def renames(self, snapshot: Snapshot, delta: Delta) -> bool:
+        """Whether loops by whose names events call them go by others now; then all has to be indexed anew."""
+        old, new = self.snapshot.loops, snapshot.loops
+        names: set[str] = set()
+        for id in delta.loops:
+            before = {id, *old[id].aliases} if id in old else set()
+            after = {id, *new[id].aliases} if id in new else set()
+            names |= before ^ after
+        return bool(names) and any(event.loop_id in names for event in snapshot.events)
+
     @cached_property
     def _aliases(self) -> Mapping[str, str]:
         return {alias: loop.id for loop in self.snapshot.loops.values() for alias in loop.aliases}
+
+    def _names(self, row_id: str) -> list[str]:
+        """The ids by which this loop and no other goes."""
+        loop = self.snapshot.loops.get(row_id)
+        aliases = loop.aliases if loop else ()
+        return [row_id, *(alias for alias in aliases if self.row_id(alias) == row_id)]
+
+    def _source(self, event: Event) -> str:
+        return self.row_id(source_of(event))
+
+    def _sources_on(self, pattern_id: str) -> set[str]:
+        """Who may mark a pattern as harmful."""
+        told = {self._source(event) for event in self.by_event.get(pattern_id, ())}
+        return told | {loop.id for loop, _ in self.uses.get(pattern_id, ())}
 
     # How loops and attempts came out
 
     def signals(self, bead_id: str) -> OutcomeSignals | None:
         """How a loop, an attempt or something that only the event log knows came out; None if it has not."""
         loop = self.snapshot.loops.get(bead_id)
+        report = joined(self.reports[name] for name in self._names(bead_id) if name in self.reports)
         if loop is not None:
-            names = (name for name in (loop.id, *loop.aliases) if name in self.reports)
-            return signals_of_loop(loop, self.reports.get(next(names, ""), Report()))
-        report = self.reports.get(bead_id, Report())
+            return signals_of_loop(loop, report)
         attempt = self.snapshot.attempts.get(bead_id)
         return signals_of_attempt(attempt, report) if attempt else signals_of_report(bead_id, report)
 
@@ -224,9 +262,22 @@ class Inputs:
 
     def came_out(self, bead_id: str) -> bool | None:
         """See `core.learning.uses.Beads`."""
+        success, at = self._verdict(bead_id)
+        if success is False and bead_id in self.aside and self._revoked(bead_id, Mark(at, "")) is not None:
+            return None
+        return success
+
+    def sets_aside(self, event: Event) -> bool:
+        """See `core.learning.uses.Beads`."""
+        return bool(self.aside) and self._revoked(self._source(event), mark_of_event(event)) is not None
+
+    def _verdict(self, bead_id: str) -> tuple[bool | None, datetime]:
+        """What the outcome says of patterns that were applied, and when it came out."""
         if bead_id not in self._verdicts:
             signals = self.signals(bead_id)
-            self._verdicts[bead_id] = None if signals is None else self._success(signals)
+            self._verdicts[bead_id] = (
+                (None, UNDATED) if signals is None else (self._success(signals), moment(signals.timestamp, "timestamp"))
+            )
         return self._verdicts[bead_id]
 
     def _success(self, signals: OutcomeSignals) -> bool | None:
@@ -242,14 +293,14 @@ class Inputs:
         return tuple(sorted(found, key=lambda burst: (-len(burst.patterns), burst.source, burst.first)))
 
     def _burst(self, source: str, stretch: Stretch) -> Burst:
-        blamed = sorted({mark.pattern_id for mark in self._marks(source) if stretch.holds(mark.at)})
+        blamed = sorted({mark.pattern_id for mark in self._marks(source) if within(mark.at, (stretch,))})
         loop = self.snapshot.loops.get(source)
         applied = {use.pattern_id for use in loop.injected} if loop else set()
         applied |= {
             event.pattern_id
             for id in blamed
             for event in self.by_event.get(id, ())
-            if event.loop_id == source and event.kind in ("injected", "applied") and mark_of_event(event) is None
+            if self._source(event) == source and event.kind in ("injected", "applied") and mark_of_event(event) is None
         }
         return Burst(
             source=source,
@@ -260,10 +311,27 @@ class Inputs:
         )
 
     def _marks(self, source: str) -> list[Mark]:
-        loop = self.snapshot.loops.get(source)
-        marks = [mark_of_event(event) for event in self.blames.get(source, ())]
+        """All harmful marks of a source on known patterns; if its outcome is one, that is one on each it applied."""
+        loop, names = self.snapshot.loops.get(source), self._names(source)
+        marks = [mark_of_event(event) for name in names for event in self.blames.get(name, ())]
         marks += [mark_of_use(loop, use) for use in loop.injected] if loop else []
-        return [mark for mark in marks if mark is not None]
+        success, at = self._verdict(source)
+        if success is False:
+            marks += [Mark(at, id) for id in self._without_result(source)]
+        return [mark for mark in marks if mark is not None and mark.pattern_id in self.snapshot.patterns]
+
+    def _without_result(self, bead_id: str) -> set[str]:
+        """Patterns that a loop or attempt applied, and nothing else tells of how that went."""
+        loop, names = self.snapshot.loops.get(bead_id), self._names(bead_id)
+        applied: set[str] = set().union(*(self.unresolved.get(name, frozenset()) for name in names))
+        applied |= (
+            {use.pattern_id for use in loop.injected if use.applied and use.successful is None} if loop else set()
+        )
+        return {
+            id
+            for id in applied
+            if not any(e.success is not None and e.loop_id in names for e in self.by_event.get(id, ()))
+        }
 
     def _blamed(self, source: str) -> set[str]:
         return {mark.pattern_id for mark in self._marks(source)}
@@ -273,7 +341,7 @@ class Inputs:
         found = {}
         for source in sources:
             marks = self._marks(source)
-            held, revoked = held_and_set_aside(marks, verdicts.get(source, ()), self.settings)
+            held, revoked = held_and_revoked(marks, verdicts.get(source, ()), self.settings)
             if held or revoked:
                 found[source] = Aside(held, revoked)
         return found
@@ -282,8 +350,12 @@ class Inputs:
         """The harmful marks on a pattern that do not count."""
         if not self.aside:
             return ()
-        told = [(source_of(event), mark_of_event(event)) for event in self.by_event.get(pattern_id, ())]
+        told = [(self._source(event), mark_of_event(event)) for event in self.by_event.get(pattern_id, ())]
         told += [(loop.id, mark_of_use(loop, use)) for loop, use in self.uses.get(pattern_id, ())]
+        for source in self._sources_on(pattern_id) & self.aside.keys():
+            success, at = self._verdict(source)
+            if success is False and pattern_id in self._without_result(source):
+                told.append((source, Mark(at, pattern_id)))
         return tuple(
             SetAside(mark, source, revoked)
             for source, mark in told
@@ -295,9 +367,9 @@ class Inputs:
         aside = self.aside.get(source)
         if aside is None or mark is None:
             return None
-        if any(stretch.holds(mark.at) for stretch in aside.revoked):
+        if within(mark.at, aside.revoked):
             return True
-        return False if any(stretch.holds(mark.at) for stretch in aside.held) else None
+        return False if within(mark.at, aside.held) else None
 
     # Evidence
 
@@ -307,7 +379,6 @@ class Inputs:
         events: Sequence[Event] = self.by_event.get(pattern.id, ())
         aside: list[Observation] = []
         if self.aside:
-            events = [e for e in events if self._revoked(source_of(e), mark_of_event(e)) is None]
             uses = [(loop, self._without_mark(loop, use, pattern, aside)) for loop, use in uses]
         return observations_of(pattern, uses, events, self.found_by.get(pattern.id), self, aside)
 

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from core.checks import check_amount, check_count, check_flag, shown
+from core.checks import check_amount, check_count, check_flag, check_text, check_texts, shown
 from core.errors import BadInput
-from core.learning.decay import moment
+from core.learning.decay import moment, set_moment
 from core.learning.statistics import percent
 from core.prompt_text import bare
 from core.settings import AntiPatternSettings, InjectionSettings
@@ -41,9 +41,11 @@ class ObservedPattern(Struct, frozen=True, kw_only=True):
         success_count, failure_count: Raw counts.
         reason: Why it was inverted.
         example_beads: Subtasks in which it was observed, newest last.
+        created_at, updated_at: ISO-8601 or `datetime`; kept in UTC.
 
     Raises:
-        BadInput: Another kind, a count that is no whole number from 0 up, a time that can't be parsed.
+        BadInput: A value of another type, another kind, a count that is no whole number from 0 up, a time that
+            can't be parsed.
     """
 
     id: str
@@ -59,14 +61,18 @@ class ObservedPattern(Struct, frozen=True, kw_only=True):
     updated_at: str | datetime | None = None
 
     def __post_init__(self) -> None:
+        for field in ("id", "content", "reason"):
+            check_text(getattr(self, field), field)
+        for field in ("tags", "example_beads"):
+            check_texts(getattr(self, field), field)
+            force_setattr(self, field, tuple(getattr(self, field)))
         if self.kind not in ("pattern", "anti_pattern"):
             raise BadInput(f"kind must be pattern or anti_pattern, not {shown(self.kind)}")
         check_count(self.success_count, "success_count")
         check_count(self.failure_count, "failure_count")
-        if self.created_at is not None:
-            moment(self.created_at, "created_at")
-        if self.updated_at is not None:
-            moment(self.updated_at, "updated_at")
+        check_flag(self.is_negative, "is_negative")
+        set_moment(self, "created_at", optional=True)
+        set_moment(self, "updated_at", optional=True)
         if self.is_negative or self.kind == "anti_pattern":
             force_setattr(self, "kind", "anti_pattern")
             force_setattr(self, "is_negative", True)
@@ -110,9 +116,8 @@ def invert_text(content: str, failures: int, total: int, settings: AntiPatternSe
 
 def _warning(content: str, reason: str, settings: AntiPatternSettings) -> str:
     approach = stripped(content).rstrip()
-    if approach.endswith(".") and not approach.endswith(".."):
-        approach = approach[:-1]
-    return f"{settings.anti_pattern_prefix}{approach}. {reason}"
+    end = "" if approach.endswith((".", "!", "?", "…")) else "."
+    return f"{settings.anti_pattern_prefix}{approach}{end} {reason}"
 
 
 def polarity_lint(text: str) -> tuple[str, ...]:
@@ -155,6 +160,7 @@ def invert(
     """
     if pattern.is_negative:
         return pattern
+    check_text(reason, "reason")
     now = moment(now, "now")
     reason = reason.strip() or counts_text(pattern.failure_count, pattern.success_count + pattern.failure_count)
     return replace(
@@ -182,9 +188,10 @@ def record_observation(
         bead_id: The subtask, kept as the newest example; "" for none.
 
     Raises:
-        BadInput: `success` is neither True nor False, or `now` can't be parsed.
+        BadInput: `success` is neither True nor False, `bead_id` is no text, or `now` can't be parsed.
     """
     check_flag(success, "success")
+    check_text(bead_id, "bead_id")
     examples = pattern.example_beads
     if bead_id:
         examples = (*(bead for bead in examples if bead != bead_id), bead_id)

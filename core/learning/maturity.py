@@ -9,12 +9,12 @@ from typing import Final, Literal, Protocol
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 from numpy.typing import NDArray
 
-from core.checks import check_amount, check_count, check_half_life, shown
+from core.checks import check_amount, check_choice, check_count, check_half_life, check_text, shown
 from core.errors import BadInput, Refused
-from core.learning.decay import decayed_value, moment
+from core.learning.decay import decayed_value, moment, set_moment
 from core.learning.statistics import percent
 from core.prompt_text import bare
 from core.records.patterns import Maturity
@@ -58,10 +58,11 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
 
     Attributes:
         type: Neutral feedback says nothing of maturity and is refused.
+        timestamp: ISO-8601 or `datetime`; kept in UTC.
         weight: 0..1.
 
     Raises:
-        BadInput: Any other type, a time that can't be parsed, a weight outside 0..1.
+        BadInput: A value of another type, a time that can't be parsed, a weight outside 0..1.
     """
 
     pattern_id: str
@@ -70,9 +71,10 @@ class MaturityFeedback(Struct, frozen=True, kw_only=True):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        check_text(self.pattern_id, "pattern_id")
         if self.type not in ("helpful", "harmful"):
             raise BadInput(f"type must be helpful or harmful, not {shown(self.type)}")
-        moment(self.timestamp, "timestamp")
+        set_moment(self, "timestamp")
         check_amount(self.weight, "weight", 1)
 
     @property
@@ -103,7 +105,8 @@ class PatternMaturity(Struct, frozen=True, kw_only=True):
         pin, reason: What a person decided, and why it was deprecated; it holds until `reset` (semantics 4).
 
     Raises:
-        BadInput: A count that is no whole number from 0 up, or a sum that is no finite number from 0 up.
+        BadInput: A value of another type, a time that can't be parsed, a count that is no whole number from 0 up,
+            or a sum that is no finite number from 0 up.
     """
 
     pattern_id: str
@@ -120,10 +123,23 @@ class PatternMaturity(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
     def __post_init__(self) -> None:
+        check_text(self.pattern_id, "pattern_id")
+        check_text(self.reason, "reason")
+        set_moment(self, "as_of")
+        for field in ("last_validated", "promoted_at", "deprecated_at"):
+            set_moment(self, field, optional=True)
+        force_setattr(self, "state", _known_state(self.state, "state"))
+        if self.pin is not None:
+            force_setattr(self, "pin", _known_state(self.pin, "pin"))
         check_count(self.helpful_count, "helpful_count")
         check_count(self.harmful_count, "harmful_count")
         check_amount(self.helpful, "helpful")
         check_amount(self.harmful, "harmful")
+
+
+def _known_state(value: str, field: str) -> Maturity:
+    check_choice(value, field, STATES)
+    return Maturity(value)
 
 
 def state_of(helpful: float, harmful: float, settings: MaturitySettings) -> Maturity:
@@ -162,9 +178,13 @@ def state_codes(
     return np.where(enough, judged, CODES[Maturity.CANDIDATE]).astype(np.int8)
 
 
-def multiplier(state: Maturity, settings: MaturitySettings | None = None) -> float:
-    """What a state does to a pattern's score (2) Multipliers in Decomposition; the documents' by default."""
-    return float(multipliers(settings or MaturitySettings())[CODES[state]])
+def multiplier(state: Maturity | str, settings: MaturitySettings = _DEFAULTS) -> float:
+    """What a state does to a pattern's score (2) Multipliers in Decomposition.
+
+    Raises:
+        BadInput: `state` is neither a state nor the word for one.
+    """
+    return float(multipliers(settings)[CODES[_known_state(state, "state")]])
 
 
 def multipliers(settings: MaturitySettings) -> NDArray[np.float64]:
@@ -302,6 +322,7 @@ def deprecate(maturity: PatternMaturity, reason: str, now: str | datetime) -> Pa
     Raises:
         BadInput: No reason.
     """
+    check_text(reason, "reason")
     if not reason.strip():
         raise BadInput("reason must say why the pattern is deprecated, it is empty")
     pinned = replace(maturity, pin=Maturity.DEPRECATED, reason=reason)

@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.checks import check_amount, check_count, check_flag
+from core.checks import check_amount, check_count, check_flag, check_text, check_texts
 from core.errors import BadInput
-from core.learning.decay import decayed_value, moment
+from core.learning.decay import decayed_value, set_moment
 from core.records.events import Signals
 from core.settings import LearningSettings
 from core.text import plural
@@ -41,10 +41,10 @@ class OutcomeSignals(Signals, frozen=True, kw_only=True):
     Attributes:
         bead_id: The loop or attempt.
         success: Whether it completed.
-        timestamp: When it ended, ISO-8601 or `datetime`.
+        timestamp: When it ended, ISO-8601 or `datetime`; kept in UTC.
 
     Raises:
-        BadInput: A success that is no bool, a time that can't be parsed, a duration that is negative or not
+        BadInput: A value of another type, a time that can't be parsed, a duration that is negative or not
             finite, or a count that is no whole number from 0 on.
     """
 
@@ -53,8 +53,11 @@ class OutcomeSignals(Signals, frozen=True, kw_only=True):
     timestamp: str | datetime
 
     def __post_init__(self) -> None:
+        for field in ("bead_id", "strategy", "failure_mode", "failure_details"):
+            check_text(getattr(self, field), field)
         check_flag(self.success, "success")
-        moment(self.timestamp, "timestamp")
+        check_texts(self.files_touched, "files_touched")
+        set_moment(self, "timestamp")
         if self.duration_ms is not None:
             check_amount(self.duration_ms, "duration_ms", _MAX_DURATION_MS)
         if self.error_count is not None:

@@ -40,6 +40,8 @@ from core.text import visible_line
 
 __all__ = ["Assessment", "Scoreboard"]
 
+_END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""A float cannot tell the last instants of time from what comes after it."""
 _MAX_HALF_LIVES: Final = 500.0
 """How far the sums may be from their reference time: 2**500 is still well inside a float."""
 
@@ -85,7 +87,7 @@ class Scoreboard:
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """What `build` would give, assessing anew only what `delta` touches."""
-        if not self._reaches(now):
+        if not self._reaches(now) or self._inputs.renames(snapshot, delta):
             return Scoreboard.build(snapshot, now, self.settings)
         inputs, touched = self._inputs.changed(snapshot, delta)
         board = self._resized(inputs, delta.patterns, now)
@@ -372,7 +374,7 @@ class Scoreboard:
             score=float(self.score[row]),
             inversion_due=bool(self.inversion_due[row]),
             injectable=bool(self.injectable[row]),
-            last_used=None if math.isnan(last_used) else datetime.fromtimestamp(last_used, UTC),
+            last_used=None if math.isnan(last_used) else datetime.fromtimestamp(min(last_used, _END_OF_TIME), UTC),
             next_change=self._next_change(row),
         )
 

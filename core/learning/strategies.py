@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from core.checks import check_text
 from core.learning.clauses import Negations, plain
 
 # These patterns are written for `core.learning.clauses.plain` text. No repetition in them holds another one without
@@ -178,7 +179,11 @@ def extract_strategies(description: str) -> list[str]:
 
     Returns:
         Each title once, in the order in which the text first uses them.
+
+    Raises:
+        BadInput: `description` is no text.
     """
+    check_text(description, "description")
     text = plain(description)
     mentions = sorted((found.end(), title) for title, regex in _MENTIONS.items() for found in regex.finditer(text))
     negations = Negations(text)

@@ -15,7 +15,7 @@ EVENT_LOG: Final = "event-log"
 LOOP: Final = "loop"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Use:
     """Facts on one use; each is set by the most trusted source that tells it."""
 
@@ -25,6 +25,8 @@ class _Use:
     kind: str = "injected"
     success: bool | None = None
     weight: float = 1.0
+    doubted: bool = False
+    """Its newest result does not count, so that nobody knows how it went."""
 
 
 class Beads(Protocol):
@@ -39,6 +41,51 @@ class Beads(Protocol):
     def is_open(self, bead_id: str) -> bool:
         """Whether a loop or attempt has not come to its end."""
 
+    def sets_aside(self, event: Event) -> bool:
+        """Whether an event is a harmful mark that does not count."""
+
+
+class _LoopUses:
+    """The uses of one pattern by one loop; `every` has them all, a discovery included."""
+
+    def __init__(self) -> None:
+        self.every: list[_Use] = []
+        self._placed: dict[int, _Use] = {}
+        self._unplaced: list[_Use] = []
+
+    def add(self, use: _Use) -> _Use:
+        self.every.append(use)
+        if use.kind != "discovered":
+            if use.iteration is None:
+                self._unplaced.append(use)
+            else:
+                self._placed.setdefault(use.iteration, use)
+        return use
+
+    def find(self, iteration: int | None) -> _Use | None:
+        """The use that an entry is about: the same iteration, else one of an unknown iteration; for an entry
+        without iteration the newest one, preferably still without a result."""
+        if iteration in self._placed:
+            return self._placed[iteration]
+        if self._unplaced:
+            return self._unplaced[0]
+        if iteration is not None:
+            return None
+        newest = None
+        for use in reversed(self.every):
+            if use.kind != "discovered":
+                newest = newest or use
+                if use.success is None:
+                    return use
+        return newest
+
+    def place(self, use: _Use, iteration: int | None) -> None:
+        """A use of an unknown iteration was in this one."""
+        if use.iteration is None and iteration is not None:
+            self._unplaced.remove(use)
+            use.iteration = iteration
+            self._placed.setdefault(iteration, use)
+
 
 class UseTable:
     """Joins what several records say of the same use.
@@ -51,8 +98,7 @@ class UseTable:
     def __init__(self, pattern: Pattern, beads: Beads) -> None:
         self._pattern = pattern
         self._beads = beads
-        self._by_loop: dict[str, list[_Use]] = {}
-        self._alone: list[_Use] = []
+        self._by_loop: dict[str, _LoopUses] = {}
 
     def add_events(self, events: Iterable[Event]) -> None:
         """Source 1. The newest result of a use stands; an id counts once; an event of weight 0 not at all."""
@@ -68,59 +114,48 @@ class UseTable:
                 self._add_event(event)
 
     def _add_extraction(self, event: Event) -> None:
-        uses = self._by_loop.setdefault(self._beads.row_id(event.loop_id), [])
-        if not any(use.kind == "discovered" for use in uses):
-            uses.append(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
+        uses = self._of(self._beads.row_id(event.loop_id))
+        if not any(use.kind == "discovered" for use in uses.every):
+            uses.add(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
 
     def _add_event(self, event: Event) -> None:
         if event.kind in ("outcome", "feedback") and event.success is None:
             return
         loop_id = self._beads.row_id(event.loop_id)
-        use = self._find(loop_id, event.iteration) if loop_id else None
+        uses = self._of(loop_id)
+        use = uses.find(event.iteration) if loop_id else None
+        if self._beads.sets_aside(event):
+            if use is not None:
+                use.success, use.doubted = None, True
+            return
         if use is None:
-            use = _Use(event.iteration, event.at, EVENT_LOG)
-            (self._by_loop.setdefault(loop_id, []) if loop_id else self._alone).append(use)
-        if use.iteration is None:
-            use.iteration = event.iteration
+            use = uses.add(_Use(event.iteration, event.at, EVENT_LOG))
+        uses.place(use, event.iteration)
         if event.kind == "injected":
             return
         if use.kind == "injected":
             use.kind = "feedback" if event.kind == "feedback" else "applied"
             use.at = event.at
         if event.success is not None:
-            use.success = event.success
+            use.success, use.doubted = event.success, False
             use.weight = _weight(event)
-
-    def _find(self, loop_id: str, iteration: int | None) -> _Use | None:
-        """The use that an entry is about: the same iteration, else one of an unknown iteration; for an entry
-        without iteration the newest one, preferably still without a result."""
-        uses = [use for use in self._by_loop.get(loop_id, ()) if use.kind != "discovered"]
-        for use in uses:
-            if use.iteration == iteration:
-                return use
-        if iteration is None:
-            candidates = [use for use in uses if use.success is None] or uses
-            return candidates[-1] if candidates else None
-        return next((use for use in uses if use.iteration is None), None)
 
     def add_loops(self, uses: Iterable[tuple[Loop, InjectedUse]]) -> None:
         """Source 2. Fills in what the event log leaves open; of two entries for one use a failure wins."""
         sources = {source.loop_id: source for source in reversed(self._pattern.source_loops) if source.at}
         discovered = origin(self._pattern)
         for loop, entry in sorted(uses, key=_use_order):
-            use = self._find(loop.id, entry.iteration)
-            known = self._by_loop.setdefault(loop.id, [])
+            known = self._of(loop.id)
+            use = known.find(entry.iteration)
             if use is None or (use.kind == "injected" and entry.applied):
                 source = next((sources[name] for name in (loop.id, *loop.aliases) if name in sources), None)
-                first = entry.applied and not any(other.kind != "injected" for other in known)
+                first = entry.applied and not any(other.kind != "injected" for other in known.every)
                 at = _date(loop, entry, source, first and source is not discovered)
                 if use is None:
-                    use = _Use(entry.iteration, at, LOOP)
-                    known.append(use)
+                    use = known.add(_Use(entry.iteration, at, LOOP))
                 else:  # that it was injected is no use: the time of the use is the loop's to tell
                     use.at, use.source = at or use.at, LOOP
-            if use.iteration is None:
-                use.iteration = entry.iteration
+            known.place(use, entry.iteration)
             if not entry.applied:
                 continue
             if use.kind == "injected":
@@ -130,13 +165,16 @@ class UseTable:
             elif use.success is None:
                 use.success = entry.successful
 
+    def _of(self, loop_id: str) -> _LoopUses:
+        return self._by_loop.setdefault(loop_id, _LoopUses())
+
     def observations(self) -> list[Observation]:
         """Every use as one observation; one that nothing tells the result of went as its loop."""
         found = []
-        for loop_id, uses in (*self._by_loop.items(), ("", self._alone)):
-            for use in uses:
+        for loop_id, uses in self._by_loop.items():
+            for use in uses.every:
                 success = use.success
-                if success is None and use.kind == "applied" and loop_id:
+                if success is None and use.kind == "applied" and loop_id and not use.doubted:
                     success = self._beads.came_out(loop_id)
                 found.append(
                     Observation(

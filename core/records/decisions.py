@@ -137,6 +137,8 @@ class BurstVerdict(Struct, frozen=True, kw_only=True):
     first: datetime
     last: datetime
     decision_id: str
+    patterns: tuple[str, ...] = ()
+    """The patterns that were blamed."""
 
 
 class CurationState(Struct, frozen=True, kw_only=True):

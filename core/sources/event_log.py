@@ -8,6 +8,7 @@ from core.errors import BadInput, Unwritable
 from core.paths import ProjectPaths
 from core.records.events import Event
 from core.sources.journal import Journal
+from core.sources.reading import MAX_PATTERN_BYTES
 
 
 def append_events(paths: ProjectPaths, *events: Event) -> None:
@@ -18,7 +19,9 @@ def append_events(paths: ProjectPaths, *events: Event) -> None:
         Unwritable: The log cannot be written, or lies outside the project; it is as it was.
     """
     try:
-        paths.inside(paths.relative(paths.events))
+        file = paths.inside(paths.relative(paths.events))
+        if file.is_file() and file.stat().st_size > MAX_PATTERN_BYTES:
+            raise Unwritable(f"{paths.events} has more than {MAX_PATTERN_BYTES:,} bytes: it would not be read again")
         lines = [msgspec.json.encode(event) for event in events]
     except UnicodeEncodeError:
         raise BadInput("a text of the event is no valid Unicode") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -15,8 +16,6 @@ from core.sources.reading import decode_json
 
 KINDS: Final = frozenset({"injected", "applied", "extracted", "outcome", "feedback", "error", "resolved"})
 _ERROR_TYPES: Final = tuple(ErrorType)
-_TAIL: Final = 512
-"""Bytes before the place where reading stopped that must be the same for reading on from there."""
 _decoder: Final = msgspec.json.Decoder(Event)
 
 
@@ -40,11 +39,11 @@ class EventLog:
         self._ids: set[str] = set()
         self._lines = 0
         self._end = 0
-        self._tail = b""
+        self._read_so_far = 0
 
     def read(self, data: bytes) -> None:
         """Take in the complete lines of the file, which holds `data` now."""
-        if data[self._end - len(self._tail) : self._end] != self._tail:
+        if crc32(memoryview(data)[: self._end]) != self._read_so_far:
             self._forget()  # not only appended to: everything is new
         end = data.rfind(b"\n") + 1
         events: list[Event] = []
@@ -53,7 +52,8 @@ class EventLog:
             self._lines += 1
             if line.strip():
                 self._take(line, events, findings)
-        self._end, self._tail = end, data[max(end - _TAIL, 0) : end]
+        self._read_so_far = crc32(memoryview(data)[self._end : end], self._read_so_far)
+        self._end = end
         self.events += tuple(events)
         self.findings += tuple(findings)
 

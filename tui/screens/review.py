@@ -218,7 +218,7 @@ class ReviewPlace(Deciding):
         if item is None:
             return
         if item.burst is not None:
-            self.deck_app.decide(lambda deck: deck.revoke(item.subject))
+            self.deck_app.decide(lambda deck: deck.revoke(item.subject, seen=item.burst))
         elif item.inversion is not None:
             self.deck_app.decide(lambda deck: deck.accept_inversion(item.subject))
         else:
@@ -230,7 +230,7 @@ class ReviewPlace(Deciding):
         """Keep the pattern as it is; or let the marks of a burst count."""
         if item := self.item:
             if item.burst is not None:
-                self.deck_app.decide(lambda deck: deck.confirm(item.subject))
+                self.deck_app.decide(lambda deck: deck.confirm(item.subject, seen=item.burst))
             else:
                 self.deck_app.decide(lambda deck: deck.reject_inversion(item.subject))
             self._answered()
@@ -239,7 +239,10 @@ class ReviewPlace(Deciding):
         """Ask again later."""
         if item := self.item:
             until = self.deck_app.now() + timedelta(days=SNOOZE_DAYS)
-            self.deck_app.decide(lambda deck: deck.snooze(item.subject, until=until))
+            if item.burst is not None:
+                self.deck_app.decide(lambda deck: deck.snooze_burst(item.subject, until=until))
+            else:
+                self.deck_app.decide(lambda deck: deck.snooze(item.subject, until=until))
             self._answered()
 
     def do_rewrite(self) -> None:

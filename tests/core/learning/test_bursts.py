@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
-from core.learning.bursts import Burst, Mark, Stretch, held_and_set_aside
+from core.learning.bursts import Burst, Mark, Stretch, held_and_revoked, within
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import BurstVerdict, CurationState
 from core.records.events import Event
@@ -26,7 +27,7 @@ def marks(*minutes: float) -> list[Mark]:
 
 
 def held(given: list[Mark], *verdicts: BurstVerdict) -> tuple[Stretch, ...]:
-    return held_and_set_aside(given, verdicts, LIMITS)[0]
+    return held_and_revoked(given, verdicts, LIMITS)[0]
 
 
 def test_five_patterns_within_an_hour_are_no_burst_and_six_are() -> None:
@@ -45,18 +46,24 @@ def test_bursts_that_run_into_each_other_are_one_and_others_are_not() -> None:
     assert len(held(marks(*range(6), *range(1000, 1006)))) == 2
 
 
-def verdict(word: str, first: datetime, last: datetime) -> BurstVerdict:
-    return BurstVerdict(verdict=word, first=first, last=last, decision_id="d")
+def verdict(word: str, first: datetime, last: datetime, *patterns: str) -> BurstVerdict:
+    return BurstVerdict(verdict=word, first=first, last=last, decision_id="d", patterns=patterns)
 
 
 def test_a_verdict_is_on_the_marks_around_it_and_on_no_later_burst() -> None:
     decided = verdict("revoked", NOW, NOW + timedelta(minutes=5))
     late = marks(*range(6), 30, *range(500, 506))
-    waiting, revoked = held_and_set_aside(late, [decided], LIMITS)
+    waiting, revoked = held_and_revoked(late, [decided], LIMITS)
     assert [stretch.first for stretch in waiting] == [NOW + timedelta(minutes=500)]
-    (stretch,) = revoked
-    assert stretch.holds(NOW + timedelta(minutes=30)) and not stretch.holds(NOW + timedelta(minutes=500))
-    assert held_and_set_aside(late[:7], [verdict("confirmed", decided.first, decided.last)], LIMITS) == ((), ())
+    assert within(NOW + timedelta(minutes=30), revoked) and not within(NOW + timedelta(minutes=500), revoked)
+
+
+def test_a_confirmation_is_on_the_marks_that_were_seen_alone() -> None:
+    seen = marks(*range(6))
+    confirmed = verdict("confirmed", seen[0].at, seen[-1].at, *(mark.pattern_id for mark in seen))
+    assert held(seen, confirmed) == ()
+    more = [Mark(NOW + timedelta(minutes=n), f"new{n}") for n in range(6)]
+    assert held([*seen, *more], confirmed) == (Stretch(NOW, NOW + timedelta(minutes=5)),)
 
 
 def test_marks_at_the_edges_of_time_do_no_harm() -> None:
@@ -77,7 +84,7 @@ def test_what_is_held_is_every_window_that_is_too_full(drawn: list[tuple[int, in
         return any(mark in window and len({m.pattern_id for m in window}) > LIMITS.max_marks for window in windows)
 
     stretches = held(given)
-    assert {mark for mark in given if crowded(mark)} == {m for m in given if any(s.holds(m.at) for s in stretches)}
+    assert {mark for mark in given if crowded(mark)} == {mark for mark in given if within(mark.at, stretches)}
 
 
 # On the scoreboard
@@ -129,12 +136,50 @@ def test_marks_in_the_state_of_a_loop_are_held_as_well() -> None:
     assert (assessment.failures, assessment.exposures) == (0, 1)
 
 
-def test_what_a_failed_loop_applied_without_a_result_is_no_burst() -> None:
+def test_the_verdict_on_a_failed_loop_is_a_mark_on_each_pattern_that_it_applied() -> None:
     uses = tuple(InjectedUse(pattern_id=id, applied=True) for id in MANY)
     loop = Loop(id="x", status=LoopStatus.FAILED, started_at=days_ago(1), ended_at=NOW, injected=uses)
     board = board_of(*patterns(), loops={"x": loop})
-    assert board.bursts == ()
-    assert {board.assessment(id).failures for id in MANY} == {1}
+    assert found(board).patterns == MANY
+    assert {board.assessment(id).failures for id in MANY} == {0}
+    assert [aside.revoked for aside in board.set_aside(MANY[0])] == [False]
+    curation = CurationState(bursts={"x": (verdict("confirmed", NOW, NOW, *MANY),)})
+    counted = board_of(*patterns(), loops={"x": loop}, curation=curation)
+    assert {counted.assessment(id).failures for id in MANY} == {1}
+    few = board_of(*patterns(), loops={"x": Loop(**{**asdict(loop), "injected": uses[:5]})})
+    assert few.bursts == () and [few.assessment(id).failures for id in MANY] == [1] * 5 + [0] * 3
+
+
+def test_an_outcome_event_on_much_that_was_applied_is_held_as_well() -> None:
+    applied = [event(n, "applied", NOW, pattern_id=id, loop_id="bd-8") for n, id in enumerate(MANY)]
+    ended = event(99, "outcome", NOW, pattern_id="", loop_id="bd-8", success=False)
+    board = board_of(*patterns(), events=(*applied, ended))
+    assert found(board).patterns == MANY
+    assert {board.assessment(id).failures for id in MANY} == {0}
+
+
+def test_all_names_of_a_loop_are_one_source() -> None:
+    loop = Loop(id="x", aliases=("also-x",))
+    events = (*blames("x", *MANY[:4]), *(replace(e, id=f"a{e.id}") for e in blames("also-x", *MANY[4:])))
+    assert found(board_of(*patterns(), loops={"x": loop}, events=events)).patterns == MANY
+
+
+def test_unknown_patterns_make_no_burst() -> None:
+    events = blames("x", MANY[0], *(f"no-such-{n}" for n in range(9)))
+    board = board_of(*patterns(), events=events)
+    assert board.bursts == () and board.assessment(MANY[0]).failures == 1
+
+
+def test_no_loop_can_pass_for_somebody_who_marks_without_one() -> None:
+    events = (*blames("", *MANY[:4]), *(replace(e, id=f"f{e.id}") for e in blames("by hook", *MANY[4:])))
+    assert board_of(*patterns(), events=events).bursts == ()
+
+
+def test_a_held_failure_brings_no_older_success_back() -> None:
+    ago = event(90, "applied", days_ago(2), pattern_id=MANY[0], loop_id="x", success=True)
+    board = board_of(*patterns(), events=(ago, *blames("x", *MANY)))
+    (use_of_x,) = [seen for seen in board.observations(MANY[0]) if seen.loop_id == "x"]
+    assert use_of_x.success is None
 
 
 def test_marks_without_a_loop_are_counted_by_who_gives_them() -> None:
@@ -148,7 +193,7 @@ def test_different_loops_are_different_sources() -> None:
 
 def test_a_revoked_burst_stays_out_and_a_confirmed_one_counts() -> None:
     for word, failures in (("revoked", 0), ("confirmed", 1)):
-        curation = CurationState(bursts={"x": (verdict(word, NOW, NOW),)})
+        curation = CurationState(bursts={"x": (verdict(word, NOW, NOW, *MANY),)})
         board = board_of(*patterns(), events=blames("x", *MANY), curation=curation)
         assert board.bursts == ()
         assert {board.assessment(id).failures for id in MANY} == {failures}
@@ -167,7 +212,7 @@ def test_a_use_of_a_loop_that_does_not_count_does_not_come_back_as_a_claim() -> 
     claiming = [make_pattern(id, claim=claim(2, 1), last_used=days_ago(1)) for id in MANY]
     board = board_of(*claiming, loops={"x": loop})
     assert [(board.assessment(id).successes, board.assessment(id).failures) for id in MANY] == [(2, 0)] * 8
-    confirmed = CurationState(bursts={"x": (verdict("confirmed", days_ago(1), days_ago(1)),)})
+    confirmed = CurationState(bursts={"x": (verdict("confirmed", days_ago(1), days_ago(1), *MANY),)})
     board = board_of(*claiming, loops={"x": loop}, curation=confirmed)
     assert {board.assessment(id).failures for id in MANY} == {1}
     later = [make_pattern(id, claim=claim(2, 1), last_used=days_ago(2)) for id in MANY]

@@ -44,6 +44,9 @@ def test_the_documents_threshold(successes: int, failures: int, triggered: bool)
         ("AVOID: Split", 12, 15, "AVOID: Split. Failed 12/15 times (80% failure rate)"),
         ("do NOT :  Split", 5, 8, "AVOID: Split. Failed 5/8 times (63% failure rate)"),  # 62.5, half up
         ("never: avoid: x", 3, 3, "AVOID: avoid: x. Failed 3/3 times (100% failure rate)"),
+        ("Split by type...", 3, 4, "AVOID: Split by type... Failed 3/4 times (75% failure rate)"),
+        ("Split by type…", 3, 4, "AVOID: Split by type… Failed 3/4 times (75% failure rate)"),
+        ("Just split it!", 3, 4, "AVOID: Just split it! Failed 3/4 times (75% failure rate)"),
         ("Split.", 3, 4, "AVOID: Split. Failed 3/4 times (75% failure rate)"),
         ("Neverland: x", 3, 4, "AVOID: Neverland: x. Failed 3/4 times (75% failure rate)"),
     ],

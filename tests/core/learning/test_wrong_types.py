@@ -1,0 +1,81 @@
+"""Values of wrong types, given from Python: each is `BadInput` that names field and value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from core.errors import BadInput
+from core.learning.criteria import CriterionWeight, FeedbackEvent, apply_weights
+from core.learning.errors import ErrorAccumulator, ErrorEntry
+from core.learning.inversion import ObservedPattern, invert, record_observation
+from core.learning.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate, multiplier
+from core.learning.outcomes import OutcomeSignals
+from core.learning.strategies import extract_strategies
+from core.records.patterns import Maturity
+
+NOW: Final = "2026-02-03T12:00:00Z"
+GOOD: Final[dict[type, dict[str, Any]]] = {
+    MaturityFeedback: {"pattern_id": "p", "type": "helpful", "timestamp": NOW},
+    PatternMaturity: {"pattern_id": "p", "as_of": NOW},
+    FeedbackEvent: {"criterion": "c", "type": "helpful", "timestamp": NOW},
+    CriterionWeight: {"criterion": "c", "weight": 1.0, "helpful_count": 0, "harmful_count": 0},
+    ObservedPattern: {"id": "p", "content": "Split"},
+    ErrorEntry: {"id": "e", "bead_id": "b", "timestamp": NOW, "error_type": "timeout", "message": "m"},
+    OutcomeSignals: {"bead_id": "b", "success": True, "timestamp": NOW},
+}
+WRONG: Final[dict[type, dict[str, tuple[Any, ...]]]] = {
+    MaturityFeedback: {"pattern_id": (None, 5), "type": (None, []), "timestamp": (None, [], "soon"), "weight": ("1",)},
+    PatternMaturity: {
+        **{"pattern_id": (None,), "as_of": (None, "soon"), "state": (None, "foo", []), "pin": ("foo", 1)},
+        **{"reason": (None,), "promoted_at": ("soon",), "deprecated_at": (1.5j,), "last_validated": ("soon",)},
+    },
+    FeedbackEvent: {"id": (5,), "criterion": (5, None), "bead_id": (None,), "context": (b"x",), "timestamp": (None,)},
+    CriterionWeight: {"criterion": (None,), "weight": ("1",), "last_validated": ("soon",)},
+    ObservedPattern: {
+        **{"id": (None,), "content": (None, 5), "reason": (None,), "tags": ("abc", (1,)), "example_beads": (None,)},
+        **{"kind": (None,), "is_negative": (1, None), "created_at": ("soon",), "updated_at": ([],)},
+    },
+    ErrorEntry: {
+        **{"id": (None,), "bead_id": (None,), "error_type": (None, [], "x"), "message": (None,), "context": (1,)},
+        **{"stack_trace": (None,), "tool_name": (None,), "resolved": ("no",), "timestamp": (None,)},
+    },
+    OutcomeSignals: {
+        **{"bead_id": (None,), "success": (1,), "timestamp": (None,), "strategy": (None,), "failure_mode": (5,)},
+        **{"failure_details": (None,), "files_touched": ("src/a.ts", (None,))},
+    },
+}
+CALLS: Final[dict[str, Callable[[], object]]] = {
+    "state": lambda: multiplier("foo"),
+    "reason": lambda: deprecate(create_maturity("p", NOW), None, NOW),  # type: ignore[arg-type]
+    "weight of 'a'": lambda: apply_weights({"a": 1}, {"a": 0.5}),  # type: ignore[dict-item]
+    "description": lambda: extract_strategies(None),  # type: ignore[arg-type]
+    "bead_id": lambda: ErrorAccumulator().record_error(None, "timeout", "m", now=NOW),  # type: ignore[arg-type]
+    "message": lambda: ErrorAccumulator().record_error("b", "timeout", None, now=NOW),  # type: ignore[arg-type]
+    "pattern_id": lambda: create_maturity(None, NOW),  # type: ignore[arg-type]
+    "success": lambda: record_observation(ObservedPattern(id="p", content="x"), None, NOW),  # type: ignore[arg-type]
+    "reason ": lambda: invert(ObservedPattern(id="p", content="x"), None, NOW),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("kind", GOOD, ids=lambda kind: kind.__name__)
+def test_a_value_of_another_type_is_refused_by_name(kind: type) -> None:
+    kind(**GOOD[kind])
+    for field, values in WRONG[kind].items():
+        for value in values:
+            with pytest.raises(BadInput, match=rf"^{field} must be .*, not "):
+                kind(**{**GOOD[kind], field: value})
+
+
+@pytest.mark.parametrize("field", CALLS)
+def test_an_argument_of_another_type_is_refused_by_name(field: str) -> None:
+    with pytest.raises(BadInput, match=rf"^{field.strip()} must be "):
+        CALLS[field]()
+
+
+@pytest.mark.parametrize("state", Maturity)
+def test_a_state_may_be_given_by_its_word(state: Maturity) -> None:
+    assert multiplier(state.value) == multiplier(state)
+    assert PatternMaturity(pattern_id="p", as_of=NOW, state=state.value).state is state  # type: ignore[arg-type]
