@@ -59,6 +59,8 @@ class _Log:
         Raises:
             BadInput: Its id is that of an event of another kind.
         """
+        if not event.id:
+            raise BadInput("id must name the event, it is empty")
         known = next((known for known in self._read() if known.id == event.id), None)
         if known is None:
             append_events(self._paths, event, *more)

@@ -11,7 +11,7 @@ import pytest
 
 from core.curation.review import BURST, INVERSION
 from core.deck import Deck
-from core.errors import Refused, UnknownRecord
+from core.errors import Conflict, Refused, UnknownRecord
 from core.paths import ProjectPaths
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.patterns import Maturity
@@ -207,3 +207,78 @@ def test_a_loop_that_an_event_calls_by_another_name_is_the_same_loop(paths: Proj
     view = deck.record(event("applied", pattern_id=PATTERNS[1], loop_id="another-name"))
     (seen,) = view.observations(PATTERNS[1])
     assert (seen.loop_id, seen.success, seen.inferred) == ("ralph-9", True, True)
+
+
+def test_a_decision_on_a_burst_that_is_another_by_now_is_refused(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    blame(deck, "ralph-2")
+    (seen,) = deck.view.board.bursts
+    early = (
+        Event(
+            id=f"early-{id}",
+            at=NOW - timedelta(days=2),
+            kind="feedback",
+            pattern_id=id,
+            loop_id="ralph-2",
+            success=False,
+        )
+        for id in PATTERNS
+    )
+    append_events(deck.project, *early)
+    with pytest.raises(Conflict, match="others by now"):
+        deck.confirm("ralph-2", seen=seen)
+    (now,) = deck.view.board.bursts
+    deck.confirm("ralph-2", seen=now)
+    assert deck.view.board.bursts == (seen,)
+
+
+def test_a_snoozed_burst_is_asked_about_later_and_stays_held(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    blame(deck, SPLIT)  # a source that is named like a pattern
+    deck.snooze_burst(SPLIT, until=NOW + timedelta(days=7))
+    assert not deck.view.queue
+    assert deck.view.assessment(PATTERNS[1]).failures == 0
+    assert len(deck.view.board.bursts) == 1
+    deck.undo()
+    assert [item.kind for item in deck.view.queue] == [BURST]
+
+
+def test_reports_under_all_names_of_a_loop_are_one(paths: ProjectPaths) -> None:
+    state = {"loopId": "another-name", "task": "x", "status": "running", "startTime": NOW.isoformat()}
+    write(paths.ralph / "loops" / "ralph-9" / "state.json", state)
+    deck = opened(paths)
+    note = ErrorNote(error_type=ErrorType.TIMEOUT, message="late")
+    deck.record(event("outcome", loop_id="another-name", success=True), event("error", loop_id="ralph-9", error=note))
+    found = deck.view.outcome("ralph-9")
+    assert found is not None
+    assert (found[0].success, found[0].error_count) == (True, 1)
+
+
+def test_an_outcome_is_not_that_of_a_loop_that_only_claims_the_name(paths: ProjectPaths) -> None:
+    thief = {"loopId": "ralph-0", "task": "x", "status": "running", "startTime": NOW.isoformat()}
+    write(paths.ralph / "loops" / "ralph-thief" / "state.json", thief)
+    deck = opened(paths)
+    deck.record(event("outcome", loop_id="ralph-0", success=False))
+    assert deck.view.outcome("ralph-0") is not None
+    assert deck.view.outcome("ralph-thief") is None
+
+
+def test_the_end_of_time_stops_nothing(paths: ProjectPaths) -> None:
+    line = {"id": "x", "at": "9999-12-31T23:59:59.999999Z", "kind": "applied", "pattern_id": SPLIT, "success": True}
+    paths.events.parent.mkdir(parents=True)
+    paths.events.write_text(json.dumps(line) + "\n")
+    deck = opened(paths)
+    assert deck.view.assessment(SPLIT).last_used is not None
+    assert deck.view.why(SPLIT).lines
+    assert deck.view.injection("boom at once").chosen
+
+
+def test_a_log_that_was_changed_in_the_middle_is_read_anew(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    deck.record(*(event("applied", number=n, pattern_id=SPLIT, loop_id=f"bd-{n}", success=True) for n in range(9)))
+    assert deck.view.assessment(SPLIT).successes == 9
+    lines = paths.events.read_text().splitlines(keepends=True)
+    lines[4] = lines[4].replace("true", "null")
+    paths.events.write_text("".join(lines))
+    deck.apply((paths.events,))
+    assert deck.view.assessment(SPLIT).successes == 8

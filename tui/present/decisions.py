@@ -9,7 +9,7 @@ from textual.content import Content
 
 from core.deck import View
 from core.records.decisions import Decision, Effect
-from core.text import visible, visible_line
+from core.text import plural, visible, visible_line
 from tui.present.marks import Cells, Glyphs
 from tui.present.numbers import moment_text
 
@@ -41,6 +41,9 @@ def words(decision: Decision) -> str:
 
 def change_text(decision: Decision, glyphs: Glyphs) -> str:
     """State before and after, where the decision changed one."""
+    blamed = decision.after.get("patterns")
+    if isinstance(blamed, list):
+        return plural(len(blamed), "pattern")
     before, after = decision.before.get("state"), decision.after.get("state")
     if not before or not after or before == after:
         return ""

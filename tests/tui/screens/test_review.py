@@ -274,3 +274,11 @@ async def test_a_burst_is_no_pattern_to_promote(sample: Path, home: Path) -> Non
         await at_question(told, BURST)
         await told.press("p")
         assert "about many patterns at once" in told.toasts()[-1]
+
+
+async def test_a_burst_can_be_snoozed(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        source = await at_question(told, BURST)
+        await told.press("s")
+        await told.until(lambda: source not in waiting(told))
+        assert len(told.app.view.board.bursts) == 1
