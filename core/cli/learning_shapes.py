@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from core.cli.shapes import Shape, number
 from core.learning.bursts import dated
 from core.learning.criteria import CriterionWeight, effective_weight, should_deprecate_criterion
+from core.learning.decay import moment
 from core.records.times import iso
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.checks import MAX_COUNT, check_amount, check_count, check_flag, check_text, shown
+from core.checks import MAX_COUNT, check_amount, check_count, check_flag, check_text, check_texts, shown
 from core.errors import BadInput
 
 HUGE: Final = pytest.param(10**5000, id="huge")
@@ -42,6 +42,12 @@ def test_what_is_no_amount(value: Any) -> None:
 def test_what_is_no_text(value: Any) -> None:
     with pytest.raises(BadInput, match="content must be a text, not"):
         check_text(value, "content")
+
+
+@pytest.mark.parametrize("value", [None, "abc", 5, ("a", None), {"a": "b"}])
+def test_what_are_no_texts(value: Any) -> None:
+    with pytest.raises(BadInput, match="tags must be"):
+        check_texts(value, "tags")
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", None])

@@ -116,6 +116,30 @@ def test_feedback_comes_back_as_it_was(feedback: FeedbackStorage) -> None:
     assert feedback.get_by_criterion("") == feedback.get_by_bead("bd-3") == []
 
 
+@pytest.mark.parametrize("time", ["2026-02-03T14:00:00.5+02:00", "2026-02-03", NOW.replace(tzinfo=None)], ids=str)
+def test_whatever_form_a_time_has_what_comes_back_is_equal(
+    time: str | datetime,
+    feedback: FeedbackStorage,
+    errors: ErrorStorage,
+    patterns: PatternStorage,
+    maturities: MaturityStorage,
+) -> None:
+    event, entry, judgement = said(timestamp=time), broke(timestamp=time), judged(timestamp=time)
+    pattern = observed(created_at=time, updated_at=time, tags=["a", "b"])
+    maturity = replace(create_maturity("p1", time), promoted_at=time)
+    feedback.store(event)
+    errors.store(entry)
+    patterns.store(pattern)
+    maturities.store_feedback(judgement)
+    maturities.store(maturity)
+    assert feedback.get_all() == [event]
+    assert errors.get_all() == [entry]
+    assert patterns.get_all() == [pattern]
+    assert maturities.get_feedback("p1") == [judgement]
+    assert maturities.get("p1") == maturity
+    assert event.timestamp == entry.timestamp == judgement.at == pattern.created_at == maturity.as_of
+
+
 def test_feedback_told_again_is_the_same_feedback(feedback: FeedbackStorage) -> None:
     feedback.store(said())
     feedback.store(said(type="harmful"))
