@@ -10,7 +10,7 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
 from core.cli.project import read_snapshot
 from core.cli.shapes import decision_json, json_help
-from core.curation.rules import change
+from core.curation.rules import changed
 from core.records.decisions import Decision, Verb
 
 
@@ -60,8 +60,6 @@ def log(limit: int | None, verb: tuple[tuple[str, ...], ...], by: str | None, as
 
 
 def _row(decision: Decision, by_id: Mapping[str, Decision], undone: bool) -> tuple[str, ...]:
-    before, after = decision.before.get("state"), decision.after.get("state")
-    states = change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
     taken = by_id.get(decision.subject) if decision.verb in {Verb.UNDO, Verb.REDO} else None
     note = decision.after.get("text") if decision.verb is Verb.NOTE else None
     return (
@@ -69,6 +67,6 @@ def _row(decision: Decision, by_id: Mapping[str, Decision], undone: bool) -> tup
         decision.by,
         decision.verb.value.replace("_", " ") + (" (taken back)" if undone else ""),
         f"{taken.verb.value.replace('_', ' ')} {taken.subject}" if taken else decision.subject,
-        states,
+        changed(decision),
         note if isinstance(note, str) else decision.reason,
     )

@@ -15,7 +15,7 @@ from core.learning.assessment import Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
 from core.paths import PATTERN_FILES
-from core.records.decisions import CurationState, Effect, Pin, Verb
+from core.records.decisions import CurationState, Decision, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.settings import Settings
@@ -329,6 +329,15 @@ def day(moment: datetime) -> str:
 def change(before: str, after: str) -> str:
     """A change of state as messages write it: `established → proven`, or `stays proven`."""
     return f"stays {after}" if before == after else f"{before} → {after}"
+
+
+def changed(decision: Decision) -> str:
+    """What a decision changed, as lists of decisions show it: `established → proven`, `8 patterns`, or nothing."""
+    blamed = decision.after.get("patterns")
+    if isinstance(blamed, list):
+        return plural(len(blamed), "pattern")
+    before, after = decision.before.get("state"), decision.after.get("state")
+    return change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
 
 
 def _pinned(case: Case, verb: Verb, state: Maturity, word: str, warnings: list[str]) -> Draft:

@@ -7,9 +7,10 @@ from typing import Any
 
 from textual.content import Content
 
+from core.curation.rules import changed
 from core.deck import View
 from core.records.decisions import Decision, Effect
-from core.text import plural, visible, visible_line
+from core.text import visible, visible_line
 from tui.present.marks import Cells, Glyphs
 from tui.present.numbers import moment_text
 
@@ -40,14 +41,9 @@ def words(decision: Decision) -> str:
 
 
 def change_text(decision: Decision, glyphs: Glyphs) -> str:
-    """State before and after, where the decision changed one."""
-    blamed = decision.after.get("patterns")
-    if isinstance(blamed, list):
-        return plural(len(blamed), "pattern")
-    before, after = decision.before.get("state"), decision.after.get("state")
-    if not before or not after or before == after:
-        return ""
-    return visible_line(f"{before} {glyphs.arrow} {after}", 60)
+    """What the decision changed, nothing where a state stayed what it was."""
+    text = changed(decision)
+    return "" if text.startswith("stays ") else visible_line(text.replace("→", glyphs.arrow), 60)
 
 
 def _subject(decision: Decision, view: View) -> str:
