@@ -12,7 +12,7 @@ from core.cli.output import line
 from core.cli.project import now
 from core.curation.rules import change, shown
 from core.deck import View
-from core.errors import UnknownRecord
+from core.errors import BadInput, UnknownRecord
 from core.learning.assessment import Assessment
 from core.records.times import iso
 
@@ -51,12 +51,15 @@ def find_bead(view: View, name: str, warnings: list[str]) -> str:
 
     Raises:
         UnknownRecord: It begins the ids of several loops, or is empty.
+        BadInput: A bead of another tool cannot have this id.
     """
     try:
         return view.bead(name)
     except UnknownRecord:
         if any(loop_id.startswith(name) for loop_id in view.snapshot.loops) or not name.strip():
             raise
+    if not name.isprintable():
+        raise BadInput(f"id {shown(name)} of a bead has characters that cannot be shown")
     warnings.append(f"no loop or attempt {shown(name)} is known; taken as a bead of another tool")
     return name
 

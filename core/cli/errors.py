@@ -58,7 +58,7 @@ def errors(
         raise click.UsageError("give either --add or --resolve")
     if message is not None and not message.strip():
         raise click.UsageError("--add is empty")
-    deck = open_deck(by)
+    deck = open_deck(by, records=message is not None)
     warnings: list[str] = []
     bead_id = find_bead(deck.view, bead, warnings)
     accumulator = ErrorAccumulator(LoggedErrors(deck.project, clock=now, by=deck.by))

@@ -66,7 +66,7 @@ def outcome(
     """
     result = result_of(success, failure)
     moment = time_of(at)
-    deck = open_deck(by)
+    deck = open_deck(by, records=True)
     view = deck.view
     warnings: list[str] = []
     event = Event(

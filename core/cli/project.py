@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from core.cli.options import Invocation
-from core.paths import ProjectPaths, find_project, project_at
+from core.errors import ProjectNotFound
+from core.paths import ProjectPaths, find_project, is_folder, project_at
 from core.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,15 +51,22 @@ def read_snapshot() -> Snapshot:
     return library.snapshot
 
 
-def open_deck(by: str | None = None) -> Deck:
+def open_deck(by: str | None = None, *, records: bool = False) -> Deck:
     """The chosen project with scores, loaded.
 
     Args:
         by: Who decides; the environment or the system tells otherwise.
+        records: Whether something is to be written down there, whatever is known already.
+
+    Raises:
+        ProjectNotFound: There is no such project; to record something, it must have an `.aiwg`.
     """
     from core.deck import Deck
 
-    deck = Deck(chosen_project(), Settings(), by=by or decider(), clock=now)
+    project = chosen_project()
+    if records and not is_folder(project.aiwg):
+        raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
+    deck = Deck(project, Settings(), by=by or decider(), clock=now)
     deck.load()
     _read_torn_again(deck.library, deck.apply)
     return deck

@@ -79,7 +79,7 @@ def record(
     if criterion is not None:
         _check_feedback(criterion, result, neutral, iteration)
     moment = time_of(at)
-    deck = open_deck(by)
+    deck = open_deck(by, records=True)
     warnings: list[str] = []
     event = Event(
         id=event_id(moment),

@@ -140,11 +140,30 @@ def test_wrong_usage_writes_nothing(words: list[str], sample: Path, call: Call) 
     assert logged(sample) == before
 
 
-@pytest.mark.parametrize("bead", ["", " ", "\udcff"])
+@pytest.mark.parametrize("bead", ["", " ", "\udcff", "bd-1\nbd-2", "bd\x1b[31m", "bd\u202e1"])
 def test_a_bead_that_is_none_is_one_line(bead: str, sample: Path, call: Call) -> None:
     result = call("record", bead, PATTERN, "--success", "--project", sample)
     assert (result.code, result.out) == (1, "")
     assert "internal error" not in result.err
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["record", "bd-1", "--criterion", "x", "--success"],
+        ["outcome", "bd-1", "--success"],
+        ["errors", "bd-1", "--add", "boom"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_where_no_project_is_nothing_is_begun(words: list[str], tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    result = call(*words, "--json", "--project", folder)
+    assert (result.code, result.out) == (1, "")
+    assert result.err == f"Error: no .aiwg in {folder}; name a project with --project\n"
+    assert list(folder.iterdir()) == []
 
 
 def test_the_time_may_be_given(sample: Path, call: Call) -> None:
