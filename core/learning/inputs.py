@@ -112,7 +112,7 @@ class Inputs:
         for bead, patterns in self.unresolved.items():
             told[self.row_id(bead)] += len(patterns)
         suspects = {source for source, count in told.items() if count > settings.max_marks}
-        return replace(made, aside=made._judged(suspects | self.snapshot.curation.bursts.keys()))
+        return replace(made, aside=made._judged(suspects | set(map(self.row_id, self.snapshot.curation.bursts))))
 
     def changed(self, snapshot: Snapshot, delta: Delta) -> tuple[Inputs, set[str]]:
         """What they are after a change, and which patterns it touches."""
@@ -132,7 +132,8 @@ class Inputs:
         touched |= {id for id in old.pins.keys() | new.pins.keys() if old.pins.get(id) != new.pins.get(id)}
         verdicts = old.inversions.keys() | new.inversions.keys()
         touched |= {id for id in verdicts if old.inversions.get(id) != new.inversions.get(id)}
-        sources |= {id for id in old.bursts.keys() | new.bursts.keys() if old.bursts.get(id) != new.bursts.get(id)}
+        judged = {id for id in old.bursts.keys() | new.bursts.keys() if old.bursts.get(id) != new.bursts.get(id)}
+        sources |= set(map(after.row_id, judged))
         gone = [self.snapshot.patterns[id] for id in delta.patterns if id in self.snapshot.patterns]
         come = [snapshot.patterns[id] for id in delta.patterns if id in snapshot.patterns]
         touched |= {pattern.inverted_from for pattern in (*gone, *come)}
@@ -142,7 +143,7 @@ class Inputs:
         aside |= after._judged(sources)
         for source in sources:
             if aside.get(source) != self.aside.get(source):
-                touched |= self._blamed(source) | after._blamed(source)
+                touched |= self._held_by(source) | after._held_by(source)
         return replace(after, inverted=_moved(self.inverted, gone, come), aside=aside), touched
 
     def _with_loops(self, before: Mapping[str, Loop], changed: frozenset[str]) -> tuple[Inputs, set[str]]:
@@ -174,7 +175,7 @@ class Inputs:
             )
             beads = self.reports.keys() | fresh.reports.keys()
             touched = self.by_event.keys() | fresh.by_event.keys() | fresh._patterns_of(beads)
-            told = beads | self.blames.keys() | fresh.blames.keys() | self.unresolved.keys() | fresh.unresolved.keys()
+            told = {event.loop_id for event in (*before, *events)} | self.blames.keys() | fresh.blames.keys()
             return fresh, set(touched), set(map(fresh.row_id, told))
         new = events[known:]
         found, marks = events_by_pattern(new), _blames(new)
@@ -190,7 +191,7 @@ class Inputs:
             unresolved[bead] = unresolved.get(bead, frozenset()) | patterns
         after = replace(self, by_event=by_event, unresolved=unresolved, reports=reports, blames=blames)
         reported = {event.loop_id for event in filter(is_report, new)}
-        told = reported | marks.keys() | _unresolved(new).keys()
+        told = reported | marks.keys() | {event.loop_id for event in new if event.pattern_id and event.loop_id}
         return after, found.keys() | after._patterns_of(reported), set(map(after.row_id, told))
 
     def _patterns_of(self, beads: Iterable[str]) -> set[str]:
@@ -333,15 +334,17 @@ class Inputs:
             if not any(e.success is not None and e.loop_id in names for e in self.by_event.get(id, ()))
         }
 
-    def _blamed(self, source: str) -> set[str]:
-        return {mark.pattern_id for mark in self._marks(source)}
+    def _held_by(self, source: str) -> set[str]:
+        """Patterns whose evidence can depend on whether marks of a source count."""
+        return {mark.pattern_id for mark in self._marks(source)} | self._patterns_of([source])
 
     def _judged(self, sources: Iterable[str]) -> dict[str, Aside]:
         verdicts = self.snapshot.curation.bursts
         found = {}
         for source in sources:
             marks = self._marks(source)
-            held, revoked = held_and_revoked(marks, verdicts.get(source, ()), self.settings)
+            given = [verdict for name in self._names(source) for verdict in verdicts.get(name, ())]
+            held, revoked = held_and_revoked(marks, given, self.settings)
             if held or revoked:
                 found[source] = Aside(held, revoked)
         return found

@@ -244,7 +244,7 @@ def _loops(draw: st.DrawFn) -> dict[str, Loop]:
     return {
         id: Loop(
             id=id,
-            aliases=draw(st.sampled_from([(), (f"{id}-alias",)])),
+            aliases=draw(st.sampled_from([(), (f"{id}-alias",), ("shared", "x")])),
             status=draw(st.sampled_from(LoopStatus)),
             iterations=draw(st.lists(_ITERATIONS, max_size=3).map(tuple)),
             started_at=draw(st.none() | _AGES),
@@ -252,7 +252,7 @@ def _loops(draw: st.DrawFn) -> dict[str, Loop]:
             injected=tuple(draw(st.lists(uses, max_size=3))),
             extracted=tuple(draw(st.lists(extracted, max_size=1))),
         )
-        for id in draw(st.lists(st.sampled_from("xyz"), unique=True))
+        for id in draw(st.lists(st.sampled_from(["x", "y", "x@archive"]), unique=True))
     }
 
 
@@ -265,7 +265,7 @@ def _events(draw: st.DrawFn) -> tuple[Event, ...]:
             draw(kinds),
             draw(_AGES),
             pattern_id=draw(st.sampled_from([*_PATTERN_IDS, ""])),
-            loop_id=draw(st.sampled_from(["x", "x-alias", "task.1", ""])),
+            loop_id=draw(st.sampled_from(["x", "x-alias", "x@archive", "shared", "task.1", ""])),
             success=draw(_RESULTS),
             signals=draw(st.none() | st.builds(Signals, retry_count=st.integers(0, 3))),
         )
@@ -298,11 +298,12 @@ def _curation(draw: st.DrawFn) -> CurationState:
     verdicts = st.builds(
         BurstVerdict,
         verdict=st.sampled_from(["revoked", "confirmed"]),
+        patterns=st.lists(st.sampled_from(_PATTERN_IDS), unique=True).map(tuple),
         first=_AGES,
         last=_AGES,
         decision_id=st.just("d"),
     )
-    bursts = draw(st.dictionaries(st.sampled_from(["x", "by "]), st.lists(verdicts, max_size=2).map(tuple)))
+    bursts = draw(st.dictionaries(st.sampled_from(["x", "shared", "by "]), st.lists(verdicts, max_size=2).map(tuple)))
     return CurationState(pins=pins, inversions=inversions, bursts=bursts)
 
 
