@@ -109,7 +109,7 @@ def _may_be_claimed(seen: Observation, pattern: Pattern, beads: Beads) -> bool:
 
 def is_later(seen: Observation, pattern: Pattern) -> bool:
     """Whether a use came after the last one that the pattern's own record counts: that tells its time (0)."""
-    return pattern.last_used is not None and seen.at is not None and seen.at > pattern.last_used + _SAME_TIME
+    return pattern.last_used is not None and seen.at is not None and seen.at - pattern.last_used > _SAME_TIME
 
 
 class _Alone:
