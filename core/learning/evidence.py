@@ -101,8 +101,8 @@ def _may_be_claimed(seen: Observation, pattern: Pattern, beads: Beads) -> bool:
 
     By (0) a record counts a use when its result is known: one whose result is still to come is not among them.
     """
-    pending = not seen.loop_id or beads.is_open(seen.loop_id)
-    if seen.success is None and seen.kind == "applied" and pending:
+    without_result = seen.success is None and seen.kind == "applied"
+    if without_result and (not seen.loop_id or beads.is_open(seen.loop_id)):
         return False
     return not is_later(seen, pattern)
 

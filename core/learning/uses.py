@@ -48,6 +48,8 @@ class Beads(Protocol):
 class _LoopUses:
     """The uses of one pattern by one loop; `every` has them all, a discovery included."""
 
+    __slots__ = ("_placed", "_unplaced", "every")
+
     def __init__(self) -> None:
         self.every: list[_Use] = []
         self._placed: dict[int, _Use] = {}
@@ -166,7 +168,10 @@ class UseTable:
                 use.success = entry.successful
 
     def _of(self, loop_id: str) -> _LoopUses:
-        return self._by_loop.setdefault(loop_id, _LoopUses())
+        uses = self._by_loop.get(loop_id)
+        if uses is None:
+            uses = self._by_loop[loop_id] = _LoopUses()
+        return uses
 
     def observations(self) -> list[Observation]:
         """Every use as one observation; one that nothing tells the result of went as its loop."""
