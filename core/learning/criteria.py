@@ -111,10 +111,9 @@ def criterion_weight(
         events: All feedback on one criterion, in any order.
 
     Raises:
-        BadInput: Events of more than one criterion, a `now` that can't be parsed, or a half-life not above 0.
+        BadInput: Events of more than one criterion, or a `now` that can't be parsed.
     """
     today = moment(now, "now")
-    check_half_life(settings.half_life_days)
     names: dict[str, None] = {}
     worth: dict[str, list[float]] = {kind: [] for kind in Verdict}
     validated: list[datetime] = []

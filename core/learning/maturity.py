@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 from numpy.typing import NDArray
 
-from core.checks import check_amount, check_choice, check_count, check_half_life, check_text, shown
+from core.checks import check_amount, check_choice, check_count, check_text, shown
 from core.errors import BadInput, Refused
 from core.learning.decay import decayed_value, moment, set_moment
 from core.learning.statistics import percent
@@ -241,9 +241,8 @@ def decayed_counts(
     """(helpful, harmful): what all results together are worth at `now`; an undated one does not decay.
 
     Raises:
-        BadInput: A time that can't be parsed, or a half-life that is not a finite number above 0.
+        BadInput: A time that can't be parsed.
     """
-    check_half_life(settings.half_life_days)
     now = moment(now, "now")
     helpful: list[float] = []
     harmful: list[float] = []
