@@ -43,17 +43,20 @@ def check_flag(value: Any, field: str) -> None:
         raise BadInput(f"{field} must be true or false, not {shown(value)}")
 
 
-def check_count(value: Any, field: str) -> None:
-    """`BadInput` unless `value` is a whole number from 0 to `MAX_COUNT`; a bool is no number."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
-        raise BadInput(f"{field} must be a whole number from 0 on, not {shown(value)}")
+def check_count(value: Any, field: str, most: int = MAX_COUNT) -> None:
+    """`BadInput` unless `value` is a whole number from 0 to `most`; a bool is no number."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        limit = "on" if most == MAX_COUNT else f"to {most:,}"
+        raise BadInput(f"{field} must be a whole number from 0 {limit}, not {shown(value)}")
 
 
-def check_amount(value: Any, field: str, most: float = MAX_AMOUNT) -> None:
-    """`BadInput` unless `value` is a finite number from 0 to `most`; a bool is no number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-        wanted = "a finite number from 0 on" if most == MAX_AMOUNT else f"a number from 0 to {most:,.0f}"
-        raise BadInput(f"{field} must be {wanted}, not {shown(value)}")
+def check_amount(value: Any, field: str, most: float = MAX_AMOUNT, *, least: float = 0) -> None:
+    """`BadInput` unless `value` is a finite number from `least` to `most`; a bool is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        limits = (
+            f"a finite number from {least:g} on" if most == MAX_AMOUNT else f"a number from {least:g} to {most:,.0f}"
+        )
+        raise BadInput(f"{field} must be {limits}, not {shown(value)}")
 
 
 def check_choice(value: Any, field: str, choices: tuple[str, ...]) -> None:

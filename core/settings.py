@@ -6,11 +6,25 @@ The numbers in parentheses name the document of the specification that a default
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from core.checks import check_amount, check_choice, check_count, check_half_life
+from core.checks import check_amount, check_choice, check_count, check_flag, check_half_life, shown
+from core.errors import BadInput
+from core.text import visible_line
+
+MAX_MINUTES: Final = 1e9
+"""Some 1,900 years: more would leave the calendar."""
+_MAX_DAYS: Final = 36_500
+"""100 years."""
+_MAX_SECONDS: Final = 86_400.0
+"""A day without a look at the disk is no watch."""
+_MIN_SECONDS: Final = 0.05
+"""Looking more often than this would do nothing else."""
+_MAX_PAUSE_SECONDS: Final = 10.0
+_MAX_PAUSES: Final = 10
+_MAX_PREFIX_CHARS: Final = 40
 
 
 def _check_counts(settings: Struct, *names: str) -> None:
@@ -26,6 +40,24 @@ def _check_amounts(settings: Struct, *names: str) -> None:
 def _check_shares(settings: Struct, *names: str) -> None:
     for name in names:
         check_amount(getattr(settings, name), name, 1)
+
+
+def _check_flags(settings: Struct, *names: str) -> None:
+    for name in names:
+        check_flag(getattr(settings, name), name)
+
+
+def _check_prefix(value: Any, field: str) -> None:
+    """It is written into files and into the prompt of an agent: one short visible line."""
+    if not isinstance(value, str) or not value.strip() or visible_line(value, _MAX_PREFIX_CHARS) != value:
+        raise BadInput(f"{field} must be a text of 1 to {_MAX_PREFIX_CHARS} visible characters, not {shown(value)}")
+
+
+def _check_pauses(value: Any, field: str) -> None:
+    if not isinstance(value, tuple) or len(value) > _MAX_PAUSES:
+        raise BadInput(f"{field} must be at most {_MAX_PAUSES} numbers, not {shown(value)}")
+    for pause in value:
+        check_amount(pause, field, _MAX_PAUSE_SECONDS)
 
 
 class LearningSettings(Struct, frozen=True, kw_only=True):
@@ -72,7 +104,8 @@ class LearningSettings(Struct, frozen=True, kw_only=True):
         _check_counts(
             self, "min_feedback_for_adjustment", "max_errors_for_helpful", "max_retries_for_neutral", "max_marks"
         )
-        _check_amounts(self, "fast_completion_threshold_ms", "slow_completion_threshold_ms", "burst_minutes")
+        _check_amounts(self, "fast_completion_threshold_ms", "slow_completion_threshold_ms")
+        check_amount(self.burst_minutes, "burst_minutes", MAX_MINUTES)
         _check_shares(
             self,
             *("max_harmful_ratio", "min_criterion_weight", "ratio_tolerance"),
@@ -120,8 +153,31 @@ class AntiPatternSettings(Struct, frozen=True, kw_only=True):
     """Newest bead ids that an observed pattern keeps as examples."""
 
     def __post_init__(self) -> None:
+        _check_prefix(self.anti_pattern_prefix, "anti_pattern_prefix")
         _check_counts(self, "min_observations", "failures_until_asked_again", "max_examples")
         _check_shares(self, "failure_ratio_threshold")
+
+
+class ExtractionSettings(Struct, frozen=True, kw_only=True):
+    """(0) `cross_loop_learning.extraction`, and how broad a trigger may be. Rates and shares 0..1."""
+
+    enabled: bool = True
+    auto_extract_on_completion: bool = True
+    min_success_rate_threshold: float = 0.6
+    min_usage_count_for_evaluation: int = 3
+    extract_code_templates: bool = True
+    merge_similar_patterns: bool = True
+    similarity_threshold: float = 0.80
+    max_match_share: float = 0.20
+    """A trigger that matches a larger share of all known error messages is too broad."""
+
+    def __post_init__(self) -> None:
+        _check_flags(
+            self,
+            *("enabled", "auto_extract_on_completion", "extract_code_templates", "merge_similar_patterns"),
+        )
+        _check_counts(self, "min_usage_count_for_evaluation")
+        _check_shares(self, "min_success_rate_threshold", "similarity_threshold", "max_match_share")
 
 
 class InjectionSettings(Struct, frozen=True, kw_only=True):
@@ -138,8 +194,35 @@ class InjectionSettings(Struct, frozen=True, kw_only=True):
     max_tokens: int = 2000
     max_field_chars: int = 400
     """Longest single untrusted line in the rendered context."""
-    order: str = "score"
+    order: Literal["score", "lower-bound"] = "score"
     """`score` (the documents' rule) or `lower-bound` (of the 90 % interval)."""
+
+    def __post_init__(self) -> None:
+        _check_flags(
+            self,
+            *("enabled", "include_error_patterns", "include_success_patterns"),
+            *("include_anti_patterns", "include_code_templates"),
+        )
+        _check_counts(self, "top_k_patterns", "max_patterns_injected", "max_tokens", "max_field_chars")
+        _check_shares(self, "min_success_rate")
+        check_choice(self.order, "order", ("score", "lower-bound"))
+
+
+class PruningSettings(Struct, frozen=True, kw_only=True):
+    """(3) `PruningPolicy`. What is pruned is always archived, and always in `shared/archive`."""
+
+    min_success_rate: float = 0.5
+    min_usage_count: int = 3
+    max_age_days: int = 90
+    auto_prune: bool = True
+    prune_interval_days: int = 7
+
+    def __post_init__(self) -> None:
+        _check_shares(self, "min_success_rate")
+        _check_counts(self, "min_usage_count")
+        check_count(self.max_age_days, "max_age_days", _MAX_DAYS)
+        check_flag(self.auto_prune, "auto_prune")
+        check_count(self.prune_interval_days, "prune_interval_days", _MAX_DAYS)
 
 
 class WatchSettings(Struct, frozen=True, kw_only=True):
@@ -155,6 +238,13 @@ class WatchSettings(Struct, frozen=True, kw_only=True):
     retry_seconds: tuple[float, ...] = (0.025, 0.05, 0.1, 0.4)
     """When a torn file is read again."""
 
+    def __post_init__(self) -> None:
+        check_amount(self.batch_seconds, "batch_seconds", _MAX_SECONDS)
+        check_amount(self.sweep_seconds, "sweep_seconds", _MAX_SECONDS, least=_MIN_SECONDS)
+        check_amount(self.poll_seconds, "poll_seconds", _MAX_SECONDS, least=_MIN_SECONDS)
+        check_amount(self.stale_after_minutes, "stale_after_minutes", MAX_MINUTES)
+        _check_pauses(self.retry_seconds, "retry_seconds")
+
 
 class Settings(Struct, frozen=True, kw_only=True):
     """All settings; see the groups."""
@@ -162,7 +252,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     learning: LearningSettings = LearningSettings()
     maturity: MaturitySettings = MaturitySettings()
     anti_pattern: AntiPatternSettings = AntiPatternSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
     injection: InjectionSettings = InjectionSettings()
+    pruning: PruningSettings = PruningSettings()
     watch: WatchSettings = WatchSettings()
     interval_level: float = 0.90
     """Probability mass of the interval shown for a success rate (Jeffreys)."""
+
+    def __post_init__(self) -> None:
+        _check_shares(self, "interval_level")

@@ -11,12 +11,10 @@ from msgspec.structs import replace
 
 from core.checks import check_amount, check_count, check_half_life, shown
 from core.errors import BadInput
-from core.settings import Settings
+from core.settings import MAX_MINUTES, Settings
 
 _NAME_CHARS: Final = 80
 """What is longer resembles no name."""
-_MOST_MINUTES: Final = 1e9
-"""Some 1,900 years: more would leave the calendar."""
 
 
 class Unit(StrEnum):
@@ -92,7 +90,7 @@ class Threshold(Struct, frozen=True, kw_only=True):
         elif self.unit is Unit.SHARE:
             check_amount(given, self.name, 1)
         elif self.unit is Unit.MINUTES:
-            check_amount(given, self.name, _MOST_MINUTES)
+            check_amount(given, self.name, MAX_MINUTES)
         else:
             check_amount(given, self.name)
         assert number is not None
