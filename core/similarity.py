@@ -1,0 +1,213 @@
+"""Which patterns say nearly the same: compared by their words, in milliseconds at any size.
+
+Two patterns of one type are as similar as their signatures and descriptions with the words in order:
+`token_sort_ratio` of rapidfuzz, 0..1. Only pairs that share enough of their rarer words are compared at all.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.records.patterns import Pattern, PatternType
+
+MAX_CHARS: Final = 2000
+"""Longest text of one pattern, in characters, that is compared."""
+
+Rows = NDArray[np.int32]
+
+_RARE_SHARE: Final = 0.75
+"""This share of a pattern's words, the rarest ones, finds what it is compared with."""
+_SHARED: Final = 0.5
+"""Two patterns worth comparing have at least this share of the words in common."""
+_MAX_LIST: Final = 32
+"""Longest list of steps that is looked at."""
+_REBUILD_SHARE: Final = 4
+"""An update of more than one pattern in so many is slower than a new index."""
+# A backslash before a letter is a class of a regex (`\d`), no word.
+_WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
+
+
+def similarity(one: Pattern, other: Pattern) -> float:
+    """How alike two patterns are, 0..1; 0 for different types, and where a pattern has no words."""
+    if one.type is not other.type:
+        return 0.0
+    text = _text(one)
+    return _ratios(text, [_text(other)], 0.0)[0] if text else 0.0
+
+
+class SimilarityIndex:
+    """The patterns of a registry by their words. Never changed, only replaced."""
+
+    def __init__(self, patterns: Mapping[str, Pattern], blocks: Mapping[PatternType, _Block]) -> None:
+        self._patterns = patterns
+        self._blocks = blocks
+
+    @classmethod
+    def build(cls, patterns: Mapping[str, Pattern]) -> SimilarityIndex:
+        """Index everything: about 15 us a pattern."""
+        texts: dict[PatternType, dict[str, str]] = {kind: {} for kind in PatternType}
+        for id, pattern in patterns.items():
+            texts[pattern.type][id] = _text(pattern)
+        return cls(patterns, {kind: _Block.build(found) for kind, found in texts.items()})
+
+    def updated(self, patterns: Mapping[str, Pattern], changed_ids: Iterable[str]) -> SimilarityIndex:
+        """The index of `patterns`, of which only those in `changed_ids` were added, changed or removed."""
+        changed = set(changed_ids)
+        if len(changed) * _REBUILD_SHARE > len(self._patterns):
+            return SimilarityIndex.build(patterns)
+        blocks = {}
+        for kind, block in self._blocks.items():
+            texts = {id: _text(pattern) for id in changed if (pattern := patterns.get(id)) and pattern.type is kind}
+            blocks[kind] = block.updated(texts, changed)
+        return SimilarityIndex(patterns, blocks)
+
+    def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
+        """Ids of patterns more than `threshold` similar to `pattern`, best first; never itself."""
+        found = self._blocks[pattern.type].nearest(_text(pattern), threshold)
+        return tuple(sorted((hit for hit in found if hit[0] != pattern.id), key=lambda hit: (-hit[1], hit[0])))
+
+    def pairs(self, threshold: float) -> tuple[tuple[str, str, float], ...]:
+        """All pairs more than `threshold` similar, best first; the lower id of a pair first.
+
+        10,000 patterns take a few seconds.
+        """
+        found = [pair for block in self._blocks.values() for pair in block.pairs(threshold)]
+        return tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
+
+
+class LazySimilarity:
+    """The similarity index of some patterns, made when it is first asked for; from any thread."""
+
+    def __init__(
+        self,
+        patterns: Mapping[str, Pattern],
+        base: SimilarityIndex | None = None,
+        changed: frozenset[str] = frozenset(),
+    ) -> None:
+        self._patterns = patterns
+        self._base = base
+        self._changed = changed
+        self._made: SimilarityIndex | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> SimilarityIndex:
+        """The index."""
+        with self._lock:
+            if self._made is None:
+                if self._base is None:
+                    self._made = SimilarityIndex.build(self._patterns)
+                else:
+                    self._made = self._base.updated(self._patterns, self._changed)
+                    self._base = None
+            return self._made
+
+    def updated(self, patterns: Mapping[str, Pattern], changed_ids: frozenset[str]) -> LazySimilarity:
+        """For newer patterns, of which only those in `changed_ids` were added, changed or removed."""
+        with self._lock:
+            if self._made is not None:
+                return LazySimilarity(patterns, self._made, changed_ids)
+            return LazySimilarity(patterns, self._base, self._changed | changed_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The patterns of one type.
+
+    Attributes:
+        ids, texts: By row; "" where a pattern was removed.
+        rows: Row by pattern id.
+        postings: Rows by word.
+    """
+
+    ids: list[str]
+    texts: list[str]
+    rows: dict[str, int]
+    postings: dict[str, Rows]
+
+    @classmethod
+    def build(cls, texts: Mapping[str, str]) -> _Block:
+        postings: dict[str, array[int]] = {}
+        for row, text in enumerate(texts.values()):
+            for word in set(text.split()):
+                postings.setdefault(word, array("i")).append(row)
+        rows = {id: row for row, id in enumerate(texts)}
+        return cls(list(texts), list(texts.values()), rows, {w: np.array(r, np.int32) for w, r in postings.items()})
+
+    def updated(self, texts: Mapping[str, str], changed: set[str]) -> _Block:
+        """With `texts` by id put in, and what else is in `changed` taken out."""
+        gone = changed & self.rows.keys()
+        if not gone and not texts:
+            return self
+        block = _Block(list(self.ids), list(self.texts), dict(self.rows), dict(self.postings))
+        for id in gone:
+            row = block.rows.pop(id)
+            for word in set(block.texts[row].split()):
+                block.postings[word] = block.postings[word][block.postings[word] != row]
+            block.ids[row] = block.texts[row] = ""
+        for id, text in texts.items():
+            row = block.rows[id] = len(block.ids)
+            block.ids.append(id)
+            block.texts.append(text)
+            for word in set(text.split()):
+                block.postings[word] = np.append(block.postings.get(word, np.empty(0, np.int32)), np.int32(row))
+        if len(block.ids) > len(block.rows) * 2:
+            return _Block.build({id: block.texts[row] for id, row in block.rows.items()})
+        return block
+
+    def nearest(self, text: str, threshold: float, after: int = -1) -> list[tuple[str, float]]:
+        """Ids in rows beyond `after` whose texts are more than `threshold` similar to `text`."""
+        rows = self._worth_comparing(text)
+        rows = rows[rows > after]
+        if not len(rows):
+            return []
+        ratios = _ratios(text, [self.texts[row] for row in rows], threshold)
+        return [(self.ids[row], ratio) for row, ratio in zip(rows, ratios, strict=True) if ratio > threshold]
+
+    def pairs(self, threshold: float) -> Iterator[tuple[str, str, float]]:
+        for id, row in self.rows.items():
+            for other, ratio in self.nearest(self.texts[row], threshold, after=row):
+                yield min(id, other), max(id, other), ratio
+
+    def _worth_comparing(self, text: str) -> Rows:
+        """Rows that hold enough of the rarer words of `text` to have `_SHARED` of all its words."""
+        nothing = np.empty(0, np.int32)
+        words = set(text.split())
+        lists = sorted((self.postings.get(word, nothing) for word in words), key=len)
+        rare = lists[: ceil(len(words) * _RARE_SHARE)]
+        if not rare:
+            return nothing
+        needed = max(1, ceil(len(words) * _SHARED) - (len(words) - len(rare)))
+        counts = np.bincount(np.concatenate(rare), minlength=1)
+        return np.flatnonzero(counts >= needed).astype(np.int32)
+
+
+def _ratios(text: str, others: list[str], threshold: float) -> list[float]:
+    """How similar texts with their words in order are, 0..1; 0 where it is below `threshold`."""
+    from rapidfuzz import fuzz, process
+
+    found = process.cdist([text], others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
+    return [float(ratio) for ratio in found[0] / 100]
+
+
+def _text(pattern: Pattern) -> str:
+    """The words of what is compared, in lower case and in order."""
+    match pattern.type:
+        case PatternType.ERROR:
+            parts = [pattern.error_type, pattern.error_pattern, pattern.description]
+        case PatternType.SUCCESS:
+            parts = [pattern.category, pattern.description, *pattern.steps[:_MAX_LIST]]
+        case PatternType.ANTI:
+            parts = [pattern.description, pattern.category]
+        case PatternType.TEMPLATE:
+            parts = [pattern.template_language, pattern.description, pattern.template_code]
+    text = " ".join(part[:MAX_CHARS] for part in parts)[:MAX_CHARS].lower()
+    return " ".join(sorted(filter(None, _WORD.findall(text))))
