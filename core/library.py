@@ -27,6 +27,7 @@ from core.sources.attempts import join_attempts
 from core.sources.books import Book, PatternBook, ReflectionBook
 from core.sources.cache import Cache, Cached, cache_file, decoded
 from core.sources.contribution import Contribution, Earlier, contribution, folder_contribution
+from core.sources.debug_sessions import join_sessions
 from core.sources.joining import LoopBook
 from core.sources.liveness import Processes, system_processes
 from core.sources.memory import join_memory
@@ -97,6 +98,7 @@ class Library:
         self._reflections = ReflectionBook()
         self._memory = Book(join_memory)
         self._attempts = Book(join_attempts)
+        self._debug_sessions = Book(join_sessions)
         self._events: tuple[Event, ...] = ()
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
@@ -269,6 +271,8 @@ class Library:
             self._memory.replace(file, after.tasks)
         if before.attempts or after.attempts:
             self._attempts.replace(file, after.attempts)
+        if before.debug_sessions or after.debug_sessions:
+            self._debug_sessions.replace(file, after.debug_sessions)
         if after.findings:
             self._findings[file] = after.findings
         else:
@@ -292,6 +296,7 @@ class Library:
             reflections=self._reflections.join(self._loops.aliases) if complete else frozenset(),
             memory_tasks=self._memory.join(),
             attempts=self._attempts.join(),
+            debug_sessions=self._debug_sessions.join(),
             events=self._events is not before.events,
             decisions=self._decisions is not before.decisions,
             findings=findings != before.findings or unreadable != before.unreadable,
@@ -305,6 +310,7 @@ class Library:
             reflections=MappingProxyType(self._reflections.reflections),
             memory_tasks=MappingProxyType(self._memory.records),
             attempts=MappingProxyType(self._attempts.records),
+            debug_sessions=MappingProxyType(self._debug_sessions.records),
             events=self._events,
             decisions=self._decisions,
             curation=fold(self._decisions) if delta.decisions else before.curation,

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core.records.attempts import Attempt
+from core.records.debug_sessions import DebugSession
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
 from core.records.findings import Finding
@@ -35,6 +36,7 @@ class Snapshot:
         reflections: By id, newest first.
         memory_tasks: By id (cross-task memory).
         attempts: At tasks of the episodic memory, by id.
+        debug_sessions: Of the debug memory, by id.
         events: The event log, oldest first.
         decisions: The ledger, oldest first; `curation` is what they amount to.
         findings: What is wrong, ordered by file.
@@ -48,6 +50,7 @@ class Snapshot:
     reflections: Mapping[str, Reflection] = field(default_factory=_nothing)
     memory_tasks: Mapping[str, MemoryTask] = field(default_factory=_nothing)
     attempts: Mapping[str, Attempt] = field(default_factory=_nothing)
+    debug_sessions: Mapping[str, DebugSession] = field(default_factory=_nothing)
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     curation: CurationState = field(default_factory=CurationState)
@@ -65,6 +68,7 @@ class Delta:
     reflections: frozenset[str] = frozenset()
     memory_tasks: frozenset[str] = frozenset()
     attempts: frozenset[str] = frozenset()
+    debug_sessions: frozenset[str] = frozenset()
     events: bool = False
     decisions: bool = False
     findings: bool = False
@@ -76,6 +80,7 @@ class Delta:
             or self.reflections
             or self.memory_tasks
             or self.attempts
+            or self.debug_sessions
             or self.events
             or self.decisions
             or self.findings
@@ -89,6 +94,7 @@ class Delta:
             self.reflections | other.reflections,
             self.memory_tasks | other.memory_tasks,
             self.attempts | other.attempts,
+            self.debug_sessions | other.debug_sessions,
             self.events or other.events,
             self.decisions or other.decisions,
             self.findings or other.findings,

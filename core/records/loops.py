@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from core.records.debug_sessions import Failure, Fix, Results
+
 
 class LoopStatus(StrEnum):
     """Normalised status (formats section 5); `Loop.raw_status` keeps the word of the file."""
@@ -79,6 +81,10 @@ class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     quality: float | None = None
     """0..1, from analytics or best output."""
     files: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    fix: Fix | None = None
+    results: Results | None = None
+    tools: tuple[str, ...] = ()
 
 
 class InjectedUse(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from core.curation.ledger import read_decisions
 from core.records.attempts import Attempt
+from core.records.debug_sessions import DebugSession
 from core.records.decisions import Decision
 from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.attempts import is_trajectory, read_attempts
+from core.sources.debug_sessions import is_debug_memory, read_sessions
 from core.sources.events import EventLog
 from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
 from core.sources.memory import is_memory_file, read_memory
@@ -36,6 +38,7 @@ class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reflections: tuple[Reflection, ...] = ()
     tasks: tuple[MemoryTask, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+    debug_sessions: tuple[DebugSession, ...] = ()
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -113,6 +116,9 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
         findings += wrong
     if is_trajectory(file):
         said["attempts"], wrong = read_attempts(file, value)
+        findings += wrong
+    if is_debug_memory(file):
+        said["debug_sessions"], wrong = read_sessions(file, value)
         findings += wrong
     return Contribution(**said, findings=findings)
 

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from core.records.debug_sessions import Failure
 from core.records.findings import Finding
 from core.records.loops import ExtractedPattern, InjectedUse, Iteration, LoopStatus, Outcome
 from core.records.times import parse_time
 from core.sources import dialects
+from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
 from core.sources.fields import Fields, document
 from core.sources.places import (
     ANALYTICS,
@@ -87,6 +89,9 @@ _NUMBER: Final = ("number", "iteration", "iteration_number")
 _AT: Final = ("timestamp", "completed_at", "completedAt", "started_at", "startedAt")
 _FILES: Final = ("filesModified", "files_modified", "files_changed", "artifactsModified")
 _DURATION: Final = ("duration_ms", "execution_time_ms", "duration")
+_FAILURES: Final = ("error", "errors", "failures")
+_MAX_FAILURES: Final = 100
+"""Most errors of one iteration that are read."""
 _REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY, LAUNCHER})
 _CRASH: Final = re.compile(rb"^\[([^\]\n]{8,64})\]", re.MULTILINE)
 
@@ -159,10 +164,13 @@ def loop_of(fields: Fields) -> str:
 
 
 def read_iteration(fields: Fields) -> Iteration:
-    """One iteration, in any of the shapes of 3.2, 3.4, 3.6 and 3.12."""
+    """One iteration, in any of the shapes of 3.2, 3.4, 3.6 and 3.12, or of (0) Example Extraction."""
     outcome = dialects.outcome(fields.text("outcome", "status", "verification_status"))
     if outcome is Outcome.UNKNOWN and (passed := fields.flag("verified", "passed")) is not None:
         outcome = Outcome.SUCCESS if passed else Outcome.FAILURE
+    results = read_results(fields)
+    if outcome is Outcome.UNKNOWN and results is not None and results.green is not None:
+        outcome = Outcome.SUCCESS if results.green else Outcome.FAILURE
     return Iteration(
         number=fields.count(*_NUMBER),
         at=fields.time(*_AT),
@@ -173,7 +181,24 @@ def read_iteration(fields: Fields) -> Iteration:
         duration_ms=fields.number(*_DURATION),
         quality=_quality(fields),
         files=fields.texts(*_FILES),
+        failures=tuple(_failures(fields)),
+        fix=read_fix(fields),
+        results=results,
+        tools=fields.texts("tools_used", "toolsUsed", "tools"),
     )
+
+
+def _failures(fields: Fields) -> Iterator[Failure]:
+    """Errors as (0) tells them, in a list or alone, as objects or texts."""
+    for name in _FAILURES:
+        value = fields.mapping.get(name)
+        for item in (value if isinstance(value, list) else [value])[:_MAX_FAILURES]:
+            if isinstance(item, str) and item.strip():
+                yield Failure(message=item[:MAX_TEXT])
+            elif isinstance(item, dict):
+                place = Fields(fields.file, item, fields.findings, fields.place(name))
+                if failure := read_failure(place):
+                    yield failure
 
 
 def _quality(fields: Fields) -> float | None:

@@ -21,7 +21,7 @@ class Kind(StrEnum):
     MIRROR = "mirror"
     """Patterns elsewhere: copies, or of another shape (C4)."""
     HISTORY = "history"
-    """What loops did: states, registries, heartbeats, crash logs, analytics, reflections, memory."""
+    """What loops did: states, registries, heartbeats, crash logs, analytics, reflections, memory, debug sessions."""
     DIRECTORY = "directory"
     """The folder of a loop, which makes it a row even if nothing in it can be read; ends in `/`."""
     EVENTS = "events"
@@ -50,6 +50,7 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
         r"ralph/[^/]+/best-output-tracking\.json",
         r"(?:ralph|ralph-external)/(?:loops|archive)/[^/]+"
         r"/(?:(?:state|session-state|best-output-tracking)\.json|crash\.log)",
+        rf"(?:ralph|ralph-external)/(?:[^/]+/)*debug-memory/(?!patterns/)(?:[^/]+/)*{_DATA}",
     ),
     Kind.DIRECTORY: (r"(?:ralph|ralph-external)/(?:loops|archive)/[^/]+/",),
 }
@@ -70,7 +71,6 @@ _IGNORED_FOLDERS: Final = frozenset(
         "attempts",
         "analysis",
         "overseer",
-        "sessions",
     }
 )
 """Folders that hold no file that any rule wants; entering them costs most of a sweep."""

@@ -10,6 +10,7 @@ import pytest
 
 from core.paths import ProjectPaths
 from core.sources.attempts import is_trajectory
+from core.sources.debug_sessions import is_debug_memory
 from core.sources.memory import is_memory_file
 from core.sources.places import loop_source
 from core.sources.reading import Problem
@@ -42,6 +43,8 @@ def make(project: Path, *names: str) -> ProjectPaths:
         (".aiwg/ralph/reflections/patterns/x.yaml", Kind.MIRROR),
         (".aiwg/ralph/shared/curation/ledger.jsonl", Kind.LEDGER),
         (".aiwg/ralph/shared/curation/events.jsonl", Kind.EVENTS),
+        (".aiwg/ralph/debug-memory/sessions/session-1.yaml", Kind.HISTORY),
+        (f"{LOOP}/debug-memory/sessions/1.json", Kind.HISTORY),
         (f"{LOOP}/state.json", Kind.HISTORY),
         (f"{LOOP}/crash.log", Kind.HISTORY),
         (f"{LOOP}/", Kind.DIRECTORY),
@@ -69,7 +72,11 @@ def test_the_sweep_finds_what_the_readers_want(tree: str) -> None:
     assert found == {
         name
         for name in every
-        if loop_source(name) or reflection_shape(name) or is_memory_file(name) or is_trajectory(name)
+        if loop_source(name)
+        or reflection_shape(name)
+        or is_memory_file(name)
+        or is_trajectory(name)
+        or is_debug_memory(name)
     }
 
 

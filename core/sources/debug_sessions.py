@@ -1,0 +1,256 @@
+"""Debug memory: sessions of (4), in JSON, JSONL or YAML, anywhere below a `debug-memory` folder (formats C26)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from core.records.debug_sessions import (
+    Analysis,
+    DebugSession,
+    Execution,
+    Failure,
+    Fix,
+    Lesson,
+    PastIssue,
+    QualityIssue,
+    Recurring,
+    Results,
+)
+from core.records.findings import Finding
+from core.sources import dialects
+from core.sources.fields import Fields
+from core.sources.places import loop_directory
+from core.sources.reading import Line
+
+MAX_TEXT: Final = 16_384
+"""Longest single text of a session, in characters, that is kept: a stack trace, a diff, a file."""
+
+_FILE: Final = re.compile(r"\.aiwg/(?:[^/]+/)+?debug-memory/(?!patterns/)(?:[^/]+/)*[^/]+\.(?:json|ya?ml|jsonl)")
+_STATUSES: Final = frozenset({"in_progress", "passed", "failed", "escalated"})
+_RESOLUTIONS: Final = frozenset({"resolved", "pending", "wont_fix", "escalated"})
+_SEVERITIES: Final = frozenset({"critical", "major", "minor"})
+_VERIFIED: Final = {"passed": True, "failed": False}
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def is_debug_memory(file: str) -> bool:
+    """Whether a project-relative path can hold debug sessions; its `patterns/` are mirrors of patterns (C4)."""
+    return _FILE.fullmatch(file) is not None
+
+
+def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tuple[Finding, ...]]:
+    """The sessions that one decoded document tells of; other things in such a folder are passed over.
+
+    Args:
+        file: A path for which `is_debug_memory` is true.
+        value: The decoded document, of any JSON type; for `.jsonl` its `Line`s.
+    """
+    findings: list[Finding] = []
+    sessions = []
+    for pointer, item in _documents(value):
+        if isinstance(item, dict) and "session_id" in item:
+            fields = Fields(file, item, findings, pointer)
+            if identifier := fields.text("session_id").strip():
+                sessions.append(_session(fields, identifier))
+            else:
+                fields.add("missing-id", "a debug session without session_id", fields.place("session_id"))
+    return tuple(sessions), tuple(findings)
+
+
+def join_sessions(sessions: Iterable[DebugSession]) -> dict[str, DebugSession]:
+    """By id; of two with one id the one that was updated last counts."""
+    joined: dict[str, DebugSession] = {}
+    for session in sessions:
+        other = joined.get(session.id)
+        if other is None or (session.updated_at or _EARLIEST) >= (other.updated_at or _EARLIEST):
+            joined[session.id] = session
+    return joined
+
+
+def _documents(value: Any) -> Iterator[tuple[str, Any]]:
+    """Place and value of each thing in a document that could be a session."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield (f"line {item.number}", item.value) if isinstance(item, Line) else (f"/{index}", item)
+    else:
+        yield "", value
+
+
+def _session(fields: Fields, identifier: str) -> DebugSession:
+    metadata = fields.inside("metadata") or Fields(fields.file, {}, fields.findings, fields.pointer)
+    learnings = fields.inside("learnings") or Fields(fields.file, {}, fields.findings, fields.pointer)
+    task_id = metadata.text("task_id")
+    directory = loop_directory(fields.file)
+    return DebugSession(
+        id=identifier,
+        file_path=_text(fields, "file_path"),
+        status=_word(fields, "status", _STATUSES),
+        created_at=fields.time("created_at"),
+        updated_at=fields.time("updated_at", "created_at"),
+        executions=tuple(_execution(entry) for _, entry in fields.objects("executions")),
+        lessons=tuple(_lessons(learnings)),
+        recurring=tuple(
+            Recurring(
+                test=_text(entry, "test"),
+                occurrences=entry.count("occurrences"),
+                resolution=_word(entry, "resolution", _RESOLUTIONS),
+                notes=_text(entry, "notes"),
+            )
+            for _, entry in learnings.objects("recurring_failures")
+        ),
+        issues=tuple(
+            QualityIssue(
+                issue=_text(entry, "issue"),
+                location=_text(entry, "location"),
+                severity=_word(entry, "severity", _SEVERITIES),
+                addressed=entry.flag("addressed"),
+            )
+            for _, entry in learnings.objects("code_quality_issues")
+        ),
+        recommendations=tuple(text[:MAX_TEXT] for text in learnings.texts("recommendations")),
+        loop_id=directory.rpartition("/")[2] or metadata.text("loop_id") or task_id,
+        agent=_text(metadata, "agent"),
+        task_id=task_id,
+        iteration=metadata.count("ralph_iteration", "iteration"),
+        file=fields.file,
+        pointer=fields.pointer,
+    )
+
+
+def _execution(fields: Fields) -> Execution:
+    environment = fields.inside("environment")
+    analysis = fields.inside("analysis")
+    return Execution(
+        attempt=fields.count("attempt"),
+        at=fields.time("timestamp"),
+        code_hash=_text(fields, "code_hash"),
+        code=_text(fields, "code_snapshot"),
+        environment=tuple(_environment(environment)) if environment else (),
+        results=read_results(fields),
+        failures=tuple(failure for _, entry in fields.objects("failures") if (failure := read_failure(entry))),
+        analysis=_analysis(analysis) if analysis else None,
+        fix=read_fix(fields),
+    )
+
+
+def _environment(fields: Fields) -> Iterator[tuple[str, str]]:
+    for name, value in fields.mapping.items():
+        if isinstance(value, dict):
+            yield from ((str(key), text[:MAX_TEXT]) for key, item in value.items() if (text := dialects.text(item)))
+        elif text := dialects.text(value):
+            yield str(name), text[:MAX_TEXT]
+
+
+def _analysis(fields: Fields) -> Analysis:
+    return Analysis(
+        root_cause=_text(fields, "root_cause"),
+        category=dialects.word(fields.text("root_cause_category")),
+        strategy=_text(fields, "fix_strategy"),
+        confidence=fields.rate("confidence"),
+        related=tuple(text[:MAX_TEXT] for text in fields.texts("related_failures")),
+        similar=tuple(
+            PastIssue(
+                session_id=_text(entry, "session_id"),
+                file=_text(entry, "file"),
+                resolution=_text(entry, "resolution"),
+            )
+            for _, entry in fields.objects("similar_past_issues")
+        ),
+    )
+
+
+def _lessons(learnings: Fields) -> Iterator[Lesson]:
+    for _, entry in learnings.objects("patterns_identified"):
+        if pattern := _text(entry, "pattern"):
+            yield Lesson(
+                pattern=pattern,
+                category=dialects.word(entry.text("category")),
+                frequency=entry.count("frequency"),
+                fix_template=_text(entry, "fix_template"),
+                effectiveness=entry.rate("effectiveness"),
+            )
+
+
+def read_failure(fields: Fields) -> Failure | None:
+    """An entry of (4) `failures`, or the `error` of an iteration (0); None if it says nothing of an error."""
+    failure = Failure(
+        error_type=_text(fields, "error_type", "type", "name"),
+        message=_text(fields, "error_message", "message"),
+        test_name=_text(fields, "test_name"),
+        test_file=_text(fields, "test_file"),
+        test_line=fields.count("test_line"),
+        stack_trace=_text(fields, "stack_trace", "stack"),
+        expected=_text(fields, "expected"),
+        actual=_text(fields, "actual"),
+    )
+    place = fields.mapping.get("source_location", fields.mapping.get("location"))
+    if isinstance(place, dict):
+        source = Fields(fields.file, place, fields.findings, fields.pointer)
+        failure = replace(
+            failure,
+            file=_text(source, "file"),
+            line=source.count("line"),
+            function=_text(source, "function"),
+        )
+    elif isinstance(place, str):
+        file, line = split_location(place)
+        failure = replace(failure, file=file, line=line)
+    return failure if failure.message or failure.error_type else None
+
+
+def split_location(location: str) -> tuple[str, int | None]:
+    """File and line of `src/auth/validate.ts:42` or `validate.ts:42:7`; no line where none stands there."""
+    file, *numbers = location[:MAX_TEXT].strip().split(":", 1)
+    if len(file) == 1 and numbers:  # the drive of `C:\app\a.ts:7`
+        rest, *numbers = numbers[0].split(":", 1)
+        file = f"{file}:{rest}"
+    return file, dialects.count(numbers[0].split(":")[0]) if numbers else None
+
+
+def read_results(fields: Fields) -> Results | None:
+    """The `test_results` of an execution or iteration; None if there are none."""
+    results = fields.inside("test_results") if "test_results" in fields.mapping else None
+    if results is None:
+        return None
+    percent = results.number("coverage_percent")
+    return Results(
+        total=results.count("total"),
+        passed=results.count("passed"),
+        failed=results.count("failed"),
+        errors=results.count("errors"),
+        skipped=results.count("skipped"),
+        duration_ms=results.duration("duration_ms"),
+        coverage=percent / 100 if percent is not None and 0 <= percent <= 100 else None,
+    )
+
+
+def read_fix(fields: Fields) -> Fix | None:
+    """The `fix_applied` of an execution or iteration, an object or its description; None if there is none."""
+    value = fields.mapping.get("fix_applied")
+    if isinstance(value, str):
+        return Fix(description=value[:MAX_TEXT]) if value.strip() else None
+    fix = fields.inside("fix_applied")
+    if fix is None:
+        return None
+    return Fix(
+        description=_text(fix, "description"),
+        diff=_text(fix, "diff"),
+        diff_summary=_text(fix, "diff_summary"),
+        files=fix.texts("files_changed"),
+        verified=_VERIFIED.get(dialects.word(fix.text("verification"))),
+    )
+
+
+def _text(fields: Fields, *names: str) -> str:
+    return fields.text(*names)[:MAX_TEXT]
+
+
+def _word(fields: Fields, name: str, known: frozenset[str]) -> str:
+    """A word of a closed vocabulary, "" for any other."""
+    word = dialects.word(fields.text(name))
+    return word if word in known else ""

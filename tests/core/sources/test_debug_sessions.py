@@ -1,0 +1,164 @@
+"""Debug sessions, as the debug memory tells of them (4)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.debug_sessions import DebugSession, Failure, Fix, Results
+from core.records.findings import Finding
+from core.settings import Settings
+from core.sources.debug_sessions import is_debug_memory, join_sessions, read_sessions, split_location
+from core.sources.reading import decode_yaml
+
+FILE = ".aiwg/ralph/debug-memory/sessions/session-1.yaml"
+
+EXAMPLE = b"""
+session_id: "dm-001-example"
+file_path: "src/auth/validate.ts"
+status: passed
+executions:
+  - attempt: 1
+    timestamp: "2026-01-25T15:00:00Z"
+    code_hash: "abc123"
+    environment: {runtime: node, runtime_version: "20.11.0", additional: {shard: 2}}
+    test_results: {total: 10, passed: 8, failed: 2, errors: 0, duration_ms: 1500, coverage_percent: 75}
+    failures:
+      - test_name: "should reject null input"
+        test_file: "test/auth/validate.test.ts"
+        test_line: 42
+        error_type: TypeError
+        error_message: "Cannot read property 'length' of null"
+        source_location: {file: "src/auth/validate.ts", line: 15, function: "validateInput"}
+    analysis:
+      root_cause: "validateInput() accesses input.length without null check"
+      root_cause_category: null_undefined_access
+      fix_strategy: "Add null/undefined check at function entry"
+      confidence: 0.95
+    fix_applied:
+      description: "Added early return for null/undefined input"
+      diff_summary: "+3/-0 lines"
+      verification: passed
+  - attempt: 2
+    timestamp: "2026-01-25T15:01:30Z"
+    test_results: {total: 10, passed: 10, failed: 0}
+learnings:
+  patterns_identified:
+    - {pattern: null_access_without_check, category: null_undefined_access, frequency: 1, effectiveness: 1.0}
+  recommendations: ["Consider using TypeScript strict null checks"]
+metadata: {agent: debugger, task_id: ralph-a, ralph_iteration: 2}
+"""
+
+
+def read(value: Any, file: str = FILE) -> tuple[dict[str, DebugSession], tuple[Finding, ...]]:
+    sessions, findings = read_sessions(file, value)
+    return join_sessions(sessions), findings
+
+
+def test_the_example_of_the_document() -> None:
+    sessions, findings = read(decode_yaml(EXAMPLE).value)
+    assert findings == ()
+    session = sessions["dm-001-example"]
+    assert (session.status, session.loop_id, session.agent, session.iteration) == ("passed", "ralph-a", "debugger", 2)
+    first, second = session.executions
+    assert first.results == Results(total=10, passed=8, failed=2, errors=0, duration_ms=1500, coverage=0.75)
+    assert (first.results.green, second.results and second.results.green) == (False, True)
+    assert first.failures == (
+        Failure(
+            error_type="TypeError",
+            message="Cannot read property 'length' of null",
+            file="src/auth/validate.ts",
+            line=15,
+            function="validateInput",
+            test_name="should reject null input",
+            test_file="test/auth/validate.test.ts",
+            test_line=42,
+        ),
+    )
+    fix = Fix(description="Added early return for null/undefined input", diff_summary="+3/-0 lines", verified=True)
+    assert first.fix == fix
+    assert first.environment == (("runtime", "node"), ("runtime_version", "20.11.0"), ("shard", "2"))
+    assert first.analysis and first.analysis.category == "null_undefined_access"
+    assert session.lessons[0].effectiveness == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (".aiwg/ralph/debug-memory/x.json", True),
+        (".aiwg/ralph/loops/ralph-a/debug-memory/sessions/1.jsonl", True),
+        (".aiwg/ralph-external/debug-memory/archive/2026/1.yml", True),
+        (".aiwg/ralph/debug-memory/patterns/learned-patterns.yaml", False),
+        (".aiwg/ralph/debug-memory/readme.md", False),
+    ],
+)
+def test_where_sessions_lie(name: str, expected: bool) -> None:
+    assert is_debug_memory(name) is expected
+
+
+def test_the_folder_of_a_loop_says_more_than_the_metadata() -> None:
+    value = {"session_id": "s", "metadata": {"task_id": "other"}}
+    sessions, _ = read(value, ".aiwg/ralph/archive/ralph-b/debug-memory/s.json")
+    assert (sessions["s"].loop_id, sessions["s"].task_id) == ("ralph-b", "other")
+
+
+def test_the_newest_copy_of_a_session_counts() -> None:
+    times = ("2026-11-02T10:00:00Z", "2026-11-03T10:00:00Z", None)
+    value = [{"session_id": "s", "updated_at": at, "file_path": str(at)} for at in times]
+    assert read(value)[0]["s"].file_path == times[1]
+
+
+def test_what_is_wrong_costs_only_itself() -> None:
+    value = {
+        "session_id": "s",
+        "status": "exploded",
+        "executions": [7, {"failures": [{}, {"error_type": "X"}], "fix_applied": "by hand", "test_results": []}],
+        "learnings": "none",
+    }
+    sessions, findings = read([value, {"session_id": " "}, {"patterns_identified": []}, "text"])
+    execution = sessions["s"].executions[0]
+    assert (sessions["s"].status, execution.failures, execution.fix) == (
+        "",
+        (Failure(error_type="X"),),
+        Fix(description="by hand"),
+    )
+    assert [finding.pointer for finding in findings] == [
+        "/0/learnings",
+        "/0/executions/0",
+        "/0/executions/1/test_results",
+        "/1/session_id",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("src/auth/validate.ts:42", ("src/auth/validate.ts", 42)),
+        ("a.ts:42:7", ("a.ts", 42)),
+        ("C:\\app\\a.ts:7", ("C:\\app\\a.ts", 7)),
+        ("a.ts", ("a.ts", None)),
+        ("a.ts:x", ("a.ts", None)),
+    ],
+)
+def test_locations(location: str, expected: tuple[str, int | None]) -> None:
+    assert split_location(location) == expected
+
+
+def test_the_library_keeps_up_with_sessions(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path)
+    library = Library(paths, Settings(), clock=lambda: datetime(2026, 11, 22, tzinfo=UTC), cache=False)
+    file = tmp_path / FILE
+    file.parent.mkdir(parents=True)
+    file.write_bytes(EXAMPLE)
+    assert set(library.load().debug_sessions) == {"dm-001-example"}
+    file.write_bytes(EXAMPLE.replace(b"status: passed", b"status: failed"))
+    snapshot, delta = library.apply([file])
+    assert delta.debug_sessions == {"dm-001-example"}
+    assert snapshot.debug_sessions["dm-001-example"].status == "failed"
+    file.unlink()
+    assert library.apply([file])[0].debug_sessions == {}
