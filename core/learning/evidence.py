@@ -3,16 +3,20 @@
 Five sources, most trusted first: the event log, what loops say of injected patterns, the discovery, the
 effectiveness trend, and the sums that the pattern's own record claims. A later source adds only what the
 earlier ones leave unexplained.
+
+Once ralphdeck keeps the counts of a record up to date, they hold uses that the first two sources tell of as well,
+and results that change later. So what the last three told until then is written into the event log (kind
+`counted`), and stands from then on; of the record only what is beyond all that is added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from core.learning.sums import Counts, unrecorded
-from core.learning.uses import Beads, UseTable, origin
+from core.learning.sums import Counts, aggregates, growing_trend, unrecorded
+from core.learning.uses import EVENT_LOG, Beads, UseTable, origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern
@@ -20,6 +24,8 @@ from core.records.patterns import Pattern
 DISCOVERY: Final = "discovery"
 _SAME_TIME: Final = timedelta(seconds=60)
 """Who updates a record and tells the event log of it does not do both at the same instant."""
+
+_USES: Final = ("applied", "outcome", "feedback")
 
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -86,6 +92,10 @@ def observations_of(
         table.add_events(events)
         table.add_loops(uses)
         recorded = table.observations()
+    kept = kept_counts(pattern, events)
+    if kept is not None:
+        held = _held(events, pattern.id, beads)
+        return _with_kept(pattern, recorded, kept.unrecorded, uses, beads, (*revoked, *held))
     found = _discovery(pattern, uses, recorded, discoverer, beads)
     if found is not None:
         recorded.append(found)
@@ -94,6 +104,52 @@ def observations_of(
     if len(recorded) > 1:
         recorded.sort(key=_age_order)
     return tuple(recorded)
+
+
+def kept_counts(pattern: Pattern, events: Iterable[Event]) -> Event | None:
+    """The newest event that says what the pattern's record alone told of; None if ralphdeck does not keep its counts.
+
+    A record that claims less than that by now is another one: it speaks for itself again.
+    """
+    newest = max((event for event in events if event.kind == "counted"), key=_event_order, default=None)
+    if newest is None:
+        return None
+    claim = Counts.claimed(pattern.claim)
+    claimed = max(claim.uses if claim else 0, *(size for _, size, _ in growing_trend(pattern)), 0)
+    return newest if sum(s.count for s in newest.unrecorded if s.kind != "discovered") <= claimed else None
+
+
+def _event_order(event: Event) -> tuple[datetime, str]:
+    return event.at, event.id
+
+
+def _with_kept(
+    pattern: Pattern,
+    recorded: list[Observation],
+    unrecorded: Iterable[Observation],
+    uses: Sequence[tuple[Loop, InjectedUse]],
+    beads: Beads,
+    set_aside: Iterable[Observation],
+) -> tuple[Observation, ...]:
+    """The evidence on a pattern whose counts ralphdeck keeps; uses that are open are among these counts."""
+    kept = []
+    for seen in unrecorded:
+        names = (beads.row_id(seen.loop_id), seen.loop_id)
+        if seen.kind != "discovered" or not _is_recorded(names, seen.at, recorded, uses):
+            kept.append(seen)
+    claim = Counts.claimed(pattern.claim)
+    beyond: list[Observation] = []
+    if claim is not None:
+        counted = (seen for seen in (*recorded, *set_aside) if not is_later(seen, pattern))
+        beyond = aggregates(pattern, claim.less((*kept, *counted)))
+    return tuple(sorted((*recorded, *kept, *beyond), key=_age_order))
+
+
+def _held(events: Iterable[Event], pattern_id: str, beads: Beads) -> Iterator[Observation]:
+    """Harmful marks that do not count, but may be in the record's counts from when they did."""
+    for event in events:
+        if event.kind in _USES and event.success is False and beads.sets_aside(event):
+            yield Observation(pattern_id=pattern_id, kind="applied", source=EVENT_LOG, at=event.at, success=False)
 
 
 def _may_be_claimed(seen: Observation, pattern: Pattern, beads: Beads) -> bool:
@@ -166,12 +222,8 @@ def _discovery(
         return None
     if at is None and pattern.trend:
         at = min((point.at for point in pattern.trend if point.at), default=None)
-    for observation in recorded:
-        if observation.loop_id in names and observation.kind == "discovered":
-            return None
-    for loop, entry in uses:
-        if entry.applied and entry.at in (None, at) and not {loop.id, *loop.aliases}.isdisjoint(names):
-            return None
+    if _is_recorded(names, at, recorded, uses):
+        return None
     claim = Counts.claimed(pattern.claim)
     if claim is not None and claim.failures and not claim.successes:
         return None
@@ -182,4 +234,19 @@ def _discovery(
         loop_id=names[0],
         at=at,
         success={"failure": False, "partial": None}.get(outcome, True),
+    )
+
+
+def _is_recorded(
+    names: tuple[str, ...],
+    at: datetime | None,
+    recorded: Iterable[Observation],
+    uses: Iterable[tuple[Loop, InjectedUse]],
+) -> bool:
+    """Whether an event or a loop tells of the discovery itself, by a loop of these names."""
+    if any(seen.loop_id in names and seen.kind == "discovered" for seen in recorded):
+        return True
+    return any(
+        entry.applied and entry.at in (None, at) and not {loop.id, *loop.aliases}.isdisjoint(names)
+        for loop, entry in uses
     )

@@ -95,25 +95,26 @@ def unrecorded(pattern: Pattern, recorded: Sequence[Observation], claim: Counts 
         added = _trend_observations(pattern, steps, recorded, claim)
     if claim is None:
         return added
-    left = claim.less((*recorded, *added) if added else recorded)
-    if not left.uses:
-        return added
+    return added + aggregates(pattern, claim.less((*recorded, *added) if added else recorded))
+
+
+def aggregates(pattern: Pattern, left: Counts) -> list[Observation]:
+    """Source 5: what a record claims beyond all else, dated by its last use."""
     at = pattern.last_used or _newest(pattern)
     unknown = left.uses - left.successes - left.failures
-    for success, count in ((True, left.successes), (False, left.failures), (None, unknown)):
-        if count:
-            added.append(
-                Observation(
-                    pattern_id=pattern.id,
-                    kind="aggregate",
-                    source=AGGREGATE,
-                    at=at,
-                    success=success,
-                    count=count,
-                    derived=claim.derived,
-                )
-            )
-    return added
+    return [
+        Observation(
+            pattern_id=pattern.id,
+            kind="aggregate",
+            source=AGGREGATE,
+            at=at,
+            success=success,
+            count=count,
+            derived=left.derived,
+        )
+        for success, count in ((True, left.successes), (False, left.failures), (None, unknown))
+        if count
+    ]
 
 
 def _newest(pattern: Pattern) -> datetime | None:

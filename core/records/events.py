@@ -60,7 +60,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     Attributes:
         id: Unique.
         at: When, UTC.
-        kind: injected, applied, extracted, outcome, feedback, error or resolved.
+        kind: injected, applied, extracted, outcome, feedback, counted, error or resolved.
         pattern_id, loop_id: "" where the event has none. The bead of (2) is a loop or an attempt: `loop_id` is
             the id of either. An outcome without a pattern is that of the whole loop.
         success: For applied / outcome / feedback; None = unknown, of feedback on a criterion neutral.
@@ -71,6 +71,9 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         signals: Of an outcome.
         error: Of an error.
         resolves: Of kind resolved: the id of the error event.
+        decision: The decision that it came of; if that is taken back, it does not count.
+        unrecorded: Of kind counted: the evidence that the pattern's record alone told of when ralphdeck began, or
+            went on, to keep its counts.
     """
 
     id: str
@@ -87,6 +90,8 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     signals: Signals | None = None
     error: ErrorNote | None = None
     resolves: str = ""
+    decision: str = ""
+    unrecorded: tuple[Observation, ...] = ()
 
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -8,13 +8,13 @@ from zlib import crc32
 
 import msgspec
 
-from core.records.events import ErrorNote, ErrorType, Event, Signals
+from core.records.events import ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
 from core.sources.dialects import MAX_COUNT
 from core.sources.fields import Fields, document
 from core.sources.reading import decode_json
 
-KINDS: Final = frozenset({"injected", "applied", "extracted", "outcome", "feedback", "error", "resolved"})
+KINDS: Final = frozenset({"injected", "applied", "extracted", "outcome", "feedback", "counted", "error", "resolved"})
 _ERROR_TYPES: Final = tuple(ErrorType)
 _decoder: Final = msgspec.json.Decoder(Event)
 
@@ -77,7 +77,22 @@ def _read_line(line: bytes) -> Event | None:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     usual = event.at.tzinfo is UTC and event.kind in KINDS and 0 <= event.weight <= 1 and event.id
+    if not all(_is_sum(seen, event.pattern_id) for seen in event.unrecorded):
+        return None
     return event if usual and _is_usual(event.signals) else None
+
+
+def _is_sum(seen: Observation, pattern_id: str) -> bool:
+    """Whether this is a piece of evidence that only a pattern's record tells of."""
+    dated = seen.at is None or seen.at.tzinfo is UTC
+    return (
+        dated
+        and seen.pattern_id == pattern_id
+        and seen.kind in ("discovered", "trend", "aggregate")
+        and seen.source in ("discovery", "trend", "aggregate")
+        and seen.weight == 1
+        and 0 < seen.count <= MAX_COUNT
+    )
 
 
 def _is_usual(signals: Signals | None) -> bool:
@@ -110,6 +125,9 @@ def _event(fields: Fields) -> Event | None:
         message = f"an event needs an id, a time `at` and a kind of {', '.join(sorted(KINDS))}; not counted"
         fields.add("bad-event", message, "", Severity.ERROR)
         return None
+    if kind == "counted":
+        fields.add("bad-event", "what only ralphdeck writes was changed; not counted", "", Severity.ERROR)
+        return None
     weight = fields.number("weight")
     if weight is not None and not 0 <= weight <= 1:
         fields.add("out-of-range", "expected a weight from 0 to 1; 1 is taken", "/weight")
@@ -129,6 +147,7 @@ def _event(fields: Fields) -> Event | None:
         signals=_signals(fields.inside("signals")),
         error=_error(fields.inside("error")),
         resolves=fields.text("resolves"),
+        decision=fields.text("decision"),
     )
 
 

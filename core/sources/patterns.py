@@ -128,6 +128,12 @@ def read_patterns(file: str, data: bytes, mirror_of: str = "", known: Records | 
     return PatternFile(tuple(patterns), tuple(findings))
 
 
+def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern | None:
+    """What a record, decoded already, says of a pattern that is known; None if it says nothing that can be used."""
+    item = _Item(pattern.pointer, record, pattern.id, pattern.type)
+    return _pattern(Fields(pattern.file, record, [], pattern.pointer), item, pattern.mirror_of)
+
+
 def _top(file: str, data: bytes) -> Decoded:
     """The document with its records still undecoded where it is plain JSON."""
     if file.endswith(".jsonl"):
