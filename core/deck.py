@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,9 +11,12 @@ from typing import Final
 
 import msgspec
 
+from core.curation.counting import Counted, record_events
 from core.curation.curator import Curator, Decided
+from core.curation.prospects import Prospects
 from core.curation.review import ReviewItem, burst_text, review_queue
 from core.errors import Conflict, UnknownRecord
+from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
 from core.learning.explanation import Explanation, explain
 from core.learning.outcomes import Outcome, OutcomeSignals
@@ -23,8 +26,8 @@ from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
 from core.lineage import LineageEvent, lineage
 from core.paths import ProjectPaths
-from core.records.decisions import Verb
-from core.records.events import Event, Observation
+from core.records.decisions import Decision, Verb
+from core.records.events import Event, Observation, event_id
 from core.records.findings import Finding, Severity
 from core.records.loops import Loop, LoopStory
 from core.records.patterns import Pattern, PatternType
@@ -32,10 +35,12 @@ from core.retrieval.index import LazyIndex, PatternIndex
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import analyse_task
 from core.settings import InjectionSettings, Settings
+from core.similarity import LazySimilarity, SimilarityIndex
 from core.snapshot import Delta, Snapshot
 from core.sources.event_log import append_events
 from core.text import visible_line
 
+ALL_TYPES: Final = frozenset(PatternType)
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
@@ -49,19 +54,27 @@ class View:
         lazy_index: What `index` comes from.
         queue: What a person should decide, most worth first.
         now: The moment the scores are for.
+        offers: What could be extracted from loops that have ended, as far as somebody has looked.
     """
 
     snapshot: Snapshot
     board: Scoreboard
     lazy_index: LazyIndex
+    lazy_likeness: LazySimilarity
     queue: tuple[ReviewItem, ...]
     settings: Settings
     now: datetime
+    offers: Mapping[str, Extraction]
 
     @property
     def index(self) -> PatternIndex:
         """The patterns, searchable; the first to ask waits until it is made."""
         return self.lazy_index.get()
+
+    @property
+    def likeness(self) -> SimilarityIndex:
+        """Which patterns say nearly the same; the first to ask waits until it is made."""
+        return self.lazy_likeness.get()
 
     def pattern(self, pattern_id: str) -> Pattern:
         """The pattern with this id (or with this alias), else `UnknownRecord`."""
@@ -179,6 +192,7 @@ class Deck:
         by: Who decides, as the ledger will name them.
         clock: The present moment, aware UTC.
         cache: Whether to keep parsed files between runs.
+        findings: What is wrong with the settings, to be told with the rest.
     """
 
     def __init__(
@@ -189,14 +203,16 @@ class Deck:
         by: str,
         clock: Callable[[], datetime],
         cache: bool = True,
+        findings: tuple[Finding, ...] = (),
     ) -> None:
         self.project = project
         self.settings = settings
         self.by = by
-        self.library = Library(project, settings, clock=clock, cache=cache)
+        self.library = Library(project, settings, clock=clock, cache=cache, findings=findings)
         self.curator = Curator(project, settings, by=by)
         self._clock = clock
         self._lock = threading.RLock()
+        self._prospects = Prospects(settings.extraction)
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
@@ -231,6 +247,24 @@ class Deck:
             same = _same_evidence(snapshot, self._view.snapshot)
             self._view = self._scored(snapshot, Delta() if same else None)
             return self._view
+
+    def look_further(self) -> Delta | None:
+        """Work out one more thing that could be asked in Review; for idle moments, at most some 10 ms of work
+        but for a big registry's first search for duplicates.
+
+        Returns:
+            What it changes in the view, perhaps nothing; None if nothing is left to look at.
+        """
+        with self._lock:
+            view = self._view
+            changed = self._prospects.look(view.snapshot, view.lazy_likeness, self.extraction)
+            if changed is None:
+                return None
+            if not changed:
+                return Delta()
+            queue = self._queue(view.snapshot, view.board, view.now)
+            self._view = replace(view, queue=queue, offers=self._prospects.offers)
+            return Delta(decisions=True)
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[View, Delta]:
         """Read what changed (None: find out by a sweep) and score what that touches."""
@@ -305,10 +339,119 @@ class Deck:
         """Let the marks of a burst count; see `revoke`."""
         return self._decide_any(lambda now: self.curator.confirm(self._burst(source, seen), now=now, reason=reason))
 
-    def snooze_burst(self, source: str, *, until: datetime, reason: str = "") -> Decided:
-        """Ask again about a burst after `until`; its marks stay held."""
+    def snooze_question(self, question: str, *, until: datetime, reason: str = "") -> Decided:
+        """Ask again after `until` what `ReviewItem.question_key` names."""
+        return self._decide_any(lambda now: self.curator.snooze_question(question, until=until, now=now, reason=reason))
+
+    def dismiss(self, question: str, summary: str, *, reason: str = "") -> Decided:
+        """Never ask again what `ReviewItem.question_key` names; `summary` says what that means."""
+        return self._decide_any(lambda now: self.curator.dismiss(question, summary, now=now, reason=reason))
+
+    def quarantine(self, pattern_id: str, *, reason: str) -> Decided:
+        """Keep a pattern out of every context until somebody has seen its text."""
+        return self._decide(pattern_id, lambda p, a, now: self.curator.quarantine(p, a, now=now, reason=reason))
+
+    def release(self, pattern_id: str, *, seen_hash: str = "", reason: str = "") -> Decided:
+        """Let a pattern's text be injected.
+
+        Args:
+            pattern_id: The pattern.
+            seen_hash: `content_hash` of the text that the person saw; `Conflict` if it is another one by now.
+            reason: Why.
+        """
+
+        def release(pattern: Pattern, assessment: Assessment, now: datetime) -> Decided:
+            if seen_hash and pattern.content_hash != seen_hash:
+                raise Conflict(f"the text of {visible_line(pattern.id, 80)} is another one by now; look again")
+            return self.curator.release(pattern, assessment, now=now, reason=reason)
+
+        return self._decide(pattern_id, release)
+
+    def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
+        """What could be extracted from a finished loop or a debug session; reads its files, writes nothing.
+
+        Raises:
+            UnknownRecord: There is no such loop or session.
+            Refused: The loop has not ended.
+        """
+        # Most commands extract nothing.
+        from core.extraction.engine import Known, extract
+        from core.sources.material import read_material
+
+        with self._lock:
+            view = self._view
+            material = read_material(self.project, view.snapshot, source_id)
+            known = Known.of(view.snapshot, view.likeness)
+            return extract(material, known, self.settings.extraction, types)
+
+    def extract(
+        self,
+        source_id: str,
+        types: frozenset[PatternType] = ALL_TYPES,
+        *,
+        unattended: bool = False,
+        reason: str = "",
+    ) -> Decided:
+        """Put what a loop or debug session has learned into the registry, as one decision.
+
+        Args:
+            source_id: The loop or session.
+            types: Only these.
+            unattended: Nobody has looked at it: Review asks about what is new.
+            reason: Why.
+        """
+
+        def decide(now: datetime) -> Decided:
+            extraction = self.extraction(source_id, types)
+            decided = self.curator.extract(
+                extraction, self._view.snapshot.patterns, now=now, reason=reason, unattended=unattended
+            )
+            self._log_extraction(decided.decision)
+            return decided
+
+        return self._decide_any(decide)
+
+    def _log_extraction(self, decision: Decision) -> None:
+        """(0) 8_update_effectiveness_metrics: log extraction event."""
+        found = (*decision.after.get("patterns", ()), *decision.after.get("joined", ()))
+        append_events(
+            self.project,
+            *(
+                Event(
+                    id=event_id(decision.at),
+                    at=decision.at,
+                    kind="extracted",
+                    pattern_id=pattern_id,
+                    loop_id=decision.subject,
+                    by=decision.by,
+                    decision=decision.id,
+                )
+                for pattern_id in found
+            ),
+        )
+
+    def merge(self, kept_id: str, other_id: str, *, reason: str = "") -> Decided:
+        """Make one pattern of two that say the same; the other one is archived."""
+
+        def decide(now: datetime) -> Decided:
+            kept, other = self._view.pattern(kept_id), self._view.pattern(other_id)
+            return self.curator.merge(kept, other, now=now, reason=reason)
+
+        return self._decide_any(decide)
+
+    def archive(self, pattern_id: str, *, reason: str) -> Decided:
+        """Move a pattern out of the registry into the archive."""
+
+        def archive(pattern: Pattern, _assessment: Assessment, now: datetime) -> Decided:
+            reasons = ((pattern, reason),)
+            return self.curator.archive(reasons, subject=pattern.id, now=now, reason=reason)
+
+        return self._decide(pattern_id, archive)
+
+    def restore(self, pattern_id: str, *, reason: str = "") -> Decided:
+        """Bring a pattern back from the archive."""
         return self._decide_any(
-            lambda now: self.curator.snooze_burst(self._burst(source), until=until, now=now, reason=reason)
+            lambda now: self.curator.restore(pattern_id, self._view.snapshot.patterns, now=now, reason=reason)
         )
 
     def _burst(self, source: str, seen: Burst | None = None) -> Burst:
@@ -319,11 +462,23 @@ class Deck:
                 return burst
         raise UnknownRecord(f"no burst of {visible_line(source, 80)!r} waits for a verdict; see: ralphdeck bursts")
 
-    def record(self, *events: Event) -> View:
-        """Write events down; durable, and counted in the view, on return."""
+    def record(self, *events: Event, counted: list[Counted] | None = None) -> View:
+        """Write events down; durable, and counted in the view, on return. The records of the patterns follow.
+
+        Args:
+            counted: Gets what became of each record.
+        """
+        touched = (self.project.patterns, self.project.events)
+
+        def read() -> tuple[Snapshot, Scoreboard]:
+            view, _ = self.apply(touched)
+            return view.snapshot, view.board
+
         with self._lock:
-            append_events(self.project, *events)
-            return self.apply((self.project.events,))[0]
+            found = record_events(self.project, self.settings, events, now=self._clock(), read=read)
+            if counted is not None:
+                counted += found
+            return self.apply(touched)[0]
 
     def undo(self) -> Decided:
         """Take the newest standing decision back."""
@@ -355,7 +510,7 @@ class Deck:
             return self._view, delta
         now = self._clock()
         board = self._view.board.rescored(now)
-        queue = review_queue(snapshot.patterns, board, snapshot.curation, now, self.settings)
+        queue = self._queue(snapshot, board, now)
         # With time alone a snooze ends, or a pattern fades out of the queue: other questions stand.
         delta = Delta(decisions=queue != self._view.queue)
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
@@ -366,13 +521,22 @@ class Deck:
         if delta is None:
             board = Scoreboard.build(snapshot, now, self.settings)
             index = LazyIndex(snapshot.patterns)
+            likeness = LazySimilarity(snapshot.patterns)
         else:
             board = self._view.board.updated(snapshot, delta, now)
-            index = self._view.lazy_index
+            index, likeness = self._view.lazy_index, self._view.lazy_likeness
             if delta.patterns:
                 index = index.updated(snapshot.patterns, delta.patterns)
-        queue = review_queue(snapshot.patterns, board, snapshot.curation, now, self.settings)
-        return View(snapshot, board, index, queue, self.settings, now)
+                likeness = likeness.updated(snapshot.patterns, delta.patterns)
+                self._prospects.doubt()
+        queue = self._queue(snapshot, board, now)
+        return View(snapshot, board, index, likeness, queue, self.settings, now, self._prospects.offers)
+
+    def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
+        prospects = self._prospects
+        return review_queue(
+            snapshot.patterns, board, snapshot.curation, now, self.settings, prospects.alike, prospects.offers
+        )
 
 
 def _same_evidence(one: Snapshot, other: Snapshot) -> bool:

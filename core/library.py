@@ -17,7 +17,7 @@ from typing import Final
 from core.curation.state import fold
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
-from core.records.decisions import Decision
+from core.records.decisions import CurationState, Decision
 from core.records.events import Event
 from core.records.findings import Finding
 from core.records.loops import LoopStory
@@ -70,6 +70,7 @@ class Library:
         clock: Gives the time now, UTC.
         cache: Keep what was read for the next start.
         processes: What is known of running processes; the system's by default.
+        findings: What is wrong with the settings; every snapshot has them among its own.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Library:
         clock: Callable[[], datetime],
         cache: bool = True,
         processes: Processes | None = None,
+        findings: tuple[Finding, ...] = (),
     ) -> None:
         self._paths = paths
         self._settings = settings
@@ -100,8 +102,11 @@ class Library:
         self._attempts = Book(join_attempts)
         self._debug_sessions = Book(join_sessions)
         self._events: tuple[Event, ...] = ()
+        self._joined_events: tuple[Event, ...] = ()
+        self._standing_events: tuple[Event, ...] = ()
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
+        self._of_settings = findings
 
     @property
     def snapshot(self) -> Snapshot:
@@ -290,6 +295,10 @@ class Library:
         patterns = self._patterns.join()
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
         findings = tuple(sorted(self._all_findings(unreadable), key=_place))
+        decided = self._decisions is not before.decisions
+        curation = fold(self._decisions) if decided else before.curation
+        if decided or self._events is not self._joined_events:
+            self._joined_events, self._standing_events = self._events, _standing(self._events, curation)
         delta = Delta(
             patterns=patterns,
             loops=loops,
@@ -297,8 +306,8 @@ class Library:
             memory_tasks=self._memory.join(),
             attempts=self._attempts.join(),
             debug_sessions=self._debug_sessions.join(),
-            events=self._events is not before.events,
-            decisions=self._decisions is not before.decisions,
+            events=self._standing_events is not before.events,
+            decisions=decided,
             findings=findings != before.findings or unreadable != before.unreadable,
         )
         if not delta and before.complete == complete:
@@ -311,9 +320,9 @@ class Library:
             memory_tasks=MappingProxyType(self._memory.records),
             attempts=MappingProxyType(self._attempts.records),
             debug_sessions=MappingProxyType(self._debug_sessions.records),
-            events=self._events,
+            events=self._standing_events,
             decisions=self._decisions,
-            curation=fold(self._decisions) if delta.decisions else before.curation,
+            curation=curation,
             findings=findings,
             unreadable=MappingProxyType(unreadable),
             complete=complete or before.complete,
@@ -321,6 +330,7 @@ class Library:
         return delta
 
     def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
+        yield from self._of_settings
         for findings in self._findings.values():
             yield from findings
         yield from self._patterns.findings()
@@ -337,6 +347,13 @@ class Library:
         changed = {file: self._known[file] for file in self._unsaved if file in self._known}
         self._cache.save(changed, self._unsaved - changed.keys())
         self._unsaved.clear()
+
+
+def _standing(events: tuple[Event, ...], curation: CurationState) -> tuple[Event, ...]:
+    """The events without those that came of a decision that was taken back."""
+    if not curation.undone or not any(event.decision in curation.undone for event in events):
+        return events
+    return tuple(event for event in events if event.decision not in curation.undone)
 
 
 def _place(finding: Finding) -> tuple[str, str, str]:

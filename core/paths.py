@@ -53,6 +53,11 @@ class ProjectPaths:
         return self.ralph / "shared" / "patterns"
 
     @property
+    def archive(self) -> Path:
+        """`.aiwg/ralph/shared/archive`: patterns that were pruned, a file a month."""
+        return self.ralph / "shared" / "archive"
+
+    @property
     def curation(self) -> Path:
         """`.aiwg/ralph/shared/curation`: ledger, event log, lock. Only ralphdeck writes here."""
         return self.ralph / "shared" / "curation"

@@ -37,7 +37,7 @@ class Snapshot:
         memory_tasks: By id (cross-task memory).
         attempts: At tasks of the episodic memory, by id.
         debug_sessions: Of the debug memory, by id.
-        events: The event log, oldest first.
+        events: The event log, oldest first, without what came of decisions that were taken back.
         decisions: The ledger, oldest first; `curation` is what they amount to.
         findings: What is wrong, ordered by file.
         unreadable: Project-relative files whose last good value is kept, with since when.

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
 
-from core.curation import rules
+from core.curation import batches, rules
+from core.curation.batches import Batch
 from core.curation.effects import Outcome
 from core.curation.ledger import Ledger
+from core.curation.registry import Registry
 from core.curation.rules import OVERRIDE, Case, Draft, shown
-from core.curation.settling import next_anti_id, pattern_path, settle
+from core.curation.settling import ID_PREFIXES, FreeIds, pattern_path, settle
 from core.errors import BadInput, Refused
+from core.extraction.proposals import Extraction
 from core.learning.assessment import Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
@@ -37,6 +40,14 @@ _NOUNS: Final = {
     Verb.NOTE: "note",
     Verb.REVOKE: "revocation of the marks",
     Verb.CONFIRM: "confirmation of the marks",
+    Verb.EXTRACT: "extraction",
+    Verb.MERGE: "merge",
+    Verb.ARCHIVE: "archiving",
+    Verb.RESTORE: "restoring",
+    Verb.IMPORT: "import",
+    Verb.QUARANTINE: "quarantine",
+    Verb.RELEASE: "release",
+    Verb.DISMISS: "dismissal",
 }
 
 
@@ -115,13 +126,10 @@ class Curator:
         """Make an anti-pattern (3) of the pattern and deprecate it; `proposal.text` may be a rewrite."""
         text = _clean(proposal.text, "the text of the anti-pattern")
 
-        def next_id(slug: str) -> str:
-            pending = {decision.id: decision for decision, _ in self._ledger.pending()}
-            planned = [effect.pattern_id for item in pending.values() for effect in item.effects]
-            return next_anti_id(self._paths, slug, planned)
-
         def draft(case: Case) -> Draft:
-            return rules.accept_inversion(case, proposal, text, next_id)
+            return rules.accept_inversion(
+                case, proposal, text, lambda slug: self._free_ids().next(ID_PREFIXES[PatternType.ANTI], slug)
+            )
 
         return self._decide(pattern, assessment, now, reason or proposal.reason, draft)
 
@@ -162,10 +170,73 @@ class Curator:
         """Let the harmful marks of a burst count."""
         return self._judge(Verb.CONFIRM, burst, now, reason)
 
-    def snooze_burst(self, burst: Burst, *, until: datetime, now: datetime, reason: str = "") -> Decided:
-        """Ask again about a burst after a time; its marks stay held."""
+    def snooze_question(self, question: str, *, until: datetime, now: datetime, reason: str = "") -> Decided:
+        """Ask again after a time about something that is no single pattern."""
         reason = _clean(reason, "reason")
-        return self._append(lambda _state, _: rules.snooze_burst(burst, until, now, reason), now)
+        return self._append(lambda _state, _: rules.snooze_question(question, until, now, reason), now)
+
+    def dismiss(self, question: str, summary: str, *, now: datetime, reason: str = "") -> Decided:
+        """Never ask a question again."""
+        reason = _clean(reason, "reason")
+        return self._append(lambda state, _: rules.dismiss(question, summary, reason, state), now)
+
+    def quarantine(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str) -> Decided:
+        """Keep the pattern out of every context until somebody has seen its text."""
+        return self._decide(pattern, assessment, now, reason, rules.quarantine)
+
+    def release(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
+        """Let a text that was seen be injected."""
+        return self._decide(pattern, assessment, now, reason, rules.release)
+
+    def extract(
+        self,
+        extraction: Extraction,
+        patterns: Mapping[str, Pattern],
+        *,
+        now: datetime,
+        reason: str = "",
+        unattended: bool = False,
+    ) -> Decided:
+        """Put what a loop has learned into the registry."""
+        return self._write_records(
+            lambda batch: batches.extract(batch, extraction, patterns, unattended=unattended), now, reason
+        )
+
+    def merge(self, kept: Pattern, other: Pattern, *, now: datetime, reason: str = "") -> Decided:
+        """Make one pattern of two; the other one is archived."""
+        return self._write_records(lambda batch: batches.merge(batch, kept, other), now, reason)
+
+    def archive(
+        self, reasons: Sequence[tuple[Pattern, str]], *, subject: str, now: datetime, reason: str = ""
+    ) -> Decided:
+        """Move patterns into the archive, each for its reason; `subject` says whose idea it was."""
+        return self._write_records(lambda batch: batches.archive(batch, reasons, subject), now, reason)
+
+    def restore(self, pattern_id: str, patterns: Mapping[str, Pattern], *, now: datetime, reason: str = "") -> Decided:
+        """Bring a pattern back from the archive."""
+        return self._write_records(lambda batch: batches.restore(batch, pattern_id, patterns), now, reason)
+
+    def _write_records(self, rule: Callable[[Batch], Draft], now: datetime, reason: str) -> Decided:
+        reason = _clean(reason, "reason")
+
+        def draft(state: CurationState, identifier: str) -> Draft:
+            batch = Batch(
+                paths=self._paths,
+                registry=Registry(self._paths),
+                ids=self._free_ids(),
+                state=state,
+                id=identifier,
+                at=now.astimezone(UTC),
+                by=self._by,
+                reason=reason,
+            )
+            return rule(batch)
+
+        return self._append(draft, now)
+
+    def _free_ids(self) -> FreeIds:
+        pending = {decision.id: decision for decision, _ in self._ledger.pending()}
+        return FreeIds(self._paths, (effect.pattern_id for item in pending.values() for effect in item.effects))
 
     def _judge(self, verb: Verb, burst: Burst, now: datetime, reason: str) -> Decided:
         reason = _clean(reason, "reason")

@@ -7,10 +7,18 @@ from typing import Any, Final, NamedTuple
 
 from core.records.decisions import Effect
 from core.sources.json_text import BadJson, JsonText, parsed
-from core.sources.pattern_text import Record, empty_file, find, insert, records
+from core.sources.pattern_text import Record, empty_file, find, id_key, insert, records
 from core.text import visible_line
 
 _MISSING: Final = object()
+_GROWING: Final = frozenset(
+    {
+        *("pattern_id", "template_id", "override", "source_loops", "effectiveness_trend", "last_used", "tags"),
+        *("usage_count", "success_rate", "successful_applications", "failed_applications", "average_iterations"),
+        *("failure_rate", "occurrence_count", "related_patterns", "aliases", "origins"),
+    }
+)
+"""What changes in a record while it is used; a record in which only this differs says the same."""
 
 
 class Step(NamedTuple):
@@ -71,32 +79,43 @@ def apply_steps(
 
 
 def _insert(document: JsonText, step: Step, new: dict[str, Any], allocate: Allocate) -> Sequence[Outcome]:
-    if any(_is_same(record, new) for record in records(document)):
+    identifier = step.effect.pattern_id
+    here = find(document, identifier)
+    if here is not None and _is_same(here, new):
         return ()
-    if find(document, step.effect.pattern_id) is None:
-        insert(document, step.effect.type, new)
+    if here is None or step.effect.keep_id:
+        if here is None:
+            insert(document, step.effect.type, new)
+            return ()
+        return (Outcome(step.decision_id, f"{_name(step)} was taken by now: not written", False),)
+    if any(_is_same(record, new) and _slug(record.id) == _slug(identifier) for record in records(document)):
         return ()
-    identifier = allocate(step.effect.pattern_id)
-    insert(document, step.effect.type, {**new, "pattern_id": identifier})
-    return (Outcome(step.decision_id, f"{_name(step)} was taken by now: written as {identifier}", True),)
+    free = allocate(identifier)
+    insert(document, step.effect.type, {**new, id_key(new): free})
+    return (Outcome(step.decision_id, f"{_name(step)} was taken by now: written as {free}", True),)
 
 
 def _is_same(record: Record, new: dict[str, Any]) -> bool:
     """Whether a record is the inserted one, even if its counts went on since or its id had to differ."""
-    keys = ("inverted_from", "approach_description")
-    return all(record.value.get(key, _MISSING) == new.get(key) for key in keys)
+    return all(record.value.get(key, _MISSING) == value for key, value in new.items() if key not in _GROWING)
+
+
+def _slug(identifier: str) -> str:
+    return identifier.rpartition("-")[0]
 
 
 def _remove(document: JsonText, step: Step) -> Sequence[Outcome]:
-    written = step.expected.insert if step.expected else None
+    written = step.effect.was or (step.expected.insert if step.expected else None)
     if written is None:
         return ()
-    for record in records(document):
-        if {**record.value, "pattern_id": step.effect.pattern_id} == written:
+    # Written anew under another id, it is the same record all the same.
+    own, inverted = step.effect.pattern_id, written.get("inverted_from")
+    same = [r for r in records(document) if r.id == own or (inverted and r.value.get("inverted_from") == inverted)]
+    for record in same:
+        if {**record.value, id_key(written): own} == written:
             document.remove(record.path)
             return ()
-    here = find(document, step.effect.pattern_id)
-    if here is None or not _is_same(here, written):
+    if not any(_is_same(record, written) for record in same):
         return ()
     return (Outcome(step.decision_id, f"{_name(step)} was changed since: it stays", False),)
 
@@ -120,13 +139,28 @@ def _change(document: JsonText, step: Step) -> Sequence[Outcome]:
             except BadJson:
                 left.append(key)
         elif key in effect.set:
-            document.set(record.path, key, effect.set[key])
+            here = record.value.get(key, _MISSING)
+            document.set(record.path, key, went_on(here, effect.seen.get(key, _MISSING), effect.set[key]))
         else:
             document.remove((*record.path, key))
     if not left:
         return ()
     keys = ", ".join(visible_line(key, 40) for key in left)
     return (Outcome(step.decision_id, f"{keys} of {_name(step)} was changed since: left as it is", False),)
+
+
+def went_on(here: Any, seen: Any, wanted: Any) -> Any:
+    """What to write where `wanted` was decided on seeing `seen`, and `here` stands by now.
+
+    Whoever wrote in between counted on or added to a list; that is kept.
+    """
+    if here is _MISSING or seen is _MISSING or here == seen:
+        return wanted
+    if isinstance(here, list) and isinstance(seen, list) and isinstance(wanted, list):
+        return [*wanted, *(item for item in here if item not in seen and item not in wanted)]
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in (here, seen, wanted)):
+        return here + wanted - seen
+    return wanted
 
 
 def _is_left_by(document: JsonText, record: Record, key: str, effect: Effect) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from core.curation.rules import burst_subject, day, shown
+from core.curation.rules import burst_subject, day, duplicate_question, extraction_question, shown
+from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
 from core.learning.scoreboard import Scoreboard
@@ -23,11 +25,17 @@ INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"
 STALE_PIN: Final = "stale-pin"
 BURST: Final = "burst"
+QUARANTINE: Final = "quarantine"
+EXTRACTED: Final = "extracted"
+DUPLICATE: Final = "duplicate"
+OFFER: Final = "offer"
 
 _HALF_WORTH_AT: Final = 10
 """A pattern that loops were given so often has half the weight of one that every loop gets."""
 _UNSEEN_SHARE: Final = 0.5
 """Failure share of a text that nobody has judged yet."""
+_TIDYING_SHARE: Final = 0.25
+"""What a question weighs that keeps the registry tidy: nothing fails while it waits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +43,16 @@ class ReviewItem:
     """One thing to decide.
 
     Attributes:
-        kind: `inversion`, `contradicted`, `stale-pin` or `burst`.
-        subject: Id of the pattern that it is about; of a burst its source.
+        kind: `inversion`, `contradicted`, `stale-pin`, `burst`, `quarantine` (a text that nobody has seen, and no
+            loop gets until then), `extracted` (one that loops get already), `duplicate` or `offer`.
+        subject: Id of the pattern that it is about; of a burst its source; of an offer the loop.
         question: One line.
         reason: Why it is asked, and why at this place; one line.
         worth: 0..1, how often loops get it times how badly it does; the queue is sorted by it.
         propose: Makes the proposal, for an inversion.
         burst: The marks that wait, for a burst.
+        other: The pattern that would be merged into the subject, for a duplicate; with `likeness`, 0..1.
+        offer: What could be extracted, for an offer.
     """
 
     kind: str
@@ -51,6 +62,18 @@ class ReviewItem:
     worth: float
     propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
     burst: Burst | None = None
+    other: str = ""
+    likeness: float = 0.0
+    offer: Extraction | None = None
+
+    @property
+    def question_key(self) -> str:
+        """What a snooze or a dismissal of the question is filed under."""
+        if self.burst is not None:
+            return burst_subject(self.burst)
+        if self.other:
+            return duplicate_question(self.subject, self.other)
+        return extraction_question(self.subject) if self.offer is not None else self.subject
 
     @cached_property
     def inversion(self) -> Inversion | None:
@@ -64,19 +87,36 @@ def review_queue(
     curation: CurationState,
     now: datetime,
     settings: Settings,
+    alike: Sequence[tuple[str, str, float]] = (),
+    offers: Mapping[str, Extraction] = MappingProxyType({}),
 ) -> tuple[ReviewItem, ...]:
-    """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first."""
+    """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first.
+
+    Args:
+        patterns, board, curation, settings: What is known.
+        now: The present moment.
+        alike: Pairs of patterns that say nearly the same, with their likeness, best first.
+        offers: What could be extracted, by loop.
+    """
     items = [
         item
-        for item in (*_inversions(board, curation, settings), *_pins(board, curation), *_bursts(board))
-        if (item.burst or item.subject in patterns) and not _is_snoozed(item, curation, now)
+        for item in (
+            *_inversions(board, curation, settings),
+            *_pins(board, curation),
+            *_bursts(board),
+            *_arrivals(patterns, board, curation),
+            *_duplicates(patterns, board, alike),
+            *_offers(offers),
+        )
+        if (item.burst or item.offer or item.subject in patterns) and not _is_answered(item, curation, now)
     ]
     return tuple(sorted(items, key=lambda item: (-item.worth, item.kind, item.subject)))
 
 
-def _is_snoozed(item: ReviewItem, curation: CurationState, now: datetime) -> bool:
-    verdict = curation.inversions.get(burst_subject(item.burst) if item.burst else item.subject)
-    return verdict is not None and verdict.until is not None and verdict.until > now
+def _is_answered(item: ReviewItem, curation: CurationState, now: datetime) -> bool:
+    verdict = curation.inversions.get(item.question_key)
+    snoozed = verdict is not None and verdict.until is not None and verdict.until > now
+    return snoozed or item.question_key in curation.dismissed
 
 
 def _inversions(board: Scoreboard, curation: CurationState, settings: Settings) -> Iterator[ReviewItem]:
@@ -147,6 +187,80 @@ def _bursts(board: Scoreboard) -> Iterator[ReviewItem]:
         )
 
 
+def _arrivals(patterns: Mapping[str, Pattern], board: Scoreboard, curation: CurationState) -> Iterator[ReviewItem]:
+    for pattern_id, arrival in curation.arrivals.items():
+        pattern = patterns.get(pattern_id)
+        if pattern is None or pattern_id not in board or not arrival.waits(pattern.content_hash):
+            continue
+        came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {day(arrival.at)}"
+        reason = f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
+        row = board.row(pattern_id)
+        if board.quarantined[row]:
+            yield ReviewItem(
+                kind=QUARANTINE,
+                subject=pattern_id,
+                question=f"May loops get {shown(pattern_id)}?",
+                reason=f"{came}{reason}; no loop gets it until you have seen its text",
+                worth=_UNSEEN_SHARE * (1 + board.uses[row]) / (1 + board.uses[row] + _HALF_WORTH_AT),
+            )
+        elif not arrival.blocks:
+            yield ReviewItem(
+                kind=EXTRACTED,
+                subject=pattern_id,
+                question=f"Keep {shown(pattern_id)}?",
+                reason=f"{came}{reason}; nobody has read it, and {_given(board, pattern_id)}",
+                worth=_worth(board, pattern_id, _UNSEEN_SHARE),
+            )
+
+
+_ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "put into quarantine"}
+
+
+def _duplicates(
+    patterns: Mapping[str, Pattern], board: Scoreboard, alike: Sequence[tuple[str, str, float]]
+) -> Iterator[ReviewItem]:
+    """Of each pattern only the likest: when that is decided, the next one comes."""
+    asked: set[str] = set()
+    for one, other, likeness in alike:
+        if not asked.isdisjoint((one, other)) or one not in patterns or other not in patterns:
+            continue
+        if patterns[one].mirror_of or patterns[other].mirror_of or one not in board or other not in board:
+            continue
+        kept, merged = sorted((one, other), key=lambda id: (-_exposure(board, id), id))
+        asked |= {kept, merged}
+        yield ReviewItem(
+            kind=DUPLICATE,
+            subject=kept,
+            question=f"Merge {shown(merged)} into {shown(kept)}?",
+            reason=f"{likeness:.0%} alike; {_given(board, kept)}, the other one {_times(board, merged)}",
+            worth=_worth(board, kept, _TIDYING_SHARE * likeness),
+            other=merged,
+            likeness=likeness,
+        )
+
+
+def _offers(offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
+    for source_id, offer in offers.items():
+        new, further = len(offer.new), len(offer.merges)
+        if new or further:
+            yield ReviewItem(
+                kind=OFFER,
+                subject=source_id,
+                question=f"Extract what {shown(source_id)} has learned?",
+                reason=offer_text(offer),
+                worth=_TIDYING_SHARE * (new + further) / (new + further + _HALF_WORTH_AT),
+                offer=offer,
+            )
+
+
+def offer_text(offer: Extraction) -> str:
+    """What could be extracted, in one line: `3 patterns to extract, 1 further use of a known one`."""
+    new, further = len(offer.new), len(offer.merges)
+    told = [f"{plural(new, 'pattern')} to extract"] if new else []
+    told += [f"{plural(further, 'further use')} of known ones"] if further else []
+    return ", ".join(told)
+
+
 def burst_text(burst: Burst) -> str:
     """A burst in one line."""
     blamed = plural(len(burst.patterns), "pattern")
@@ -166,7 +280,11 @@ def _exposure(board: Scoreboard, pattern_id: str) -> int:
 
 
 def _given(board: Scoreboard, pattern_id: str) -> str:
-    return f"loops got it {plural(_exposure(board, pattern_id), 'time')}"
+    return f"loops got it {_times(board, pattern_id)}"
+
+
+def _times(board: Scoreboard, pattern_id: str) -> str:
+    return plural(_exposure(board, pattern_id), "time")
 
 
 def _worth(board: Scoreboard, pattern_id: str, failure_share: float) -> float:

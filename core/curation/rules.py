@@ -14,7 +14,6 @@ from core.errors import BadInput, Refused
 from core.learning.assessment import Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
-from core.paths import PATTERN_FILES
 from core.records.decisions import CurationState, Decision, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
@@ -245,17 +244,73 @@ def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> 
     )
 
 
-def snooze_burst(burst: Burst, until: datetime, at: datetime, reason: str) -> Draft:
-    """Keep the question about a burst out of the review queue for a while; its marks stay held."""
+def quarantine(case: Case) -> Draft:
+    """Keep the pattern out of every context until somebody has seen its text."""
+    if not case.reason:
+        raise BadInput(f"putting {case.name} into quarantine needs a reason")
+    if _waits(case):
+        raise Refused(f"{case.name} is in quarantine already")
+    if case.pin is not None:
+        raise Refused(f"a decision on {case.name} holds{_since(case.pin)}; deprecate it, or reset it first")
+    return Draft(
+        verb=Verb.QUARANTINE,
+        subject=case.pattern.id,
+        summary=f"put {case.name} into quarantine",
+        reason=case.reason,
+        before=case.seen(case.effective),
+        after={**case.seen(Maturity.CANDIDATE), "hashes": {case.pattern.id: case.pattern.content_hash}},
+    )
+
+
+def release(case: Case) -> Draft:
+    """Let a text that was seen be injected; another text of the same pattern will wait again."""
+    arrival = case.state.arrivals.get(case.pattern.id)
+    if arrival is None or not arrival.waits(case.pattern.content_hash):
+        raise Refused(f"{case.name} does not wait for anybody to look at it")
+    state = case.assessment.computed if case.pin is None else case.effective
+    return Draft(
+        verb=Verb.RELEASE,
+        subject=case.pattern.id,
+        summary=f"released {case.name}: {state}" if arrival.blocks else f"kept {case.name}: {state}",
+        reason=case.reason,
+        before=case.seen(case.effective),
+        after=case.seen(state),
+    )
+
+
+def _waits(case: Case) -> bool:
+    arrival = case.state.arrivals.get(case.pattern.id)
+    return arrival is not None and arrival.blocks and arrival.waits(case.pattern.content_hash)
+
+
+def dismiss(question: str, summary: str, reason: str, state: CurationState) -> Draft:
+    """Never ask a question again."""
+    if question in state.dismissed:
+        raise Refused(f"{shown(question)} is answered already")
+    return Draft(verb=Verb.DISMISS, subject=question, summary=summary, reason=reason)
+
+
+def snooze_question(question: str, until: datetime, at: datetime, reason: str) -> Draft:
+    """Keep a question that is about no single pattern out of the review queue for a while."""
     if until <= at:
         raise BadInput(f"snooze until {iso(until)} is not in the future")
     return Draft(
         verb=Verb.SNOOZE,
-        subject=burst_subject(burst),
-        summary=f"snoozed the marks of {shown(burst.source)} until {day(until)}",
+        subject=question,
+        summary=f"snoozed {shown(question)} until {day(until)}",
         reason=reason,
         after={"until": iso(until)},
     )
+
+
+def extraction_question(source_id: str) -> str:
+    """What verdicts on the offer to extract from a loop are filed under: no id of a pattern."""
+    return f"extraction of {source_id}"
+
+
+def duplicate_question(one: str, other: str) -> str:
+    """What verdicts on two patterns that resemble each other are filed under; the lower id comes first."""
+    return f"likeness of {min(one, other)} and {max(one, other)}"
 
 
 def burst_subject(burst: Burst) -> str:
@@ -306,8 +361,10 @@ def anti_pattern(
 
 def as_pattern(record: Mapping[str, Any]) -> Pattern:
     """A record as it will be read again from its file."""
-    (pattern,) = read_patterns(PATTERN_FILES["anti"], json.dumps({"anti_patterns": [record]}).encode()).patterns
-    return pattern
+    found = read_patterns("patterns.json", json.dumps({"patterns": [record]}).encode()).patterns
+    if not found:
+        raise Refused("a record is no pattern that can be read again")
+    return found[0]
 
 
 def override_of(pin: Pin) -> dict[str, Any]:

@@ -12,23 +12,36 @@ from core.curation.ledger import Ledger
 from core.errors import BadInput, Conflict, Unwritable
 from core.paths import PATTERN_FILES, ProjectPaths
 from core.records.decisions import Decision, Effect, Verb
+from core.records.patterns import PatternType
 from core.settings import Settings
 from core.sources.pattern_text import LIST_OF, merge_records
 from core.sources.writing import curation_lock, rewrite
 from core.text import visible_line
 
 _SUFFIXES: Final = (".json", ".jsonl")
-_NUMBERED: Final = re.compile(r"(pat-anti-.+?)-(\d{3})")
+_NUMBERED: Final = re.compile(r"(pat-(?:error|success|anti)|tmpl)-(.+?)-\d{3}")
+_QUOTED_ID: Final = re.compile(r'"((?:pat-(?:error|success|anti)|tmpl)-[a-z0-9-]{1,120})-(\d{3})"')
+_ARCHIVE_NAME: Final = re.compile(r"\d{4}-\d{2}-patterns\.json")
+ID_PREFIXES: Final = {
+    PatternType.ERROR: "pat-error",
+    PatternType.SUCCESS: "pat-success",
+    PatternType.ANTI: "pat-anti",
+    PatternType.TEMPLATE: "tmpl",
+}
+"""(3): what the ids of each type begin with."""
 
 
 def pattern_path(paths: ProjectPaths, file: str) -> Path:
     """The pattern file of a project-relative name, as far as curation may write it (semantics 8).
 
     Raises:
-        BadInput: It is no JSON file in `shared/patterns`, a link leads out of that folder, or it would be a new
-            file of a name that no pattern type is written to.
+        BadInput: It is no JSON file in `shared/patterns` and no month's archive, a link leads out of that folder,
+            or it would be a new file of a name that no pattern type is written to.
     """
     path = paths.inside(file)
+    name = paths.relative(paths.archive)
+    if file.rpartition("/")[0] == name and path.parent == paths.inside(name) and _ARCHIVE_NAME.fullmatch(path.name):
+        return path
     name = paths.relative(paths.patterns)
     in_place = file.rpartition("/")[0] == name and path.parent == paths.inside(name)
     if not in_place or not file.endswith(_SUFFIXES) or path.suffix not in _SUFFIXES:
@@ -38,28 +51,44 @@ def pattern_path(paths: ProjectPaths, file: str) -> Path:
     return path
 
 
-def next_anti_id(paths: ProjectPaths, slug: str, taken: Iterable[str] = ()) -> str:
-    """The next free `pat-anti-<slug>-NNN`, looked up in the pattern files as they are now.
-
-    After 999 the slug gets a suffix, `<slug>-2`.
+class FreeIds:
+    """Gives out ids that no pattern file and no archive holds, looked up in the files as they are now.
 
     Args:
         paths: The project.
-        slug: Lower-case letters, digits and hyphens.
         taken: Ids that are spoken for though no file has them yet.
     """
-    text = "\n".join([*_contents(paths), *(f'"{identifier}"' for identifier in taken)])
-    for name in (slug, *(f"{slug}-{number}" for number in range(2, 1000))):
-        used = re.findall(rf'"pat-anti-{re.escape(name)}-(\d{{3}})"', text)
-        number = max(map(int, used), default=0) + 1
-        if number <= 999:
-            return f"pat-anti-{name}-{number:03d}"
-    raise Conflict(f"no id is left that begins with pat-anti-{slug}")
+
+    def __init__(self, paths: ProjectPaths, taken: Iterable[str] = ()) -> None:
+        text = "\n".join([*_contents(paths), *(f'"{identifier}"' for identifier in taken)])
+        self._highest: dict[str, int] = {}
+        for stem, number in _QUOTED_ID.findall(text):
+            self._highest[stem] = max(self._highest.get(stem, 0), int(number))
+
+    def next(self, prefix: str, slug: str) -> str:
+        """The next `<prefix>-<slug>-NNN`, given out only once. After 999 the slug gets a suffix, `<slug>-2`.
+
+        Args:
+            prefix: One of `ID_PREFIXES`.
+            slug: Lower-case letters, digits and hyphens.
+        """
+        for name in (slug, *(f"{slug}-{number}" for number in range(2, 1000))):
+            stem = f"{prefix}-{name}"
+            number = self._highest.get(stem, 0) + 1
+            if number <= 999:
+                self._highest[stem] = number
+                return f"{stem}-{number:03d}"
+        raise Conflict(f"no id is left that begins with {prefix}-{slug}")
+
+    def like(self, identifier: str) -> str:
+        """The next one of the same type and slug as an id that is taken."""
+        match = _NUMBERED.fullmatch(identifier)
+        return self.next(match[1], match[2]) if match else self.next(ID_PREFIXES[PatternType.ERROR], "renamed")
 
 
 def _contents(paths: ProjectPaths) -> list[str]:
     found = []
-    for path in sorted(paths.patterns.glob("*.json*")):
+    for path in sorted([*paths.patterns.glob("*.json*"), *paths.archive.glob("*.json")]):
         if path.suffix in _SUFFIXES and path.is_file():
             try:
                 found.append(path.read_text(encoding="utf-8", errors="replace"))
@@ -134,11 +163,14 @@ def _steps(decision: Decision, file: str, known: dict[str, Decision]) -> list[St
 
 def _write(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> tuple[Outcome, ...]:
     path = pattern_path(paths, file)
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise Unwritable(f"cannot make {path.parent}: {error.strerror}") from None
     outcomes: tuple[Outcome, ...] = ()
 
     def allocate(taken: str) -> str:
-        match = _NUMBERED.fullmatch(taken)
-        return next_anti_id(paths, match[1].removeprefix("pat-anti-") if match else "inverted", [taken])
+        return FreeIds(paths, [taken]).like(taken)
 
     def change(data: bytes | None) -> bytes | None:
         nonlocal outcomes

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.records.decisions import BurstVerdict, CurationState, Decision, InversionVerdict, Pin, Verb
+from core.records.decisions import Arrival, BurstVerdict, CurationState, Decision, InversionVerdict, Pin, Verb
 from core.records.patterns import Maturity
 from core.records.times import parse_time
 
@@ -17,6 +17,9 @@ _PINS: Final = {
     Verb.ACCEPT_INVERSION: Maturity.DEPRECATED,
 }
 
+_ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
+_SEEING: Final = {Verb.RELEASE, Verb.PROMOTE, Verb.DEPRECATE}
+"""Who decides so about a pattern has seen its text."""
 _BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 
 
@@ -50,18 +53,30 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     inversions: dict[str, InversionVerdict] = {}
     notes: dict[str, tuple[Decision, ...]] = {}
     bursts: dict[str, tuple[BurstVerdict, ...]] = {}
+    arrivals: dict[str, Arrival] = {}
+    imported: dict[str, dict[str, Any]] = {}
+    dismissed: set[str] = set()
     for decision in made.values():
         if decision.id in undone:
             continue
         if decision.verb in _BURST_VERDICTS:
             _judge_burst(decision, bursts)
+        elif decision.verb is Verb.DISMISS:
+            dismissed.add(decision.subject)
+        elif decision.verb in _ARRIVALS:
+            _arrive(decision, arrivals)
+            _remember_imported(decision, imported)
         else:
+            _see(decision, arrivals)
             _apply(decision, pins, inversions, notes)
     return CurationState(
         pins=pins,
         inversions=inversions,
         notes=notes,
         bursts=bursts,
+        arrivals=arrivals,
+        dismissed=frozenset(dismissed),
+        imported=imported,
         undone=frozenset(undone),
         undoable=tuple(undoable),
         redoable=tuple(redoable),
@@ -80,6 +95,39 @@ def _judge_burst(decision: Decision, bursts: dict[str, tuple[BurstVerdict, ...]]
             patterns=tuple(filter(None, map(_text, patterns))) if isinstance(patterns, list) else (),
         )
         bursts[decision.subject] = (*bursts.get(decision.subject, ()), verdict)
+
+
+def _arrive(decision: Decision, arrivals: dict[str, Arrival]) -> None:
+    """Texts that nobody has read yet; `after["hashes"]` names them by pattern id."""
+    hashes = decision.after.get("hashes")
+    for pattern_id in hashes if isinstance(hashes, dict) else ():
+        known = arrivals.get(pattern_id)
+        # Whoever puts a pattern into quarantine wants it looked at again, whatever was seen before.
+        seen = known.seen if known is not None and decision.verb is not Verb.QUARANTINE else frozenset()
+        arrivals[pattern_id] = Arrival(
+            kind=_ARRIVALS[decision.verb],
+            at=decision.at,
+            by=decision.by,
+            decision_id=decision.id,
+            blocks=decision.verb is not Verb.EXTRACT or (known is not None and known.blocks),
+            seen=seen,
+            reason=decision.reason,
+        )
+
+
+def _remember_imported(decision: Decision, imported: dict[str, dict[str, Any]]) -> None:
+    if decision.verb is Verb.IMPORT:
+        imported |= {effect.pattern_id: effect.insert for effect in decision.effects if effect.insert is not None}
+        records = decision.after.get("imported")
+        for pattern_id, record in records.items() if isinstance(records, dict) else ():
+            if isinstance(record, dict):
+                imported[pattern_id] = record
+
+
+def _see(decision: Decision, arrivals: dict[str, Arrival]) -> None:
+    known, seen = arrivals.get(decision.subject), _text(decision.after.get("content_hash"))
+    if known is not None and seen and decision.verb in _SEEING:
+        arrivals[decision.subject] = replace(known, seen=known.seen | {seen})
 
 
 def _apply(

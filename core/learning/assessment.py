@@ -11,6 +11,7 @@ from core.records.decisions import Pin
 from core.records.patterns import Maturity
 
 HUMAN: Final = "human decision"
+QUARANTINE: Final = "quarantine"
 INVERSION: Final = "inversion"
 RULE: Final = "rule"
 
@@ -29,16 +30,19 @@ class Assessment(Struct, frozen=True, kw_only=True):
             successes / (successes + failures); None without any result.
         interval: (low, high) of the rate, Jeffreys, 0..1.
         computed: What the rules of (2) say.
-        state: What holds: pin, stale pin (candidate) or `computed`.
+        state: What holds: pin, stale pin or quarantine (candidate), or `computed`.
         faded: `computed` is candidate by age alone.
-        decided_by: By semantics 4: `human decision`, `inversion` (waits for a verdict) or `rule`.
+        decided_by: By semantics 4: `human decision`, `quarantine`, `inversion` (waits for a verdict) or `rule`.
         pin: The standing human decision, stale or not.
         pin_stale: The text differs from the one the pin was given to.
         contradicted: Evidence since the pin says the opposite.
         multiplier: Of the state, (2) Multipliers in Decomposition.
         score: effectiveness x multiplier: how good it is before any task is known.
         inversion_due: A proposal to invert it stands open now (not snoozed).
-        injectable: Neither deprecated nor waiting for a verdict on its inversion (snoozed ones wait, too).
+        injectable: Neither deprecated, nor in quarantine, nor waiting for a verdict on its inversion (snoozed ones
+            wait, too).
+        quarantined: Its text came in without a person having read it (see `core.records.decisions.Arrival`), and
+            no pin on this very text overrules that.
         last_used: Newest use that any file tells of.
         next_change: When `computed` changes if nothing more happens, and to what; None if it never does.
     """
@@ -63,5 +67,6 @@ class Assessment(Struct, frozen=True, kw_only=True):
     score: float
     inversion_due: bool
     injectable: bool
+    quarantined: bool
     last_used: datetime | None
     next_change: tuple[datetime, Maturity] | None

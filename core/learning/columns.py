@@ -52,6 +52,8 @@ class Columns:
     inversion_waits: Flags
     snoozed_until: Floats
     """Epoch seconds; -inf without a snooze."""
+    quarantined: Flags
+    """Kept out of every context until somebody has seen the text."""
 
     @classmethod
     def empty(cls, size: int) -> Columns:
@@ -77,6 +79,7 @@ class Columns:
             later_bad=zeros(np.int64),
             inversion_waits=zeros(np.bool_),
             snoozed_until=np.full(size, -np.inf),
+            quarantined=zeros(np.bool_),
         )
 
     def clear_decisions(self, rows: Ints) -> None:
@@ -86,6 +89,7 @@ class Columns:
         self.later_good[rows] = self.later_bad[rows] = 0
         self.inversion_waits[rows] = False
         self.snoozed_until[rows] = -np.inf
+        self.quarantined[rows] = False
 
     def mapped(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Columns:
         """Every column through `change`."""

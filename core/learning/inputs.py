@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -67,6 +67,7 @@ class Inputs:
     Attributes:
         uses, found_by, by_event: Loops' entries, discovering loop and events of each pattern.
         inverted: Patterns that anti-patterns say they were made from, with the ids of these.
+        heirs: Other ids by which patterns go, since one was merged into them, with the patterns' own.
         unresolved: Patterns that events say were applied, without a result of their own, by loop or attempt.
         reports: What the event log says of loops and attempts as a whole.
         blames: Events that are harmful marks, by source.
@@ -79,6 +80,7 @@ class Inputs:
     found_by: Mapping[str, Loop]
     by_event: Mapping[str, list[Event]]
     inverted: Mapping[str, frozenset[str]]
+    heirs: Mapping[str, frozenset[str]]
     unresolved: Mapping[str, frozenset[str]]
     reports: Mapping[str, Report]
     blames: Mapping[str, tuple[Event, ...]]
@@ -95,7 +97,8 @@ class Inputs:
             uses_by_pattern(loops.values()),
             discoverers(loops.values()),
             events_by_pattern(events),
-            _moved({}, (), snapshot.patterns.values()),
+            _moved({}, (), snapshot.patterns.values(), _made_from),
+            _moved({}, (), snapshot.patterns.values(), _aliases),
             _unresolved(events),
             reports_of(events),
             _blames(events),
@@ -132,6 +135,8 @@ class Inputs:
         touched |= {id for id in old.pins.keys() | new.pins.keys() if old.pins.get(id) != new.pins.get(id)}
         verdicts = old.inversions.keys() | new.inversions.keys()
         touched |= {id for id in verdicts if old.inversions.get(id) != new.inversions.get(id)}
+        arrived = old.arrivals.keys() | new.arrivals.keys()
+        touched |= {id for id in arrived if old.arrivals.get(id) != new.arrivals.get(id)}
         judged = {id for id in old.bursts.keys() | new.bursts.keys() if old.bursts.get(id) != new.bursts.get(id)}
         sources |= set(map(after.row_id, judged))
         gone = [self.snapshot.patterns[id] for id in delta.patterns if id in self.snapshot.patterns]
@@ -144,7 +149,11 @@ class Inputs:
         for source in sources:
             if aside.get(source) != self.aside.get(source):
                 touched |= self._held_by(source) | after._held_by(source)
-        return replace(after, inverted=_moved(self.inverted, gone, come), aside=aside), touched
+        heirs = _moved(self.heirs, gone, come, _aliases)
+        for id in tuple(touched):
+            touched |= self.heirs.get(id, frozenset()) | heirs.get(id, frozenset())
+        inverted = _moved(self.inverted, gone, come, _made_from)
+        return replace(after, inverted=inverted, heirs=heirs, aside=aside), touched
 
     def _with_loops(self, before: Mapping[str, Loop], changed: frozenset[str]) -> tuple[Inputs, set[str]]:
         loops = self.snapshot.loops
@@ -380,6 +389,10 @@ class Inputs:
         """The evidence on one pattern, see `core.learning.evidence.observations_of`."""
         uses: Sequence[tuple[Loop, InjectedUse]] = self.uses.get(pattern.id, ())
         events: Sequence[Event] = self.by_event.get(pattern.id, ())
+        for alias in dict.fromkeys(pattern.aliases):
+            if alias not in self.snapshot.patterns:
+                uses = [*uses, *self.uses.get(alias, ())]
+                events = [*events, *self.by_event.get(alias, ())]
         aside: list[Observation] = []
         if self.aside:
             uses = [(loop, self._without_mark(loop, use, pattern, aside)) for loop, use in uses]
@@ -413,14 +426,25 @@ def _blames(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
 
 
 def _moved(
-    inverted: Mapping[str, frozenset[str]], before: Iterable[Pattern], after: Iterable[Pattern]
-) -> dict[str, frozenset[str]]:
-    """Which anti-patterns are made from which patterns, with `after` in the place of `before`."""
-    moved = dict(inverted)
-    for pattern in before:
-        if pattern.inverted_from and pattern.type is PatternType.ANTI:
-            moved[pattern.inverted_from] -= {pattern.id}
-    for pattern in after:
-        if pattern.inverted_from and pattern.type is PatternType.ANTI:
-            moved[pattern.inverted_from] = moved.get(pattern.inverted_from, frozenset()) | {pattern.id}
-    return moved
+    names: Mapping[str, frozenset[str]],
+    before: Iterable[Pattern],
+    after: Iterable[Pattern],
+    named: Callable[[Pattern], Iterable[str]],
+) -> Mapping[str, frozenset[str]]:
+    """Which names (`named`) lead to which patterns, with `after` in the place of `before`."""
+    moved: dict[str, frozenset[str]] | None = None
+    for patterns, there in ((before, False), (after, True)):
+        for pattern in patterns:
+            for name in named(pattern):
+                moved = dict(names) if moved is None else moved
+                own = frozenset({pattern.id})
+                moved[name] = moved.get(name, frozenset()) | own if there else moved[name] - own
+    return names if moved is None else moved
+
+
+def _made_from(pattern: Pattern) -> tuple[str, ...]:
+    return (pattern.inverted_from,) if pattern.inverted_from and pattern.type is PatternType.ANTI else ()
+
+
+def _aliases(pattern: Pattern) -> tuple[str, ...]:
+    return pattern.aliases

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from core.errors import UnknownRecord
-from core.learning.assessment import HUMAN, INVERSION, RULE, Assessment
+from core.learning.assessment import HUMAN, INVERSION, QUARANTINE, RULE, Assessment
 from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
 from core.learning.columns import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
@@ -30,7 +30,7 @@ from core.learning.reconciling import reconcile
 from core.learning.replaying import History
 from core.learning.statistics import jeffreys_intervals
 from core.learning.uses import EVENT_LOG, LOOP
-from core.records.decisions import CurationState, Pin
+from core.records.decisions import Arrival, CurationState, Pin
 from core.records.events import Observation
 from core.records.findings import Finding
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -150,6 +150,8 @@ class Scoreboard:
         pins = self._curation.pins
         for id in pins.keys() & set(ids):
             self._set_pin(id, pins[id])
+        for id in self._curation.arrivals.keys() & set(ids):
+            self._set_quarantine(id, self._curation.arrivals[id])
         triggered = inversion_triggered(columns.successes, columns.failures, self.settings.anti_pattern)
         for row in rows[triggered[rows]].tolist():
             self._set_inversion(row)
@@ -169,6 +171,11 @@ class Scoreboard:
         columns.pin_stale[row] = bool(pin.content_hash) and pin.content_hash != pattern.content_hash
         columns.later_good[row] = max(good, later.count(True))
         columns.later_bad[row] = max(bad, later.count(False))
+
+    def _set_quarantine(self, id: str, arrival: Arrival) -> None:
+        row, columns = self._rows[id], self._columns
+        pinned = columns.pin[row] != NO_PIN and not columns.pin_stale[row]
+        columns.quarantined[row] = arrival.blocks and not pinned and arrival.waits(self._patterns[id].content_hash)
 
     def _set_inversion(self, row: int) -> None:
         """Whether a pattern that fails often enough waits for a verdict (semantics 4: a pin comes first)."""
@@ -257,8 +264,9 @@ class Scoreboard:
     def state_codes(self) -> Codes:
         """The states that hold, pins included; indices into `core.learning.maturity.STATES`."""
         columns = self._columns
-        pinned = np.where(columns.pin_stale, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
-        return np.where(columns.pin == NO_PIN, self.computed_codes, pinned)
+        unseen = columns.pin_stale | columns.quarantined
+        decided = np.where(unseen, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
+        return np.where((columns.pin == NO_PIN) & ~columns.quarantined, self.computed_codes, decided)
 
     @cached_property
     def faded(self) -> Flags:
@@ -295,6 +303,11 @@ class Scoreboard:
         """Pins that were given to another text."""
         return self._columns.pin_stale
 
+    @property
+    def quarantined(self) -> Flags:
+        """Patterns that no loop gets until somebody has seen their text."""
+        return self._columns.quarantined
+
     @cached_property
     def multiplier(self) -> Floats:
         """Of the state that holds."""
@@ -319,9 +332,9 @@ class Scoreboard:
 
     @cached_property
     def injectable(self) -> Flags:
-        """Neither deprecated nor waiting for a verdict on its inversion."""
+        """Neither deprecated, nor in quarantine, nor waiting for a verdict on its inversion."""
         allowed: Flags = self.state_codes != CODES[Maturity.DEPRECATED]
-        return allowed & ~self._columns.inversion_waits
+        return allowed & ~self._columns.quarantined & ~self._columns.inversion_waits
 
     # One pattern.
 
@@ -352,7 +365,14 @@ class Scoreboard:
         row, columns = self.row(pattern_id), self._columns
         rate, last_used = float(self.rate[row]), float(self.last_used[row])
         pinned = columns.pin[row] != NO_PIN and not columns.pin_stale[row]
-        decided_by = HUMAN if pinned else INVERSION if columns.inversion_waits[row] else RULE
+        quarantined = bool(columns.quarantined[row])
+        decided_by = RULE
+        if pinned:
+            decided_by = HUMAN
+        elif quarantined:
+            decided_by = QUARANTINE
+        elif columns.inversion_waits[row]:
+            decided_by = INVERSION
         return Assessment(
             pattern_id=pattern_id,
             successes=int(self.successes[row]),
@@ -374,6 +394,7 @@ class Scoreboard:
             score=float(self.score[row]),
             inversion_due=bool(self.inversion_due[row]),
             injectable=bool(self.injectable[row]),
+            quarantined=quarantined,
             last_used=None if math.isnan(last_used) else datetime.fromtimestamp(min(last_used, _END_OF_TIME), UTC),
             next_change=self._next_change(row),
         )
@@ -395,6 +416,10 @@ class Scoreboard:
         """
         self.row(pattern_id)
         return self._inputs.observations(self._patterns[pattern_id])
+
+    def observations_as(self, pattern: Pattern) -> tuple[Observation, ...]:
+        """What the evidence on a pattern would be, were its record this one."""
+        return self._inputs.observations(pattern)
 
     def set_aside(self, pattern_id: str) -> tuple[SetAside, ...]:
         """The harmful marks on one pattern that do not count: held, or revoked by a decision."""

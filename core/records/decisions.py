@@ -25,6 +25,19 @@ class Verb(StrEnum):
     """The harmful marks of a burst do not count."""
     CONFIRM = "confirm"
     """The harmful marks of a burst count."""
+    EXTRACT = "extract"
+    """What a loop has learned goes into the registry."""
+    MERGE = "merge"
+    """Two patterns that say the same become one."""
+    ARCHIVE = "archive"
+    RESTORE = "restore"
+    IMPORT = "import"
+    QUARANTINE = "quarantine"
+    """Not injected until somebody has seen the exact text."""
+    RELEASE = "release"
+    """This text was seen and may be injected."""
+    DISMISS = "dismiss"
+    """A question is not asked again."""
     UNDO = "undo"
     REDO = "redo"
 
@@ -37,20 +50,27 @@ class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
         type: Pattern type, which names the list that an inserted record goes into.
         pattern_id: The record that is changed, inserted or removed.
         set: Keys to put into the record (an existing value is replaced, other keys stay).
+        seen: What those keys held when it was decided. Where a file holds something else by now, counts go on from
+            that and lists are joined; a key that is missing here held nothing.
         text: The same, as the JSON text to write: what another program had written comes back byte for byte.
         unset: Keys to remove from the record.
         insert: A whole record to add if no record has its id; None otherwise.
-        remove: Take the record out again (undo of an insert; the ledger keeps it whole).
+        keep_id: Of an insert: only under this id, or not at all.
+        remove: Take the record out (the ledger keeps it whole).
+        was: Of a removal: the record as it was seen; one that has changed since stays.
     """
 
     file: str
     type: str
     pattern_id: str
     set: dict[str, Any] = {}
+    seen: dict[str, Any] = {}
     text: dict[str, str] = {}
     unset: tuple[str, ...] = ()
     insert: dict[str, Any] | None = None
+    keep_id: bool = False
     remove: bool = False
+    was: dict[str, Any] | None = None
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -62,11 +82,13 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
         by: Who decided.
         verb: What was decided.
         subject: Pattern id; for revoke and confirm the source of the burst; for undo and redo the id of the
-            decision taken back or repeated.
+            decision taken back or repeated. Of what is decided about many patterns at once, where they come from:
+            a loop or debug session, the name of a file, `prune`.
         reason: Why, as typed; required for deprecate.
         before, after: What was known and what holds now, for people and for undo. Keys used: `state`, `computed`,
             `content_hash`, `successes`, `failures`, `text`, `anti_id`, `until`; of a burst `first`, `last`,
-            `patterns`.
+            `patterns`; of what is decided about many patterns `patterns`, `merged` and, of those that somebody
+            still has to look at, `hashes`.
         effects: What to write into pattern files; `inverse` undoes it.
     """
 
@@ -129,6 +151,29 @@ class InversionVerdict(Struct, frozen=True, kw_only=True):
     decision_id: str = ""
 
 
+class Arrival(Struct, frozen=True, kw_only=True):
+    """A pattern's text that came in without a person having read it.
+
+    Attributes:
+        kind: `import`, `extraction` (unattended) or `quarantine` (somebody put it there).
+        blocks: Whether it is kept out of every loop's context until its text was seen.
+        seen: Hashes of the texts that a person released. Another text of the same pattern was not seen.
+        reason: Why it is in quarantine.
+    """
+
+    kind: str
+    at: datetime
+    by: str
+    decision_id: str
+    blocks: bool
+    seen: frozenset[str] = frozenset()
+    reason: str = ""
+
+    def waits(self, content_hash: str) -> bool:
+        """Whether nobody has released this text."""
+        return content_hash not in self.seen
+
+
 class BurstVerdict(Struct, frozen=True, kw_only=True):
     """What was decided on the harmful marks that one source gave within a time."""
 
@@ -149,6 +194,12 @@ class CurationState(Struct, frozen=True, kw_only=True):
     notes: dict[str, tuple[Decision, ...]] = {}
     bursts: dict[str, tuple[BurstVerdict, ...]] = {}
     """By source."""
+    arrivals: dict[str, Arrival] = {}
+    """By pattern id."""
+    dismissed: frozenset[str] = frozenset()
+    """Questions that are not asked again, by what snoozes name them, too."""
+    imported: dict[str, dict[str, Any]] = {}
+    """Records as they were imported last, by pattern id."""
     undone: frozenset[str] = frozenset()
     """Ids of decisions that do not hold now."""
     undoable: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -14,7 +14,7 @@ from core.learning.assessment import INVERSION, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.retrieval.index import TYPES, PatternIndex
-from core.retrieval.relevance import Relevance, relevance
+from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.rendering import Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
 from core.settings import InjectionSettings
@@ -32,6 +32,9 @@ _MAX_TRIED: Final = 40
 _NOT_A_WORD: Final = re.compile(r"\W+")
 
 
+MatchedBy = Literal["meaning", "words"]
+
+
 class Chosen(Struct, frozen=True, kw_only=True):
     """One injected pattern and where its place comes from.
 
@@ -40,7 +43,8 @@ class Chosen(Struct, frozen=True, kw_only=True):
         relevance: 0..1, the sum of `parts`.
         effectiveness: Success rate as shown, 0..1.
         multiplier: Of its state.
-        parts: What each part adds to the relevance; see `core.retrieval.relevance.WEIGHTS`.
+        parts: What each part adds to the relevance; see `core.retrieval.relevance.WEIGHTS`. One with a part
+            `meaning` was found by meaning, one without by words.
         lower_bound: The score under the lower end of the rate's interval: what it would surely deserve.
     """
 
@@ -70,6 +74,7 @@ class Injection(Struct, frozen=True, kw_only=True):
         tokens, bytes: Its size; tokens are estimated, see `count_tokens`.
         chosen: Best first.
         left_out: Most deserving first.
+        matched_by: `meaning` if any pattern was compared by it, else `words`.
     """
 
     profile: TaskProfile
@@ -78,6 +83,7 @@ class Injection(Struct, frozen=True, kw_only=True):
     bytes: int
     chosen: tuple[Chosen, ...]
     left_out: tuple[LeftOut, ...]
+    matched_by: MatchedBy
 
 
 def prepare_injection(
@@ -86,13 +92,16 @@ def prepare_injection(
     patterns: Mapping[str, Pattern],
     board: Scoreboard,
     settings: InjectionSettings,
+    closeness: Closeness | None = None,
 ) -> Injection:
     """Choose, order and render the patterns for a task.
 
     Ranked by score (or by lower bound, `settings.order`), then by uses, then by id; duplicates and what does
     not fit the budget are passed over; at most `top_k_patterns`, never more than `max_patterns_injected`.
+    `closeness` is what `Embeddings.closeness` says of the task; without it patterns are found by words.
     """
-    ranking = _Ranking(profile, index, patterns, board, settings)
+    found = relevance(profile, index, patterns, closeness)
+    ranking = _Ranking(found, index, patterns, board, settings)
     items: list[Item] = []
     chosen: list[Chosen] = []
     left_out: list[LeftOut] = []
@@ -127,6 +136,7 @@ def prepare_injection(
         bytes=len(context.encode("utf-8", "replace")),
         chosen=tuple(chosen),
         left_out=tuple(left_out),
+        matched_by="words" if closeness is None else "meaning",
     )
 
 
@@ -142,14 +152,14 @@ class _Ranking:
 
     def __init__(
         self,
-        profile: TaskProfile,
+        found: Relevance,
         index: PatternIndex,
         patterns: Mapping[str, Pattern],
         board: Scoreboard,
         settings: InjectionSettings,
     ) -> None:
         self._patterns, self._board, self._settings = patterns, board, settings
-        self._relevance: Relevance = relevance(profile, index, patterns)
+        self._relevance = found
         self._index_ids = index.ids
         known = self._relevance.rows
         # Index and board made from the same patterns have the same rows, which saves looking up every id.
@@ -244,6 +254,8 @@ class _Ranking:
         assessment = self._board.assessment(pattern_id)
         if assessment.state is Maturity.DEPRECATED:
             return _deprecated(assessment)
+        if assessment.quarantined:
+            return "in quarantine until somebody has seen its text"
         if assessment.decided_by == INVERSION:
             return "waits for your verdict on its inversion"
         effectiveness = float(self._board.effectiveness[self._board.row(pattern_id)])

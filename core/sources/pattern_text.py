@@ -47,6 +47,11 @@ def find(document: JsonText, pattern_id: str) -> Record | None:
     return next((record for record in records(document) if record.id == pattern_id), None)
 
 
+def id_key(record: Mapping[str, Any]) -> str:
+    """The key that holds the id of a record; of one without an id `pattern_id`."""
+    return next((key for key in _ID_KEYS if isinstance(record.get(key), str) and record[key].strip()), _ID_KEYS[0])
+
+
 def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], text: str | None = None) -> None:
     """Add `record` where the shape of the file wants it, written as `text` if that is given.
 

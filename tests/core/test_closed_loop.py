@@ -235,7 +235,8 @@ def test_a_decision_on_a_burst_that_is_another_by_now_is_refused(paths: ProjectP
 def test_a_snoozed_burst_is_asked_about_later_and_stays_held(paths: ProjectPaths) -> None:
     deck = opened(paths)
     blame(deck, SPLIT)  # a source that is named like a pattern
-    deck.snooze_burst(SPLIT, until=NOW + timedelta(days=7))
+    (asked,) = [item for item in deck.view.queue if item.burst]
+    deck.snooze_question(asked.question_key, until=NOW + timedelta(days=7))
     assert not deck.view.queue
     assert deck.view.assessment(PATTERNS[1]).failures == 0
     assert len(deck.view.board.bursts) == 1

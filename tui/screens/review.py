@@ -240,7 +240,7 @@ class ReviewPlace(Deciding):
         if item := self.item:
             until = self.deck_app.now() + timedelta(days=SNOOZE_DAYS)
             if item.burst is not None:
-                self.deck_app.decide(lambda deck: deck.snooze_burst(item.subject, until=until))
+                self.deck_app.decide(lambda deck: deck.snooze_question(item.question_key, until=until))
             else:
                 self.deck_app.decide(lambda deck: deck.snooze(item.subject, until=until))
             self._answered()

@@ -58,6 +58,7 @@ def make_assessment(
         "score": 1.0,
         "inversion_due": False,
         "injectable": True,
+        "quarantined": False,
         "last_used": None,
         "next_change": None,
     }

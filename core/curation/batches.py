@@ -1,0 +1,228 @@
+"""What decisions that write whole records change: extraction, merging, the archive (semantics 4, 7).
+
+Nothing is written here; see `core.curation.rules` for decisions about a pattern's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.curation.merging import merged
+from core.curation.registry import Registry, Stored, check_keepable
+from core.curation.rules import Draft, as_pattern, shown
+from core.curation.settling import ID_PREFIXES, FreeIds
+from core.errors import Refused, UnknownRecord
+from core.extraction.proposals import Extraction
+from core.paths import ProjectPaths
+from core.records.decisions import CurationState, Effect, Verb
+from core.records.patterns import Pattern, PatternType
+from core.records.times import iso
+from core.text import plural
+
+ARCHIVED: Final = "archived"
+"""The key of an archived record that says when, why, by whom and by which decision, and the file it is from."""
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """What is known at the moment of such a decision.
+
+    Attributes:
+        registry: The records as they stand in their files now.
+        ids: Free ids.
+        state: What the ledger amounts to.
+        id, at, by, reason: Of the decision.
+    """
+
+    paths: ProjectPaths
+    registry: Registry
+    ids: FreeIds
+    state: CurationState
+    id: str
+    at: datetime
+    by: str
+    reason: str
+
+    def file_of(self, kind: PatternType) -> str:
+        """The file that new patterns of a type go into."""
+        return self.paths.relative(self.paths.pattern_file(kind.value))
+
+    def archive_file(self) -> str:
+        """(0) Storage Structure: the archive of this month."""
+        return self.paths.relative(self.paths.archive / f"{self.at:%Y-%m}-patterns.json")
+
+
+class Changes:
+    """Effects and what takes them back, collected record by record."""
+
+    def __init__(self) -> None:
+        self._effects: list[Effect] = []
+        self._inverse: list[Effect] = []
+        self._set: dict[tuple[str, str], tuple[PatternType, Stored, dict[str, Any]]] = {}
+
+    def insert(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any], *, keep_id: bool) -> None:
+        """Add a record."""
+        check_keepable(record, identifier)
+        effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
+        self._effects.append(effect(insert=record, keep_id=keep_id))
+        self._inverse.insert(0, effect(remove=True))
+
+    def remove(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any]) -> None:
+        """Take a record out."""
+        effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
+        self._effects.append(effect(remove=True, was=record))
+        self._inverse.insert(0, effect(insert=record, keep_id=True))
+
+    def present(self, stored: Stored, kind: PatternType, identifier: str) -> dict[str, Any]:
+        """A record with what was set so far."""
+        _, _, keys = self._set.get((stored.file, identifier), (kind, stored, {}))
+        return {**stored.value, **keys}
+
+    def set(self, stored: Stored, kind: PatternType, identifier: str, keys: Mapping[str, Any]) -> None:
+        """Give some keys of a record other values."""
+        known = self._set.setdefault((stored.file, identifier), (kind, stored, {}))
+        known[2].update(keys)
+        check_keepable(known[2], identifier)
+
+    def result(self) -> tuple[tuple[Effect, ...], tuple[Effect, ...]]:
+        """Effects and inverse."""
+        effects, inverse = list(self._effects), list(self._inverse)
+        for (file, identifier), (kind, stored, keys) in self._set.items():
+            effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
+            before = {key: stored.value[key] for key in keys if key in stored.value}
+            effects.append(effect(set=keys, seen=before))
+            texts = {key: stored.text_of(key) for key in before}
+            inverse.insert(0, effect(text=texts, unset=tuple(key for key in keys if key not in before)))
+        return tuple(effects), tuple(inverse)
+
+
+def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern], *, unattended: bool) -> Draft:
+    """Put what a loop has learned into the registry: new patterns, and uses of known ones (0) steps 6 and 7.
+
+    Args:
+        batch: See `Batch`.
+        extraction: What is proposed; refused proposals are left out.
+        patterns: The registry, by id.
+        unattended: Nobody has looked at the proposals: somebody is asked to.
+    """
+    changes = Changes()
+    new: list[str] = []
+    joined: list[str] = []
+    hashes: dict[str, str] = {}
+    for proposal in extraction.merges:
+        stored = batch.registry.record(patterns[proposal.duplicate_of])
+        kind = proposal.type
+        keys = merged(changes.present(stored, kind, proposal.duplicate_of), proposal.record, kind, batch.at)
+        if keys:
+            changes.set(stored, kind, proposal.duplicate_of, keys)
+            joined.append(proposal.duplicate_of)
+    for proposal in extraction.new:
+        identifier = batch.ids.next(ID_PREFIXES[proposal.type], proposal.slug)
+        record = with_id(proposal.type, identifier, proposal.record)
+        changes.insert(batch.file_of(proposal.type), proposal.type, identifier, record, keep_id=False)
+        new.append(identifier)
+        hashes[identifier] = as_pattern(record).content_hash
+    if not new and not joined:
+        raise Refused(f"{shown(extraction.source_id)} has nothing to extract that is not known already")
+    effects, inverse = changes.result()
+    return Draft(
+        verb=Verb.EXTRACT,
+        subject=extraction.source_id,
+        summary=f"extracted {_counted(new, joined)} from {shown(extraction.source_id)}",
+        reason=batch.reason,
+        after={"patterns": new, "joined": list(dict.fromkeys(joined)), **({"hashes": hashes} if unattended else {})},
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def _counted(new: Sequence[str], joined: Sequence[str]) -> str:
+    told = [plural(len(new), "pattern")] if new else []
+    if joined:
+        told.append(f"{plural(len(set(joined)), 'further use')} of known ones")
+    return " and ".join(told)
+
+
+def merge(batch: Batch, kept: Pattern, other: Pattern) -> Draft:
+    """Make one pattern of two that say the same: the kept one gets the counts and the lineage of the other one."""
+    if kept.id == other.id or kept.type is not other.type:
+        raise Refused(f"{shown(kept.id)} and {shown(other.id)} are not two patterns of one type")
+    stored, gone = batch.registry.record(kept), batch.registry.record(other)
+    changes = Changes()
+    changes.set(stored, kept.type, kept.id, merged(stored.value, gone.value, kept.type, batch.at))
+    _archive(batch, changes, other, gone, f"merged into {kept.id}")
+    effects, inverse = changes.result()
+    return Draft(
+        verb=Verb.MERGE,
+        subject=kept.id,
+        summary=f"merged {shown(other.id)} into {shown(kept.id)}",
+        reason=batch.reason,
+        after={"merged": other.id, "patterns": [kept.id, other.id]},
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) -> Draft:
+    """Move patterns out of the registry into this month's archive, each for its reason."""
+    if not reasons:
+        raise Refused("there is nothing to archive")
+    changes = Changes()
+    for pattern, reason in reasons:
+        _archive(batch, changes, pattern, batch.registry.record(pattern), reason)
+    effects, inverse = changes.result()
+    ids = [pattern.id for pattern, _ in reasons]
+    what = shown(ids[0]) if len(ids) == 1 else plural(len(ids), "pattern")
+    return Draft(
+        verb=Verb.ARCHIVE,
+        subject=subject,
+        summary=f"archived {what}",
+        reason=batch.reason,
+        after={"patterns": ids},
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, reason: str) -> None:
+    note = {"at": iso(batch.at), "reason": reason, "by": batch.by, "decision": batch.id, "from": stored.file}
+    record = {**stored.value, ARCHIVED: note}
+    changes.insert(batch.archive_file(), pattern.type, pattern.id, record, keep_id=True)
+    changes.remove(stored.file, pattern.type, pattern.id, stored.value)
+
+
+def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> Draft:
+    """Bring a pattern back from the newest archive that holds it."""
+    if pattern_id in patterns:
+        raise Refused(f"{shown(pattern_id)} is in the registry")
+    for file in batch.registry.archives():
+        stored = batch.registry.find(file, pattern_id)
+        if stored is not None:
+            break
+    else:
+        raise UnknownRecord(f"no archive holds {shown(pattern_id)}; see: ralphdeck patterns archived")
+    record = {key: value for key, value in stored.value.items() if key != ARCHIVED}
+    kind = as_pattern(record).type
+    changes = Changes()
+    changes.insert(batch.file_of(kind), kind, pattern_id, record, keep_id=True)
+    changes.remove(stored.file, kind, pattern_id, stored.value)
+    effects, inverse = changes.result()
+    return Draft(
+        verb=Verb.RESTORE,
+        subject=pattern_id,
+        summary=f"restored {shown(pattern_id)} from {stored.file.rpartition('/')[2]}",
+        reason=batch.reason,
+        after={"patterns": [pattern_id]},
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def with_id(kind: PatternType, identifier: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of (3) under this id, which comes first."""
+    key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
+    return {key: identifier, **{name: value for name, value in record.items() if name != key}}

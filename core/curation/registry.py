@@ -1,0 +1,103 @@
+"""Records of pattern files and archives as they stand there now, for decisions that write whole records."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+import msgspec
+
+from core.curation.settling import pattern_path
+from core.errors import BadInput, Refused, Unwritable
+from core.paths import ProjectPaths
+from core.records.patterns import Pattern
+from core.sources.json_text import BadJson, JsonText, Path
+from core.sources.locking import open_regular
+from core.sources.pattern_text import find
+from core.text import visible_line
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One record and where it stands.
+
+    Attributes:
+        file: Project-relative.
+        value: The record, parsed.
+    """
+
+    file: str
+    value: dict[str, Any]
+    _document: JsonText
+    _path: Path
+
+    def text_of(self, key: str) -> str:
+        """The value of one of its keys, as it is written."""
+        return self._document.text_at((*self._path, key))
+
+
+class Registry:
+    """The project's own pattern files and archives; each is read once, when it is first asked for."""
+
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._paths = paths
+        self._documents: dict[str, JsonText | None] = {}
+
+    def record(self, pattern: Pattern) -> Stored:
+        """The record of a pattern.
+
+        Raises:
+            Refused: It stands in a file that curation does not write, or the ledger could not keep it whole.
+        """
+        found = self.find(pattern.file, pattern.id)
+        if found is None or pattern.mirror_of:
+            name, file = visible_line(pattern.id, 80), visible_line(pattern.file, 120)
+            raise Refused(f"{name} stands in {file}, which is not written to")
+        return found
+
+    def find(self, file: str, pattern_id: str) -> Stored | None:
+        """The record of this id in one file (project-relative); None if it is not there to be changed.
+
+        Raises:
+            Refused: The ledger could not keep it whole.
+        """
+        document = self._document(file)
+        record = find(document, pattern_id) if document is not None else None
+        if document is None or record is None:
+            return None
+        check_keepable(record.value, pattern_id)
+        return Stored(file, record.value, document, record.path)
+
+    def archives(self) -> tuple[str, ...]:
+        """The archive files, newest month first; project-relative."""
+        return tuple(self._paths.relative(path) for path in sorted(self._paths.archive.glob("*.json"), reverse=True))
+
+    def _document(self, file: str) -> JsonText | None:
+        if file not in self._documents:
+            try:
+                self._documents[file] = _read(pattern_path(self._paths, file))
+            except (BadInput, BadJson, FileNotFoundError):
+                self._documents[file] = None
+        return self._documents[file]
+
+
+def check_keepable(record: dict[str, Any], pattern_id: str) -> None:
+    """Refuse a record that would come out of the ledger another one than it went in."""
+    try:
+        same = msgspec.json.decode(msgspec.json.encode(record)) == record
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        same = False
+    if not same:
+        raise Refused(f"{visible_line(pattern_id, 80)} holds numbers or characters that the ledger cannot keep")
+
+
+def _read(path: FilePath) -> JsonText:
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            return JsonText(file.read())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Unwritable(f"cannot read {path}: {error.strerror}") from None
