@@ -16,6 +16,8 @@ from core.retrieval.task import TaskProfile
 from core.text import matcher
 
 Floats = NDArray[np.float64]
+Closeness = NDArray[np.float32]
+"""The cosine of a task and the pattern in each row of an index, NaN for one without a vector."""
 
 WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.ERROR: {"words": 0.30, "error": 0.40, "category": 0.10, "tags": 0.10, "language": 0.10},
@@ -23,7 +25,7 @@ WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
     PatternType.ANTI: {"words": 0.45, "category": 0.25, "tags": 0.20, "language": 0.10},
     PatternType.TEMPLATE: {"words": 0.45, "category": 0.10, "tags": 0.20, "language": 0.25},
 }
-"""What each part is worth in the relevance of each type; every row sums to 1.
+"""What each part is worth in the relevance of each type where meaning is not known; every row sums to 1.
 
 `words`: how much of the task's rare words the pattern holds. `error`: 1 if the pattern's error regex is found
 in the task, 0.7 if the task names the pattern's error type, 0.4 if its wording suggests it. `task`: 1 if the
@@ -32,8 +34,22 @@ error pattern fits debugging, an anti-pattern the tasks that fail in its way, a 
 `tags`: 1 if two tags (or the only one) occur in the task, 0.5 for one of several. `language`: 1 if they share
 a language.
 """
-PARTS: Final = ("words", "error", "task", "category", "tags", "language")
+MEANING_WEIGHTS: Final[Mapping[PatternType, Mapping[str, float]]] = {
+    kind: {"meaning": 0.60, "words": 0.10} | rest
+    for kind, rest in {
+        PatternType.ERROR: {"error": 0.19, "category": 0.03, "tags": 0.04, "language": 0.04},
+        PatternType.SUCCESS: {"task": 0.16, "category": 0.06, "tags": 0.04, "language": 0.04},
+        PatternType.ANTI: {"category": 0.10, "tags": 0.10, "language": 0.10},
+        PatternType.TEMPLATE: {"category": 0.06, "tags": 0.10, "language": 0.14},
+    }.items()
+}
+"""The same for patterns that have a vector. `meaning`: the cosine of pattern and task, from `UNRELATED` as 0 to
+`SAME` as 1."""
+PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "language")
 
+UNRELATED: Final = 0.20
+SAME: Final = 0.75
+"""Up to the one cosine texts are about different things, from the other one on they say the same."""
 NAMED_ERROR: Final = 0.7
 LIKELY_ERROR: Final = 0.4
 
@@ -66,25 +82,42 @@ class Relevance:
         rows: Their rows in the index.
         values: Relevance, 0..1, of each.
         parts: Each part of it, 0..1 before its weight, by name.
+        by_meaning: Whether the meaning of each is known.
     """
 
     rows: NDArray[np.int64]
     values: Floats
     parts: Mapping[str, Floats]
+    by_meaning: NDArray[np.bool_]
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
         """What each part adds to the relevance of the pattern at `place`; they sum to it."""
-        return {name: float(self.parts[name][place] * weight) for name, weight in WEIGHTS[kind].items()}
+        weights = (MEANING_WEIGHTS if self.by_meaning[place] else WEIGHTS)[kind]
+        return {name: float(self.parts[name][place] * weight) for name, weight in weights.items()}
 
 
-def relevance(profile: TaskProfile, index: PatternIndex, patterns: Mapping[str, Pattern]) -> Relevance:
-    """Every pattern that has something in common with the task: a word, an error or a tag.
+def relevance(
+    profile: TaskProfile,
+    index: PatternIndex,
+    patterns: Mapping[str, Pattern],
+    closeness: Closeness | None = None,
+) -> Relevance:
+    """Every pattern that has something in common with the task: a meaning, a word, an error or a tag.
 
     The category alone is enough for success and anti-patterns, which are searched by it (0); a language alone
     is not enough for any.
+
+    Args:
+        profile: The task.
+        index, patterns: Where to look.
+        closeness: None if no pattern has a vector.
     """
     size = len(index.ids)
     parts = {name: np.zeros(size) for name in PARTS}
+    by_meaning = np.zeros(size, np.bool_)
+    if closeness is not None:
+        by_meaning = ~np.isnan(closeness)
+        parts["meaning"] = np.clip((np.nan_to_num(closeness) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0)
     _add_words(parts["words"], profile, index)
     _add_errors(parts["error"], profile, index)
     _add_categories(parts["category"], profile, index)
@@ -94,19 +127,20 @@ def relevance(profile: TaskProfile, index: PatternIndex, patterns: Mapping[str, 
         if sharing is not None:
             parts["language"][sharing] = 1.0
     by_category = np.isin(index.types, (TYPES.index(PatternType.SUCCESS), TYPES.index(PatternType.ANTI)))
-    common = parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
+    common = parts["meaning"] + parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
     rows = np.flatnonzero(common).astype(np.int64)
     found = {name: values[rows] for name, values in parts.items()}
-    kinds = index.types[rows]
-    _try_regexes(found, _mixed(found, kinds), rows, kinds, profile, index, patterns)
-    return Relevance(rows, _mixed(found, kinds), found)
+    kinds, by_meaning = index.types[rows], by_meaning[rows]
+    _try_regexes(found, _mixed(found, kinds, by_meaning), rows, kinds, profile, index, patterns)
+    return Relevance(rows, _mixed(found, kinds, by_meaning), found, by_meaning)
 
 
-def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8]) -> Floats:
+def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8], by_meaning: NDArray[np.bool_]) -> Floats:
     mixed = np.zeros(len(kinds))
+    tables = (WEIGHTS, MEANING_WEIGHTS)
     for name in PARTS:
-        weights = np.array([WEIGHTS[kind].get(name, 0.0) for kind in TYPES])
-        mixed += weights[kinds] * parts[name]
+        weights = np.array([[table[kind].get(name, 0.0) for kind in TYPES] for table in tables])
+        mixed += weights[by_meaning.astype(np.int8), kinds] * parts[name]
     return np.minimum(mixed, 1.0)
 
 

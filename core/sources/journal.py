@@ -92,7 +92,7 @@ class Journal:
                 handle = open_regular(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
                 try:
                     self._mend(handle)
-                    _append(handle, data)
+                    append_bytes(handle, data)
                 finally:
                     os.close(handle)
                 if created:
@@ -118,7 +118,7 @@ class Journal:
             os.ftruncate(handle, keep)
             os.fsync(handle)
         else:
-            _append(handle, b"\n")
+            append_bytes(handle, b"\n")
 
     def _set_aside(self, torn: bytes) -> None:
         number = 1
@@ -130,7 +130,7 @@ class Journal:
             except FileExistsError:
                 number += 1
         try:
-            _append(handle, torn)
+            append_bytes(handle, torn)
         finally:
             os.close(handle)
         sync_folder(self.path.parent)
@@ -145,7 +145,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _append(handle: int, data: bytes) -> None:
+def append_bytes(handle: int, data: bytes) -> None:
     """Write and sync; on failure the file gets its old length back, as far as the disk lets it."""
     size = os.fstat(handle).st_size
     try:

