@@ -107,6 +107,7 @@ class Library:
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
         self._of_settings = findings
+        self._of_settings = findings
 
     @property
     def snapshot(self) -> Snapshot:
@@ -330,6 +331,7 @@ class Library:
         return delta
 
     def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
+        yield from self._of_settings
         yield from self._of_settings
         for findings in self._findings.values():
             yield from findings

@@ -12,7 +12,6 @@ from core.cli.project import decider, named_project, now
 from core.cli.userfiles import keymap_file, start_logging, state_file
 from core.errors import ProjectNotFound, RalphdeckError
 from core.paths import ProjectPaths, find_project, project_at
-from core.settings import Settings
 
 
 @click.command(hidden=True)
@@ -38,17 +37,26 @@ def _project(path: Path | None) -> ProjectPaths:
 
 
 def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
-    """Run the dashboard and exit with its code.
+    """Run the dashboard and exit with its code; the settings are read once, when it starts.
 
     Args:
         cache: Whether to keep parsed files between runs; a scratch copy has nothing to keep.
     """
     need_terminal()
     from core.deck import Deck
+    from core.sources.configuration import Configuration
     from tui.app import run
 
     start_logging()
-    deck = Deck(project, Settings(), by=decider(), clock=now, cache=cache)
+    configuration = Configuration.read(project)
+    deck = Deck(
+        project,
+        configuration.settings,
+        by=decider(),
+        clock=now,
+        cache=cache,
+        findings=configuration.findings,
+    )
     name = str(project.project) if cache else "demo"
     code = run(deck, state_file=state_file(), keymap_file=keymap_file(), remembered_as=name)
     click.get_current_context().exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -18,7 +19,7 @@ import click
 from core import __version__
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
-from core.cli.project import chosen_project, open_deck
+from core.cli.project import chosen_project, open_deck, read_configuration
 from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
@@ -30,6 +31,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.snapshot import Snapshot
 from core.sources.cache import cache_file
+from core.sources.configuration import DEFAULT, PLACES, Configuration, Setting
 from core.text import plural
 
 OK: Final = "ok"
@@ -56,7 +58,10 @@ class Check(NamedTuple):
 @click.command(epilog=json_help("doctor"))
 @reading_options
 def doctor(as_json: bool, strict: bool) -> None:
-    """Check the files of a project, the terminal, the watch, and say where everything lies.
+    """Check the files of a project, the terminal, the watch, and say where everything lies and comes from.
+
+    Every setting is told with its source: aiwg.yml or .aiwg/config.yml, the first that has any, else the default.
+    The dashboard reads them once, when it starts.
 
     Without a project it looks at the rest, and fails; with --json it only fails.
 
@@ -69,9 +74,12 @@ def doctor(as_json: bool, strict: bool) -> None:
     findings: tuple[Finding, ...] = ()
     doubts: list[Finding] = []
     checks: list[Check] = []
+    settings: tuple[Setting, ...] = ()
     try:
         paths = chosen_project()
-        view = open_deck().view
+        configuration = read_configuration()
+        settings = configuration.listed()
+        view = open_deck(configuration=configuration).view
         findings = view.findings
         doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
@@ -80,6 +88,7 @@ def doctor(as_json: bool, strict: bool) -> None:
         checks += _evidence(view, doubts)
         checks += _curation(paths, view.snapshot)
         checks += _watch(paths)
+        checks += _settings(configuration)
         checks.append(_file("cache", cache_file(paths.project)))
     except ProjectNotFound as error:
         if as_json:
@@ -90,7 +99,8 @@ def doctor(as_json: bool, strict: bool) -> None:
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
     if as_json:
         told = findings_json((*findings, *doubts))
-        print_json({"checks": [check._asdict() for check in checks], "findings": told})
+        listed = [setting._asdict() for setting in settings]
+        print_json({"checks": [check._asdict() for check in checks], "settings": listed, "findings": told})
     else:
         _print(checks, (*findings, *doubts[:_MOST_DOUBTS]))
         if len(doubts) > _MOST_DOUBTS:
@@ -208,6 +218,27 @@ def _watch(paths: ProjectPaths) -> Iterator[Check]:
     text = f"{folders} of at most {limit} (fs.inotify.max_user_watches), {instances} instances"
     hint = "" if enough else "; changes will be found by polling: raise the limit with sysctl"
     yield Check("watch", "folders", OK if enough else WARNING, text + hint)
+
+
+def _settings(configuration: Configuration) -> Iterator[Check]:
+    """Each setting of the file on a line of its own, then the defaults, a line a group."""
+    file = configuration.file or f"none, all are defaults; looked for {' and '.join(PLACES)}"
+    yield Check("settings", "file", NOTE, file)
+    defaults: dict[str, list[str]] = {}
+    for setting in configuration.listed():
+        if setting.source == DEFAULT:
+            group, _, field = setting.name.rpartition(".")
+            defaults.setdefault(group, []).append(f"{field} {_shown(setting.value)}")
+        else:
+            yield Check("settings", setting.name, NOTE, f"{_shown(setting.value)}, from {setting.source}")
+    for group, texts in defaults.items():
+        yield Check("settings", f"{group} defaults".strip(), NOTE, ", ".join(texts))
+
+
+def _shown(value: object) -> str:
+    """A value as the file may say it."""
+    whole = isinstance(value, float) and value.is_integer()
+    return f"{value:.0f}" if whole else json.dumps(value, ensure_ascii=False)
 
 
 def _terminal() -> Iterator[Check]:

@@ -8,10 +8,10 @@ import click
 
 from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
-from core.cli.project import now, read_snapshot
+from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help, loop_json
 from core.records.loops import Loop, LoopStatus
-from core.settings import Settings
+from core.settings import LearningSettings
 from core.snapshot import Snapshot
 
 COLOURS = {
@@ -42,7 +42,8 @@ def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: b
       ralphdeck loops --status running,paused
       ralphdeck loops --no-archived --json | jq -r '.loops[].id'
     """
-    snapshot = read_snapshot()
+    configuration = read_configuration()
+    snapshot = read_snapshot(configuration)
     statuses = joined(status)
     chosen = [
         loop
@@ -50,7 +51,7 @@ def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: b
         if (not statuses or loop.status in statuses) and archived in {None, loop.archived}
     ]
     if as_json:
-        _print_json(snapshot, chosen)
+        _print_json(snapshot, chosen, configuration.settings.learning)
     else:
         columns = (
             Column("ID"),
@@ -66,13 +67,13 @@ def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: b
     end(snapshot.findings, strict=strict)
 
 
-def _print_json(snapshot: Snapshot, chosen: Iterable[Loop]) -> None:
+def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSettings) -> None:
     """The only listing that needs how loops came out; scoring is imported for it alone."""
     from core.cli.learning_shapes import score_json
     from core.learning.inputs import Inputs
     from core.learning.outcomes import score_outcome
 
-    settings, present = Settings().learning, now()
+    present = now()
     inputs = Inputs.of(snapshot, settings)
     found = []
     for loop in chosen:

@@ -11,12 +11,11 @@ from core.cli.completing import complete_loop, complete_pattern
 from core.cli.options import Fraction, Words, joined, project_option, reading_options
 from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
 from core.cli.pattern_text import print_pattern
-from core.cli.project import now, open_deck, read_snapshot
+from core.cli.project import now, open_deck, read_configuration, read_snapshot
 from core.cli.shapes import json_help, lineage_json, observation_json, pattern_details_json, pattern_json
 from core.learning.assessment import Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.settings import Settings
 from core.snapshot import Snapshot
 
 Row = tuple[Pattern, Assessment]
@@ -81,8 +80,9 @@ def list_patterns(
       ralphdeck patterns list --state candidate --tag typescript --sort uses
       ralphdeck patterns list --min-success-rate 0 --max-success-rate 60% --json
     """
-    snapshot = read_snapshot()
-    board = Scoreboard.build(snapshot, now(), Settings())
+    configuration = read_configuration()
+    snapshot = read_snapshot(configuration)
+    board = Scoreboard.build(snapshot, now(), configuration.settings)
     wanted_types, wanted_states = joined(types), joined(states)
     wanted_tags = {tag.lower() for tag in tags}
     of_loop = None if from_loop is None else _of_loop(snapshot, from_loop)

@@ -15,12 +15,13 @@ import click
 from core.cli.options import Invocation
 from core.errors import ProjectNotFound
 from core.paths import ProjectPaths, find_project, is_folder, project_at
-from core.settings import Settings
+from core.settings import WatchSettings
 
 if TYPE_CHECKING:
     from core.deck import Deck
     from core.library import Library
     from core.snapshot import Snapshot
+    from core.sources.configuration import Configuration
 
 
 def now() -> datetime:
@@ -41,22 +42,36 @@ def chosen_project() -> ProjectPaths:
     return project_at(named) if named is not None else find_project(Path())
 
 
-def read_snapshot() -> Snapshot:
-    """All records of the chosen project; for commands that need no scores."""
+def read_configuration() -> Configuration:
+    """The settings of the chosen project."""
+    from core.sources.configuration import Configuration
+
+    return Configuration.read(chosen_project())
+
+
+def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
+    """All records of the chosen project; for commands that need no scores.
+
+    Args:
+        configuration: Of the project; it is read if none is given.
+    """
     from core.library import Library
 
-    library = Library(chosen_project(), Settings(), clock=now)
+    configuration = configuration or read_configuration()
+    settings = configuration.settings
+    library = Library(chosen_project(), settings, clock=now, findings=configuration.findings)
     library.load()
-    _read_torn_again(library, library.apply)
+    _read_torn_again(library, library.apply, settings.watch)
     return library.snapshot
 
 
-def open_deck(by: str | None = None, *, records: bool = False) -> Deck:
+def open_deck(by: str | None = None, *, records: bool = False, configuration: Configuration | None = None) -> Deck:
     """The chosen project with scores, loaded.
 
     Args:
         by: Who decides; the environment or the system tells otherwise.
         records: Whether something is to be written down there, whatever is known already.
+        configuration: Of the project; it is read if none is given.
 
     Raises:
         ProjectNotFound: There is no such project; to record something, it must have an `.aiwg`.
@@ -66,17 +81,19 @@ def open_deck(by: str | None = None, *, records: bool = False) -> Deck:
     project = chosen_project()
     if records and not is_folder(project.aiwg):
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
-    deck = Deck(project, Settings(), by=by or decider(), clock=now)
+    configuration = configuration or read_configuration()
+    settings = configuration.settings
+    deck = Deck(project, settings, by=by or decider(), clock=now, findings=configuration.findings)
     deck.load()
-    _read_torn_again(deck.library, deck.apply)
+    _read_torn_again(deck.library, deck.apply, settings.watch)
     return deck
 
 
-def _read_torn_again(library: Library, apply: Callable[[Iterable[Path]], object]) -> None:
+def _read_torn_again(library: Library, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:
     """Give files that are being written the time to become whole; what stays torn becomes a finding."""
     from core.library import UNREADABLE_AFTER
 
-    for delay in (*Settings().watch.retry_seconds, UNREADABLE_AFTER.total_seconds()):
+    for delay in (*settings.retry_seconds, UNREADABLE_AFTER.total_seconds()):
         torn = library.retry_paths
         if len(torn) == len(library.snapshot.unreadable):
             return

@@ -97,7 +97,7 @@ With a verdict: {decision, summary, warnings, written}, as promote prints it""",
 turns: [{id, before, after, since, inverts_before, inverts, inverted_at, pinned}], events, findings}.
 Without arguments: {thresholds: [such as tried]}""",
     "doctor": """\
-{checks: [{area, name, status, text}], findings}""",
+{checks: [{area, name, status, text}], settings: [{name, value, source}], findings}""",
     "demo": """\
 {ok, loops, patterns, reflections, findings: how many, changes, changed_loops, changed_patterns, watch}""",
 }

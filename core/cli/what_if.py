@@ -8,11 +8,12 @@ from click.shell_completion import CompletionItem
 from core.cli.learning_shapes import replay_json, threshold_json
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark, warn
-from core.cli.project import open_deck
+from core.cli.project import named_project, open_deck, read_configuration
 from core.cli.shapes import json_help
-from core.errors import BadInput
+from core.errors import BadInput, ProjectNotFound
 from core.learning.replaying import Replay, Turn
 from core.settings import Settings
+from core.sources.configuration import Configuration
 from core.text import plural
 from core.thresholds import THRESHOLDS, Threshold, threshold, with_threshold
 
@@ -40,7 +41,8 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
       ralphdeck what-if maturity.half_life_days=30
       ralphdeck what-if deprecation_threshold=20% min_helpful=3 --json
     """
-    settings = Settings()
+    configuration = _configuration()
+    settings = configuration.settings
     tried: list[Threshold] = []
     for value in values:
         known, text = _parsed(value)
@@ -57,7 +59,7 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
     for known in tried:
         if not known.replayed:
             warn(f"{known.name} turns no state and no inversion")
-    view = open_deck().view
+    view = open_deck(configuration=configuration).view
     replay = view.what_if(settings)
     if as_json:
         document = {"tried": [threshold_json(known, settings) for known in tried], **replay_json(replay)}
@@ -67,6 +69,16 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
             line(f"{known.name}: {known.text(view.settings)} → {known.text(settings)}")
         _print(replay)
     end(view.findings, strict=strict)
+
+
+def _configuration() -> Configuration:
+    """Of the project; the thresholds can be listed without one."""
+    try:
+        return read_configuration()
+    except ProjectNotFound:
+        if named_project() is not None:
+            raise
+        return Configuration()
 
 
 def _parsed(value: str) -> tuple[Threshold, str]:

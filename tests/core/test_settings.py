@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from core.errors import BadInput
-from core.settings import AntiPatternSettings, LearningSettings, MaturitySettings
+from core.settings import (
+    AntiPatternSettings,
+    ExtractionSettings,
+    InjectionSettings,
+    LearningSettings,
+    MaturitySettings,
+    PruningSettings,
+    Settings,
+    WatchSettings,
+)
 
 NAN = float("nan")
 
@@ -16,10 +25,14 @@ NAN = float("nan")
     ("kind", "field", "value"),
     [
         (kind, field, value)
-        for kind in (LearningSettings, MaturitySettings, AntiPatternSettings)
+        for kind in (
+            *(LearningSettings, MaturitySettings, AntiPatternSettings, ExtractionSettings),
+            *(InjectionSettings, PruningSettings, WatchSettings),
+        )
         for field in kind.__struct_fields__
         if field != "anti_pattern_prefix"
         for value in (NAN, -1, float("inf"), "0.6", None, True)
+        if value is not True or not isinstance(getattr(kind(), field), bool)
     ],
 )
 def test_no_threshold_is_what_cannot_be_one(kind: Any, field: str, value: object) -> None:
@@ -33,3 +46,23 @@ def test_shares_lie_within_one_and_a_half_life_above_nothing() -> None:
     with pytest.raises(BadInput, match="half_life_days must be a number of days above 0, not 0"):
         LearningSettings(half_life_days=0)
     assert MaturitySettings(max_harmful=0, deprecation_threshold=1).max_harmful == 0
+
+
+def test_times_stay_within_the_calendar_and_a_watch_rests() -> None:
+    with pytest.raises(BadInput, match="stale_after_minutes must be a number from 0 to 1,000,000,000"):
+        WatchSettings(stale_after_minutes=1e300)
+    with pytest.raises(BadInput, match=r"poll_seconds must be a number from 0\.05 to 86,400, not 0"):
+        WatchSettings(poll_seconds=0)
+    with pytest.raises(BadInput, match="prune_interval_days must be a whole number from 0 to 36,500"):
+        PruningSettings(prune_interval_days=36_501)
+
+
+@pytest.mark.parametrize("prefix", ["", "  ", "a\nb", "a\x1b[2J", "a\u202eb", "x" * 41, 3])
+def test_a_prefix_is_one_short_visible_line(prefix: Any) -> None:
+    with pytest.raises(BadInput, match="anti_pattern_prefix must be a text of 1 to 40 visible characters"):
+        AntiPatternSettings(anti_pattern_prefix=prefix)
+
+
+def test_the_level_of_an_interval_is_a_share() -> None:
+    with pytest.raises(BadInput, match="interval_level must be a number from 0 to 1"):
+        Settings(interval_level=1.5)

@@ -17,7 +17,7 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
     assert all(set(check) == {"area", "name", "status", "text"} for check in result.document["checks"])
     assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
     areas = {check["area"] for check in result.document["checks"]}
-    assert areas == {"project", "records", "evidence", "curation", "watch", "files", "terminal", "versions"}
+    assert areas == {"project", "records", "evidence", "curation", "watch", "settings", "files", "terminal", "versions"}
 
 
 def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: Path, call: Call) -> None:
@@ -89,6 +89,46 @@ def test_without_a_project_it_looks_at_the_rest_and_fails(
     assert areas == ["files", "terminal", "versions"]
     result = call("doctor", "--json")
     assert (result.code, result.out, result.err) == (1, "", plain.err)
+
+
+SETTINGS = """\
+ralph:
+  cross_loop_learning:
+    injection: {top_k_patterns: 3, min_sucess_rate: 0.7}
+    maturity: {half_life_days: soon}
+"""
+
+
+def test_every_setting_is_told_with_its_source(sample: Path, call: Call) -> None:
+    (sample / "aiwg.yml").write_text(SETTINGS)
+    settings = {s["name"]: s for s in call("doctor", "--json", "--project", sample).document["settings"]}
+    pointer = "aiwg.yml:/ralph/cross_loop_learning/injection/top_k_patterns"
+    top_k = settings.pop("injection.top_k_patterns")
+    assert top_k == {"name": "injection.top_k_patterns", "value": 3, "source": pointer}
+    assert {setting["source"] for setting in settings.values()} == {"default"}
+    assert settings["watch.retry_seconds"]["value"] == [0.025, 0.05, 0.1, 0.4]
+    out = call("doctor", "--project", sample).out.partition("\nsettings\n")[2].partition("\nfiles\n")[0]
+    assert "file: aiwg.yml\n" in out
+    assert f"injection.top_k_patterns: 3, from {pointer}\n" in out
+    assert all(name.rpartition(".")[2] in out for name in settings)
+    assert "maturity defaults: min_feedback 3, min_helpful 5, max_harmful 0.15," in out
+
+
+def test_what_is_wrong_with_the_settings_is_told_wherever_findings_are(sample: Path, call: Call) -> None:
+    (sample / "aiwg.yml").write_text(SETTINGS)
+    for command in (["doctor"], ["loops"], ["patterns", "list"], ["inject", "--task", "x"]):
+        result = call(*command, "--json", "--strict", "--project", sample)
+        told = {f["code"]: f["message"] for f in result.document["findings"] if f["file"] == "aiwg.yml"}
+        assert result.code == 3
+        assert told == {
+            "unknown-key": "no setting 'min_sucess_rate'; did you mean min_success_rate?",
+            "bad-value": "half_life_days must be a number of days above 0, not 'soon'; the default holds",
+        }
+
+
+def test_without_a_file_it_says_where_one_may_lie(sample: Path, call: Call) -> None:
+    out = call("doctor", "--project", sample).out
+    assert "file: none, all are defaults; looked for aiwg.yml and .aiwg/config.yml\n" in out
 
 
 def test_it_says_whether_copying_gets_through_tmux(

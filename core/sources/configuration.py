@@ -1,0 +1,214 @@
+"""The project's settings: `aiwg.yml` or `.aiwg/config.yml`, below `ralph.cross_loop_learning` ((0), formats C35).
+
+(0) names the groups `extraction` and `injection`; `pruning` is the `PruningPolicy` of (3), and the other groups of
+`core.settings` stand beside them under their own names. The files are only read.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.checks import shown
+from core.errors import BadInput
+from core.paths import ProjectPaths
+from core.records.findings import Finding, Severity
+from core.settings import Settings
+from core.sources import dialects
+from core.sources.fields import Fields, document
+from core.sources.reading import Problem, decode_yaml, read_file
+from core.text import visible_line
+
+_S = TypeVar("_S", bound=Struct)
+
+PLACES: Final = ("aiwg.yml", ".aiwg/config.yml")
+"""Where settings are looked for; the first that has any counts."""
+MAX_BYTES: Final = 256 << 10
+"""Largest configuration that is read."""
+DEFAULT: Final = "default"
+_SECTION: Final = ("ralph", "cross_loop_learning")
+_ARCHIVE: Final = ("archive_instead_of_delete", "archive_path")
+"""What (3) lets a pruning policy choose, and ralphdeck does not."""
+_ARCHIVE_PATH: Final = ".aiwg/ralph/shared/archive/"
+_NAME_CHARS: Final = 80
+"""What is longer resembles no name."""
+_CLOSE: Final = 0.8
+"""How much a key that is not ours must resemble the name of our section to be taken for it."""
+_MAX_KEYS: Final = 1000
+"""Keys of one object that are looked at; a configuration has a few dozen."""
+_MAX_PROBLEMS: Final = 20
+
+_DEFAULTS: Final = Settings()
+_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    name: group.__struct_fields__
+    for name in Settings.__struct_fields__
+    if isinstance(group := getattr(_DEFAULTS, name), Struct)
+}
+_ALONE: Final = tuple(name for name in Settings.__struct_fields__ if name not in _GROUPS)
+_NAMES: Final = (*(f"{group}.{field}" for group, fields in _GROUPS.items() for field in fields), *_ALONE)
+
+
+class Setting(NamedTuple):
+    """One setting as it holds.
+
+    Attributes:
+        name: `injection.top_k_patterns`: group and field of `core.settings`.
+        value: Of the field.
+        source: File and JSON pointer, `aiwg.yml:/ralph/…`, or "default".
+    """
+
+    name: str
+    value: Any
+    source: str
+
+
+class Configuration(Struct, frozen=True, kw_only=True):
+    """The settings of a project and where they come from.
+
+    Attributes:
+        settings: What holds: the defaults, but for what the file says and may say.
+        file: The file that says it; "" if none says anything.
+        sources: By the name of every setting, its source (see `Setting`).
+        findings: What the files say that is not taken.
+    """
+
+    settings: Settings = _DEFAULTS
+    file: str = ""
+    sources: Mapping[str, str] = MappingProxyType(dict.fromkeys(_NAMES, DEFAULT))
+    findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def read(cls, paths: ProjectPaths) -> Configuration:
+        """What the files of a project say now; whatever is wrong with them becomes a finding."""
+        findings: list[Finding] = []
+        sections = [section for file in PLACES if (section := _section(paths, file, findings)) is not None]
+        if not sections:
+            return cls(findings=tuple(findings))
+        chosen, *others = sections
+        for other in others:
+            other.add("unused-settings", f"not used, since {chosen.file} has settings too", other.pointer)
+        settings, found = _settings(chosen)
+        sources = {name: found.get(name, DEFAULT) for name in _NAMES}
+        return cls(settings=settings, file=chosen.file, sources=sources, findings=tuple(findings))
+
+    def listed(self) -> tuple[Setting, ...]:
+        """Every setting, group by group."""
+        return tuple(Setting(name, _value(self.settings, name), source) for name, source in self.sources.items())
+
+
+def _value(settings: Settings, name: str) -> Any:
+    value: Any = settings
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields | None:
+    """What one file has for us; None if that is nothing."""
+    root = paths.aiwg if file.startswith(f"{paths.aiwg.name}/") else paths.project
+    raw = read_file(paths.project / file, root, MAX_BYTES)
+    if raw is None:
+        return None
+    if isinstance(raw, Problem):
+        findings.append(raw.finding(file))
+        return None
+    decoded = decode_yaml(raw.data)
+    findings += (problem.finding(file) for problem in decoded.problems[:_MAX_PROBLEMS] if problem.code != "empty")
+    if decoded.value is None:
+        return None
+    fields = document(file, decoded.value, findings)
+    for name in _SECTION:
+        if fields is None:
+            return None
+        if name not in fields.mapping:
+            _tell_misspelt(fields)
+        fields = fields.inside(name)
+    return fields
+
+
+def _tell_misspelt(fields: Fields) -> None:
+    """Tell of a key that must mean our section; other keys there belong to others."""
+    keys = (key for key in fields.mapping if len(key) <= _NAME_CHARS)
+    for key in difflib.get_close_matches(_SECTION[-1], islice(keys, _MAX_KEYS), n=1, cutoff=_CLOSE):
+        message = f"{shown(key)} is no place of settings; did you mean {'.'.join(_SECTION)}?"
+        fields.add("unknown-key", message, fields.place(key))
+
+
+def _settings(section: Fields) -> tuple[Settings, dict[str, str]]:
+    """The settings that a section makes of the defaults, and the source of each that it sets."""
+    settings = _DEFAULTS
+    sources: dict[str, str] = {}
+    for name in _ALONE:
+        settings = _put(settings, section, name, name, sources)
+    for name, known in _GROUPS.items():
+        fields = section.inside(name)
+        if fields is None:
+            continue
+        group = getattr(settings, name)
+        for field in known:
+            group = _put(group, fields, field, f"{name}.{field}", sources)
+        settings = replace(settings, **{name: group})
+        if name == "pruning":
+            _check_archive(fields)
+            known = (*known, *_ARCHIVE)
+        _tell_unknown(fields, known)
+    _tell_unknown(section, (*_GROUPS, *_ALONE))
+    return settings, sources
+
+
+def _put(group: _S, fields: Fields, field: str, name: str, sources: dict[str, str]) -> _S:
+    """`group` with what the file says of one field, if it says anything that the field can be."""
+    given = fields.mapping.get(field)
+    if given is None:
+        return group
+    try:
+        changed = replace(group, **{field: _read(given, getattr(group, field))})
+    except BadInput as error:
+        fields.add("bad-value", f"{error}; the default holds", fields.place(field), Severity.ERROR)
+        return group
+    sources[name] = f"{fields.file}:{fields.place(field)}"
+    return changed
+
+
+def _read(given: Any, default: Any) -> Any:
+    """What YAML gives, as a value of the type of `default`; unchanged where it is none, for the check to name."""
+    read: Any = None
+    if isinstance(default, bool):
+        read = dialects.flag(given)
+    elif isinstance(default, int):
+        read = dialects.count(given)
+    elif isinstance(default, float):
+        read = dialects.number(given)
+    elif isinstance(default, tuple) and isinstance(given, list):
+        read = tuple(_read(item, 0.0) for item in given)
+    return given if read is None else read
+
+
+def _check_archive(fields: Fields) -> None:
+    """Tell of another choice than ours about what happens to the pruned."""
+    kept, path = _ARCHIVE
+    if fields.flag(kept) is False:
+        message = f"{kept} is always true here: what is pruned can be restored"
+        fields.add("bad-value", message, fields.place(kept), Severity.ERROR)
+    given = fields.text(path)
+    if given and PurePosixPath(given) != PurePosixPath(_ARCHIVE_PATH):
+        message = f"{path} is always {_ARCHIVE_PATH} here, not {shown(given)}"
+        fields.add("bad-value", message, fields.place(path), Severity.ERROR)
+
+
+def _tell_unknown(fields: Fields, known: Iterable[str]) -> None:
+    """Tell of keys that are none of `known`, with the nearest one, wherever that belongs."""
+    nearest = {field: f"{group}.{field}" for group, names in _GROUPS.items() for field in names}
+    nearest |= {name: name for name in known}
+    for key in islice((key for key in fields.mapping if key not in known), _MAX_PROBLEMS):
+        near = difflib.get_close_matches(key[:_NAME_CHARS].casefold(), nearest, n=1)
+        hint = f"did you mean {nearest[near[0]]}?" if near else f"there are {', '.join(known)}"
+        message = f"no setting {shown(key)}; {hint}"
+        fields.add("unknown-key", message, fields.place(visible_line(key, _NAME_CHARS)))

@@ -1,0 +1,271 @@
+"""Settings from the project's files: what holds, where it comes from, and what is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.paths import ProjectPaths
+from core.settings import (
+    AntiPatternSettings,
+    ExtractionSettings,
+    InjectionSettings,
+    LearningSettings,
+    MaturitySettings,
+    PruningSettings,
+    Settings,
+    WatchSettings,
+)
+from core.sources.configuration import DEFAULT, MAX_BYTES, Configuration
+
+SECTION: Final = "/ralph/cross_loop_learning"
+DOCUMENTED: Final = """\
+# In aiwg.yml or .aiwg/config.yml
+ralph:
+  cross_loop_learning:
+    extraction:
+      enabled: true
+      auto_extract_on_completion: true
+      min_success_rate_threshold: 0.6
+      min_usage_count_for_evaluation: 3
+      extract_code_templates: true
+      merge_similar_patterns: true
+      similarity_threshold: 0.80
+    injection:
+      enabled: true
+      top_k_patterns: 5
+      min_success_rate: 0.6
+      max_patterns_injected: 10
+      include_error_patterns: true
+      include_success_patterns: true
+      include_anti_patterns: true
+      include_code_templates: true
+    pruning:
+      min_success_rate: 0.5
+      min_usage_count: 3
+      max_age_days: 90
+      archive_instead_of_delete: true
+      archive_path: ".aiwg/ralph/shared/archive/"
+      auto_prune: true
+      prune_interval_days: 7
+"""
+"""Every key of (0), and of the policy of (3), with the documents' values."""
+OTHERS: Final = Settings(
+    learning=LearningSettings(half_life_days=30.0, max_marks=7, neutral_counts_as="failure"),
+    maturity=MaturitySettings(min_feedback=4.5, multiplier_deprecated=0.1),
+    anti_pattern=AntiPatternSettings(min_observations=5, anti_pattern_prefix="NEVER: "),
+    extraction=ExtractionSettings(enabled=False, similarity_threshold=0.9, max_match_share=0.1),
+    injection=InjectionSettings(top_k_patterns=2, include_anti_patterns=False, order="lower-bound"),
+    pruning=PruningSettings(max_age_days=30, auto_prune=False),
+    watch=WatchSettings(sweep_seconds=5.0, retry_seconds=(0.01, 0.5)),
+    interval_level=0.95,
+)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> ProjectPaths:
+    """A project without settings."""
+    (tmp_path / ".aiwg").mkdir()
+    return ProjectPaths(tmp_path)
+
+
+def written(paths: ProjectPaths, text: str | bytes, file: str = "aiwg.yml") -> Configuration:
+    """The configuration of a project with this file."""
+    (paths.project / file).write_bytes(text.encode() if isinstance(text, str) else text)
+    return Configuration.read(paths)
+
+
+def section(paths: ProjectPaths, content: Any) -> Configuration:
+    """The configuration of a project with this content below our section."""
+    return written(paths, yaml.safe_dump({"ralph": {"cross_loop_learning": content}}))
+
+
+def told(configuration: Configuration) -> list[tuple[str, str, str]]:
+    """Where what is wrong, below the section."""
+    return [(f.pointer.removeprefix(SECTION), f.code, f.message) for f in configuration.findings]
+
+
+def test_without_a_file_everything_is_a_default(paths: ProjectPaths) -> None:
+    configuration = Configuration.read(paths)
+    assert configuration == Configuration()
+    assert configuration.settings == Settings()
+    names = [setting.name for setting in configuration.listed()]
+    assert {setting.source for setting in configuration.listed()} == {DEFAULT}
+    assert len(names) == len(set(names)) > 60
+    assert {"extraction.max_match_share", "pruning.max_age_days", "interval_level"} <= set(names)
+
+
+@pytest.mark.parametrize("file", ["aiwg.yml", ".aiwg/config.yml"])
+def test_every_documented_key_is_known(paths: ProjectPaths, file: str) -> None:
+    configuration = written(paths, DOCUMENTED, file)
+    assert configuration.findings == ()
+    assert configuration.settings == Settings()
+    source = configuration.sources["injection.top_k_patterns"]
+    assert source == f"{file}:{SECTION}/injection/top_k_patterns"
+    assert sum(source != DEFAULT for source in configuration.sources.values()) == 20
+
+
+def test_every_setting_can_be_set(paths: ProjectPaths) -> None:
+    content: dict[str, Any] = {}
+    for setting in Configuration(settings=OTHERS).listed():
+        group, _, field = setting.name.rpartition(".")
+        value = list(setting.value) if isinstance(setting.value, tuple) else setting.value
+        (content.setdefault(group, {}) if group else content)[field] = value
+    configuration = section(paths, content)
+    assert configuration.findings == ()
+    assert configuration.settings == OTHERS
+    assert DEFAULT not in configuration.sources.values()
+
+
+def test_the_first_file_with_settings_counts_and_the_other_is_told(paths: ProjectPaths) -> None:
+    mine = "ralph: {cross_loop_learning: {injection: {top_k_patterns: 1}}}"
+    written(paths, "ralph: {max_loops: 4}\nother: [1]\n")
+    assert written(paths, mine, ".aiwg/config.yml").file == ".aiwg/config.yml"
+    configuration = written(paths, mine.replace("1", "2"))
+    assert (configuration.file, configuration.settings.injection.top_k_patterns) == ("aiwg.yml", 2)
+    (finding,) = configuration.findings
+    assert (finding.file, finding.code) == (".aiwg/config.yml", "unused-settings")
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "hint"),
+    [
+        ({"injection": {"topKPatterns": 3}}, "/injection/topKPatterns", "did you mean top_k_patterns?"),
+        ({"injection": {"min_sucess_rate": 3}}, "/injection/min_sucess_rate", "did you mean min_success_rate?"),
+        (
+            {"injection": {"similarity_threshold": 0.9}},
+            "/injection/similarity_threshold",
+            "did you mean extraction.similarity_threshold?",
+        ),
+        ({"extractoin": {}}, "/extractoin", "did you mean extraction?"),
+        ({"top_k_patterns": 3}, "/top_k_patterns", "did you mean injection.top_k_patterns?"),
+        ({"pruning": {"zzz": 1}}, "/pruning/zzz", "there are min_success_rate, min_usage_count, max_age_days,"),
+    ],
+)
+def test_a_wrong_key_is_told_with_the_nearest_right_one(
+    paths: ProjectPaths, content: Any, place: str, hint: str
+) -> None:
+    configuration = section(paths, content)
+    ((pointer, code, message),) = told(configuration)
+    assert (pointer, code) == (place, "unknown-key")
+    assert message.startswith(f"no setting {place.rpartition('/')[2]!r}; {hint}")
+    assert configuration.settings == Settings()
+
+
+@pytest.mark.parametrize("text", ["ralph: {cross-loop-learning: {}}", "cross_loop_learning: {}", "ralph: {x: 1}"])
+def test_only_a_misspelt_section_is_told_of_what_belongs_to_others(paths: ProjectPaths, text: str) -> None:
+    wrong = [f"'{key}'" for key in ("cross-loop-learning", "cross_loop_learning") if key in text]
+    findings = written(paths, text).findings
+    assert [f.message for f in findings] == [
+        f"{key} is no place of settings; did you mean ralph.cross_loop_learning?" for key in wrong
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "field", "value", "message"),
+    [
+        ("injection", "top_k_patterns", "many", "must be a whole number from 0 on, not 'many'"),
+        ("injection", "top_k_patterns", 2.5, "must be a whole number from 0 on, not '2.5'"),
+        ("injection", "top_k_patterns", -1, "must be a whole number from 0 on, not '-1'"),
+        ("injection", "top_k_patterns", "9" * 5000, "must be a whole number from 0 on, not '999"),
+        ("injection", "min_success_rate", "60%", "must be a number from 0 to 1, not '60%'"),
+        ("injection", "min_success_rate", float("nan"), "must be a number from 0 to 1, not '.nan'"),
+        ("injection", "min_success_rate", [0.5], "must be a number from 0 to 1, not ['0.5']"),
+        ("injection", "enabled", "maybe", "must be true or false, not 'maybe'"),
+        ("injection", "order", {"by": "score"}, "must be score or lower-bound, not {'by': 'score'}"),
+        ("maturity", "half_life_days", 0, "must be a number of days above 0, not 0.0"),
+        ("learning", "burst_minutes", 1e12, "must be a number from 0 to 1,000,000,000, not 1"),
+        ("pruning", "max_age_days", 10**9, "must be a whole number from 0 to 36,500, not 1000000000"),
+        ("pruning", "archive_instead_of_delete", False, "is always true here: what is pruned can be restored"),
+        ("pruning", "archive_path", "/tmp", "is always .aiwg/ralph/shared/archive/ here, not '/tmp'"),
+        ("watch", "sweep_seconds", 0, "must be a number from 0.05 to 86,400, not 0.0"),
+        ("watch", "retry_seconds", 3, "must be at most 10 numbers, not '3'"),
+        ("watch", "retry_seconds", [0.1] * 11, "must be at most 10 numbers, not (0.1, "),
+        ("watch", "retry_seconds", [0.1, "soon"], "must be a number from 0 to 10, not 'soon'"),
+        ("anti_pattern", "anti_pattern_prefix", "a\x1b[2J\n## b", "must be a text of 1 to 40 visible characters"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_and_the_default_holds(
+    paths: ProjectPaths, group: str, field: str, value: Any, message: str
+) -> None:
+    configuration = section(paths, {group: {field: value}, "interval_level": 0.5})
+    ((pointer, code, text),) = told(configuration)
+    assert (pointer, code) == (f"/{group}/{field}", "bad-value")
+    assert text.startswith(f"{field} {message}")
+    assert configuration.settings == Settings(interval_level=0.5)
+    assert configuration.sources.get(f"{group}.{field}", DEFAULT) == DEFAULT
+
+
+def test_what_says_nothing_is_a_default(paths: ProjectPaths) -> None:
+    for text in (
+        "",
+        "# nothing\n",
+        "ralph:\n",
+        "ralph: {cross_loop_learning: {injection: , extraction: {enabled: ~}}}",
+    ):
+        assert written(paths, text).settings == Settings()
+        assert Configuration.read(paths).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a: &a [x, x]\nb: &b [*a, *a]\nralph: [*b, *b]\n", "yaml-alias"),
+        ("[" * 3000, "too-deep"),
+        ("ralph: {" * 100, "too-deep"),
+        ("ralph: [", "bad-yaml"),
+        ("- 1\n", "wrong-type"),
+        ("ralph: 3\n", "wrong-type"),
+        ("ralph: {cross_loop_learning: [1]}\n", "wrong-type"),
+        ("ralph: {cross_loop_learning: {injection: 1}}\n", "wrong-type"),
+        ("ralph: {}\nralph: {}\n", "duplicate-key"),
+        ("#" * (MAX_BYTES + 1), "too-large"),
+        ("x: !!python/object/apply:os.system [false]\n# \xff\n".encode("latin-1"), "bad-encoding"),
+    ],
+)
+def test_a_hostile_file_is_a_finding(paths: ProjectPaths, text: str | bytes, code: str) -> None:
+    configuration = written(paths, text)
+    assert code in [finding.code for finding in configuration.findings]
+    assert configuration.settings == Settings()
+
+
+def test_links_out_of_the_project_and_pipes_are_not_read(paths: ProjectPaths, tmp_path_factory: Any) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "aiwg.yml"
+    outside.write_text("ralph: {cross_loop_learning: {injection: {top_k_patterns: 1}}}")
+    (paths.project / "aiwg.yml").symlink_to(outside)
+    os.mkfifo(paths.aiwg / "config.yml")
+    configuration = Configuration.read(paths)
+    assert [finding.code for finding in configuration.findings] == ["link-outside", "not-a-file"]
+    assert configuration.settings == Settings()
+
+
+def test_the_findings_of_a_file_that_is_wrong_all_over_are_few_and_short(paths: ProjectPaths) -> None:
+    many = {f"\x1b[31m[/b]{number}" + "x" * 500: "y" * 500 for number in range(300)}
+    configuration = section(paths, {**many, "injection": many})
+    assert 0 < len(configuration.findings) <= 40
+    assert all(len(f.pointer) < 200 and len(f.message) < 400 for f in configuration.findings)
+    assert not any("\x1b" in f.pointer + f.message for f in configuration.findings)
+
+
+VALUES: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS: Final = sorted({name.rpartition(".")[2] for name in Configuration().sources})
+GROUPS: Final = sorted({name.rpartition(".")[0] for name in Configuration().sources} - {""})
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.dictionaries(st.sampled_from(GROUPS), st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4) | VALUES))
+def test_whatever_is_set_gives_settings(tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]) -> None:
+    configuration = section(ProjectPaths(tmp_path_factory.mktemp("any")), content)
+    changed = [s for s in configuration.listed() if s.source != DEFAULT]
+    assert all(setting.value is not None for setting in changed)
+    assert len(configuration.findings) <= 20
