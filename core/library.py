@@ -107,7 +107,6 @@ class Library:
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
         self._of_settings = findings
-        self._of_settings = findings
 
     @property
     def snapshot(self) -> Snapshot:
@@ -331,7 +330,6 @@ class Library:
         return delta
 
     def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
-        yield from self._of_settings
         yield from self._of_settings
         for findings in self._findings.values():
             yield from findings
