@@ -222,8 +222,9 @@ class _Writer:
         for key, value in values.items():
             if key not in record.value or record.value[key] != value:
                 document.set(record.path, key, value)
-        growing = growing_trend(pattern)
-        if results <= (growing[-1][1] if growing else 0):
+        claimed, growing = Counts.claimed(pattern.claim), growing_trend(pattern)
+        known = max(claimed.successes + claimed.failures if claimed else 0, growing[-1][1] if growing else 0)
+        if results <= known:
             return
         point: dict[str, Any] = {
             "timestamp": iso(self._now),
