@@ -13,7 +13,7 @@ from core.curation.merging import Tally, as_read, merged
 from core.records.patterns import PatternType
 
 NOW = datetime(2026, 2, 3, tzinfo=UTC)
-_TEXT = {
+_TEXT: dict[PatternType, dict[str, Any]] = {
     PatternType.ERROR: {"error_signature": {"error_type": "TypeError", "error_pattern": "null"}},
     PatternType.SUCCESS: {"task_category": "testing", "approach": {"description": "tests first", "steps": ["a"]}},
     PatternType.ANTI: {"approach_description": "optimise early", "failure_mode": "scope_creep"},

@@ -1,0 +1,89 @@
+"""Archived patterns, read back: `shared/archive/<YYYY-MM>-patterns.json` (0) Storage Structure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from core.errors import BadInput
+from core.paths import ProjectPaths, is_folder
+from core.records.findings import Finding
+from core.records.patterns import Pattern
+from core.records.times import parse_time
+from core.sources.json_text import BadJson, JsonText
+from core.sources.pattern_text import records
+from core.sources.patterns import read_patterns
+from core.sources.reading import MAX_PATTERN_BYTES, Problem, read_file
+
+_NOTE: Final = "archived"
+"""The key of an archived record that says when, why and by whom."""
+
+
+class Archived(Struct, frozen=True, kw_only=True):
+    """One pattern in an archive.
+
+    Attributes:
+        pattern: As it was.
+        file: The archive that holds it, project-relative.
+        at: When it was archived; None where the archive does not say.
+        reason, by: "" where the archive does not say.
+        source: The file that it came from, as written; "" where the archive does not say.
+    """
+
+    pattern: Pattern
+    file: str
+    at: datetime | None = None
+    reason: str = ""
+    by: str = ""
+    source: str = ""
+
+
+def read_archives(paths: ProjectPaths) -> tuple[tuple[Archived, ...], tuple[Finding, ...]]:
+    """All archived patterns, newest month first, and what is wrong with the archives."""
+    found: list[Archived] = []
+    findings: list[Finding] = []
+    if not is_folder(paths.archive):
+        return (), ()
+    for path in sorted(paths.archive.glob("*.json"), reverse=True):
+        file = paths.relative(path)
+        try:
+            read = read_file(paths.inside(file), paths.aiwg, MAX_PATTERN_BYTES)
+        except BadInput as error:
+            findings.append(Problem("link-outside", str(error)).finding(file))
+            continue
+        if isinstance(read, Problem):
+            findings.append(read.finding(file))
+        elif read is not None:
+            archived, wrong = _read(file, read.data)
+            found += archived
+            findings += wrong
+    return tuple(found), tuple(findings)
+
+
+def _read(file: str, data: bytes) -> tuple[list[Archived], list[Finding]]:
+    content = read_patterns(file, data)
+    findings = list(content.findings)
+    if content.problem is not None:
+        return [], [*findings, content.problem.finding(file)]
+    try:
+        values = {record.id: record.value for record in records(JsonText(data))}
+    except BadJson:
+        values = {}
+    return [_archived(pattern, values.get(pattern.id, {})) for pattern in content.patterns], findings
+
+
+def _archived(pattern: Pattern, record: dict[str, object]) -> Archived:
+    note = record.get(_NOTE)
+    if not isinstance(note, dict):
+        note = {"at": record.get("archived_at"), "reason": record.get("archived_reason")}
+    texts = {key: value for key in ("reason", "by", "from") if isinstance(value := note.get(key), str)}
+    return Archived(
+        pattern=pattern,
+        file=pattern.file,
+        at=parse_time(note.get("at")),
+        reason=texts.get("reason", ""),
+        by=texts.get("by", ""),
+        source=texts.get("from", ""),
+    )
