@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,16 @@ def test_what_is_wrong_with_the_settings_is_told_wherever_findings_are(sample: P
             "unknown-key": "no setting 'min_sucess_rate'; did you mean min_success_rate?",
             "bad-value": "half_life_days must be a number of days above 0, not 'soon'; the default holds",
         }
+
+
+def test_hostile_settings_are_shown_as_text(sample: Path, call: Call) -> None:
+    payload = r'"\e]52;c;cHduZWQ=\a[/b]\u202e\nError: forged"'
+    lines = (f"{payload}: 1", f"injection: {{{payload}: 1, order: {payload}}}")
+    text = "ralph:\n  cross_loop_learning:\n" + "".join(f"    {line}\n" for line in lines)
+    (sample / "aiwg.yml").write_text(text)
+    result = call("doctor", "--project", sample)
+    assert result.out.count("aiwg.yml  ") == 3
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]|^Error", result.out + result.err, re.MULTILINE)
 
 
 def test_without_a_file_it_says_where_one_may_lie(sample: Path, call: Call) -> None:

@@ -1,0 +1,52 @@
+"""Opening a project: its own settings hold for every command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+SETTINGS: Final = """\
+ralph:
+  cross_loop_learning:
+    injection: {top_k_patterns: 1}
+    maturity: {min_helpful: 1, max_harmful: 0.5}
+    learning: {helpful_threshold: 1, harmful_threshold: 1}
+"""
+
+
+@pytest.fixture
+def configured(sample: Path) -> Path:
+    """The sample project with settings of its own."""
+    (sample / "aiwg.yml").write_text(SETTINGS)
+    return sample
+
+
+def test_patterns_are_judged_and_injected_by_the_settings_of_the_project(configured: Path, call: Call) -> None:
+    document = call("patterns", "list", "--json", "--project", configured).document
+    states = {pattern["id"]: pattern["state"] for pattern in document["patterns"]}
+    replayed = call("what-if", "min_helpful=5", "max_harmful=.15", "--json", "--project", configured).document
+    turned = {turn["id"]: turn["before"] for turn in replayed["turns"]}
+    assert turned
+    assert turned.items() <= states.items()
+    injected = call("inject", "--task", "Fix TypeScript type errors", "--json", "--project", configured).document
+    assert len(injected["patterns"]) == 1
+
+
+def test_loops_are_scored_by_the_settings_of_the_project(configured: Path, call: Call) -> None:
+    loops = call("loops", "--json", "--project", configured).document["loops"]
+    verdicts = {loop["outcome"]["verdict"] for loop in loops if loop["outcome"] and loop["outcome"]["raw"] < 1}
+    assert verdicts == {"harmful"}
+
+
+def test_thresholds_are_listed_as_they_hold_in_the_project(configured: Path, call: Call) -> None:
+    def value(*project: str | Path) -> float:
+        listed = call("what-if", "--json", *project).document["thresholds"]
+        return float(next(known["value"] for known in listed if known["name"] == "maturity.min_helpful"))
+
+    assert value("--project", configured) == 1
+    assert value() == 5
+    assert call("what-if", "--project", configured / "nowhere").code == 1
