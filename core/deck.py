@@ -15,6 +15,7 @@ from core.curation.counting import Counted, record_events
 from core.curation.curator import Curator, Decided
 from core.curation.prospects import Prospects
 from core.curation.review import ReviewItem, burst_text, review_queue
+from core.embeddings import Embeddings
 from core.errors import Conflict, UnknownRecord
 from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
@@ -31,6 +32,7 @@ from core.records.events import Event, Observation, event_id
 from core.records.findings import Finding, Severity
 from core.records.loops import Loop, LoopStory
 from core.records.patterns import Pattern, PatternType
+from core.records.times import parse_time
 from core.retrieval.index import LazyIndex, PatternIndex
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import analyse_task
@@ -55,6 +57,8 @@ class View:
         queue: What a person should decide, most worth first.
         now: The moment the scores are for.
         offers: What could be extracted from loops that have ended, as far as somebody has looked.
+        embeddings: What patterns mean, as far as their vectors are made; shared by all views of a deck. None: only
+            words are compared.
     """
 
     snapshot: Snapshot
@@ -65,6 +69,7 @@ class View:
     settings: Settings
     now: datetime
     offers: Mapping[str, Extraction]
+    embeddings: Embeddings | None = None
 
     @property
     def index(self) -> PatternIndex:
@@ -174,12 +179,15 @@ class View:
 
     def injection(self, task: str, settings: InjectionSettings | None = None) -> Injection:
         """What a loop with this task would get injected; the preview and `inject` print the same bytes."""
+        patterns = self.snapshot.patterns
+        closeness = self.embeddings.closeness(task, self.index, patterns) if self.embeddings else None
         return prepare_injection(
             analyse_task(task),
             self.index,
-            self.snapshot.patterns,
+            patterns,
             self.board,
             settings or self.settings.injection,
+            closeness,
         )
 
 
@@ -212,6 +220,7 @@ class Deck:
         self.curator = Curator(project, settings, by=by)
         self._clock = clock
         self._lock = threading.RLock()
+        self.embeddings = Embeddings(project)
         self._prospects = Prospects(settings.extraction)
         self._view = self._scored(self.library.snapshot)
 
@@ -282,6 +291,12 @@ class Deck:
         """Judge again what changes by time alone: liveness of loops, decay of evidence."""
         with self._lock:
             return self._after(*self.library.refresh(self._clock()))
+
+    def embed_missing(
+        self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
+    ) -> int:
+        """Make the vectors that patterns lack, see `Embeddings.make`; every view uses them as they come."""
+        return self.embeddings.make(self._view.snapshot.patterns, progress, stop)
 
     def story(self, loop_id: str) -> LoopStory:
         """The details of one loop, read now."""
@@ -413,20 +428,19 @@ class Deck:
 
     def _log_extraction(self, decision: Decision) -> None:
         """(0) 8_update_effectiveness_metrics: log extraction event."""
-        found = (*decision.after.get("patterns", ()), *decision.after.get("joined", ()))
         append_events(
             self.project,
             *(
                 Event(
                     id=event_id(decision.at),
-                    at=decision.at,
+                    at=parse_time(at) or decision.at,
                     kind="extracted",
                     pattern_id=pattern_id,
                     loop_id=decision.subject,
                     by=decision.by,
                     decision=decision.id,
                 )
-                for pattern_id in found
+                for pattern_id, at in decision.after["times"].items()
             ),
         )
 
@@ -530,7 +544,9 @@ class Deck:
                 likeness = likeness.updated(snapshot.patterns, delta.patterns)
                 self._prospects.doubt()
         queue = self._queue(snapshot, board, now)
-        return View(snapshot, board, index, likeness, queue, self.settings, now, self._prospects.offers)
+        return View(
+            snapshot, board, index, likeness, queue, self.settings, now, self._prospects.offers, self.embeddings
+        )
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
         prospects = self._prospects

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.curation.merging import merged
+from core.curation.merging import as_read, merged
 from core.curation.registry import Registry, Stored, check_keepable
 from core.curation.rules import Draft, as_pattern, shown
 from core.curation.settling import ID_PREFIXES, FreeIds
@@ -113,6 +113,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
     new: list[str] = []
     joined: list[str] = []
     hashes: dict[str, str] = {}
+    times: dict[str, str] = {}
     for proposal in extraction.merges:
         stored = batch.registry.record(patterns[proposal.duplicate_of])
         kind = proposal.type
@@ -120,12 +121,14 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         if keys:
             changes.set(stored, kind, proposal.duplicate_of, keys)
             joined.append(proposal.duplicate_of)
+            times[proposal.duplicate_of] = iso(_happened(proposal.record, kind) or batch.at)
     for proposal in extraction.new:
         identifier = batch.ids.next(ID_PREFIXES[proposal.type], proposal.slug)
         record = with_id(proposal.type, identifier, proposal.record)
         changes.insert(batch.file_of(proposal.type), proposal.type, identifier, record, keep_id=False)
         new.append(identifier)
         hashes[identifier] = as_pattern(record).content_hash
+        times[identifier] = iso(_happened(record, proposal.type) or batch.at)
     if not new and not joined:
         raise Refused(f"{shown(extraction.source_id)} has nothing to extract that is not known already")
     effects, inverse = changes.result()
@@ -134,10 +137,21 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         subject=extraction.source_id,
         summary=f"extracted {_counted(new, joined)} from {shown(extraction.source_id)}",
         reason=batch.reason,
-        after={"patterns": new, "joined": list(dict.fromkeys(joined)), **({"hashes": hashes} if unattended else {})},
+        after={
+            "patterns": new,
+            "joined": list(dict.fromkeys(joined)),
+            "times": times,
+            **({"hashes": hashes} if unattended else {}),
+        },
         effects=effects,
         inverse=inverse,
     )
+
+
+def _happened(record: Mapping[str, Any], kind: PatternType) -> datetime | None:
+    """When a loop came upon what it offers."""
+    told = as_read(record, kind)
+    return max(filter(None, (told.last_used, *(loop.at for loop in told.source_loops))), default=None)
 
 
 def _counted(new: Sequence[str], joined: Sequence[str]) -> str:

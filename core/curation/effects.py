@@ -126,6 +126,9 @@ def _change(document: JsonText, step: Step) -> Sequence[Outcome]:
         return (Outcome(step.decision_id, f"{_name(step)} is no longer in {_file(step)}", False),)
     left = []
     effect = step.effect
+    if effect.seen and step.expected is None:
+        _joined(document, record, effect)
+        return ()
     for key in dict.fromkeys((*effect.unset, *effect.set, *effect.text)):
         if _is_left_by(document, record, key, effect):
             continue
@@ -139,8 +142,7 @@ def _change(document: JsonText, step: Step) -> Sequence[Outcome]:
             except BadJson:
                 left.append(key)
         elif key in effect.set:
-            here = record.value.get(key, _MISSING)
-            document.set(record.path, key, went_on(here, effect.seen.get(key, _MISSING), effect.set[key]))
+            document.set(record.path, key, effect.set[key])
         else:
             document.remove((*record.path, key))
     if not left:
@@ -149,18 +151,34 @@ def _change(document: JsonText, step: Step) -> Sequence[Outcome]:
     return (Outcome(step.decision_id, f"{keys} of {_name(step)} was changed since: left as it is", False),)
 
 
-def went_on(here: Any, seen: Any, wanted: Any) -> Any:
-    """What to write where `wanted` was decided on seeing `seen`, and `here` stands by now.
+def _joined(document: JsonText, record: Record, effect: Effect) -> None:
+    """Set what was decided on seeing `effect.seen`, going on from what stands there by now.
 
-    Whoever wrote in between counted on or added to a list; that is kept.
+    Whoever wrote in between counted on or added to a list; that is kept. The entries that the effect adds to lists
+    tell whether it was made already; without any, nobody can tell, and what was decided is set.
     """
-    if here is _MISSING or seen is _MISSING or here == seen:
-        return wanted
-    if isinstance(here, list) and isinstance(seen, list) and isinstance(wanted, list):
-        return [*wanted, *(item for item in here if item not in seen and item not in wanted)]
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in (here, seen, wanted)):
-        return here + wanted - seen
-    return wanted
+    added = {key: _more(value, effect.seen.get(key)) for key, value in effect.set.items() if isinstance(value, list)}
+    held = {key: record.value.get(key) for key in added}
+    telling = any(added.values())
+    if telling and not any(_more(items, held[key]) for key, items in added.items()):
+        return
+    for key, wanted in effect.set.items():
+        here, seen = record.value.get(key, _MISSING), effect.seen.get(key, _MISSING)
+        if key in added and isinstance(here, list):
+            wanted = [*here, *_more(added[key], here)]
+        elif telling and here != seen and all(map(_is_count, (here, seen, wanted))):
+            wanted = here + wanted - seen
+        if here != wanted:
+            document.set(record.path, key, wanted)
+
+
+def _more(items: Any, known: Any) -> list[Any]:
+    """The items that are not in a list yet."""
+    return [item for item in items if not isinstance(known, list) or item not in known]
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_left_by(document: JsonText, record: Record, key: str, effect: Effect) -> bool:
