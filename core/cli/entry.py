@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "patterns": ("core.cli.patterns:patterns", "List the learned patterns, or show one."),
     "reflections": ("core.cli.reflections:reflections", "List what agents wrote down about their attempts."),
     "inject": ("core.cli.inject:inject", "Print the context that a loop or a task gets."),
+    "embed": ("core.cli.embed:embed", "Make the vectors by which patterns are found by meaning."),
     "record": ("core.cli.record:record", "Record that a loop applied a pattern, or feedback on a criterion."),
     "outcome": ("core.cli.outcome:outcome", "Record how a loop or an attempt came out."),
     "errors": ("core.cli.errors:errors", "Print, add or resolve the errors of a loop or an attempt."),
@@ -40,6 +41,8 @@ COMMANDS: Final = {
     "promote": ("core.cli.decide:promote", "Pin a pattern as proven."),
     "deprecate": ("core.cli.decide:deprecate", "Pin a pattern as deprecated, so that it is not injected."),
     "reset": ("core.cli.decide:reset", "Take the pin off a pattern: the evidence decides again."),
+    "quarantine": ("core.cli.decide:quarantine", "Keep a pattern out of every context until somebody has read it."),
+    "release": ("core.cli.decide:release", "Let loops get a pattern that waits in quarantine."),
     "note": ("core.cli.decide:note", "Write a remark beside a pattern."),
     "invert": ("core.cli.invert:invert", "Review the patterns that fail so often that they became warnings."),
     "bursts": ("core.cli.bursts:bursts", "Review sources that blame many patterns at once."),
@@ -48,6 +51,7 @@ COMMANDS: Final = {
     "log": ("core.cli.log:log", "List the decisions, newest first."),
     "why": ("core.cli.why:why", "Explain the state of a pattern, rule by rule."),
     "what-if": ("core.cli.what_if:what_if", "Replay all history under other thresholds."),
+    "watch": ("core.cli.watch:watch", "Follow a project without a screen; extract and prune unattended."),
     "doctor": ("core.cli.doctor:doctor", "Check the files of a project, the terminal and the watch."),
     "completion": ("core.cli.completion:completion", "Print the completion script of a shell."),
 }
@@ -141,6 +145,7 @@ Exit codes:
 Environment:
   RALPHDECK_PROJECT  the project, like --project
   RALPHDECK_USER     who decides, like --by
+  RALPHDECK_MEANING  off: find patterns by words only
   NO_COLOR           no colours
 
 Every command explains itself: ralphdeck COMMAND --help""",

@@ -4,46 +4,63 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import click
 from msgspec.structs import replace
 
 from core.cli.completing import complete_loop
-from core.cli.options import Fraction, reading_options
-from core.cli.output import end, findings_json, print_bytes, print_json, warn
-from core.cli.project import decider, now, open_deck
+from core.cli.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event
+from core.cli.options import Fraction, Invocation, Words, reading_options
+from core.cli.output import end, findings_json, print_bytes, print_json, remark, warn
+from core.cli.project import decider, named_project, now, open_deck
 from core.cli.shapes import injection_json, json_help
 from core.deck import Deck, View
+from core.embeddings import Embeddings
 from core.errors import BadInput, RalphdeckError, Unwritable
+from core.paths import find_project
 from core.records.events import Event, event_id
+from core.records.loops import Loop
+from core.records.patterns import Pattern, PatternType
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import CATEGORIES, analyse_task
 from core.sources.event_log import append_events
-from core.text import visible_line
+from core.text import plural, visible_line
+
+_HOOK_HELP: Final = (
+    f"Print what a hook expects. claude-code reads the event on stdin and answers {SESSION} and {PROMPT}, whose "
+    'prompt is the task. plain reads a task, as text or as {"prompt", "cwd"}, and prints the bare context. Without '
+    "a task and a LOOP it is for the one loop at work. Whatever goes wrong, it only says so on stderr and exits with 0."
+)
+_FEW: Final = 64
+"""So many vectors are made on the way; more are a command of their own."""
 
 
-@click.command(epilog=json_help("inject"))
+@click.command(cls=HookCommand, epilog=json_help("inject"))
 @click.argument("loop_id", metavar="[LOOP]", required=False, shell_complete=complete_loop)
 @click.option("--task", metavar="TEXT", help="What would a loop with this task get? Nothing is recorded.")
 @click.option("--min-success-rate", type=Fraction(), help="Only patterns with at least this rate.")
 @click.option("--top-k", type=click.IntRange(min=0), metavar="N", help="At most so many patterns.")
+@click.option("--types", type=Words(list(PatternType)), help="Only these types.")
+@click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="At most so many tokens, as estimated.")
 @click.option("--category", type=click.Choice(CATEGORIES), help="Of the task, instead of the recognised one.")
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="F", help="Write to F, not to stdout."
 )
 @click.option("--no-record", is_flag=True, help="Do not record that the loop got these patterns.")
+@click.option("--hook", type=click.Choice(FORMS), help=_HOOK_HELP)
 @reading_options
 def inject(
     loop_id: str | None,
     task: str | None,
-    min_success_rate: float | None,
-    top_k: int | None,
-    category: str | None,
     output: Path | None,
     no_record: bool,
+    hook: str | None,
     as_json: bool,
     strict: bool,
+    **knobs: Any,
 ) -> None:
     """Print the context that a loop gets: the patterns that fit its task, in the layout that loops expect.
 
@@ -54,34 +71,76 @@ def inject(
     Examples:
       ralphdeck inject ralph-fix-auth-a1b2c3d4 --output context.md
       ralphdeck inject --task "Fix TypeScript type errors in user validation"
-      ralphdeck inject --task "Speed up the report query" --top-k 3 --json
+      ralphdeck inject --task "Speed up the report query" --top-k 3 --types error,anti --json
+      ralphdeck inject --hook claude-code
     """
-    if (loop_id is None) == (task is None):
+    event = None
+    if hook is not None:
+        if output is not None or as_json or strict:
+            raise click.UsageError("--hook goes with none of --output, --json, --strict")
+        event = read_event(hook)
+        _work_in(event.folder)
+        if loop_id is None and task is None:
+            task = event.task or None
+    elif loop_id is None and task is None:
+        raise click.UsageError("give either a LOOP or --task TEXT")
+    if loop_id is not None and task is not None:
         raise click.UsageError("give either a LOOP or --task TEXT")
     if task is not None and not task.strip():
         raise click.UsageError("--task is empty")
     deck = open_deck()
-    view = deck.view
-    loop = view.loop(loop_id) if loop_id is not None else None
+    loop = _loop(deck.view, loop_id) if task is None else None
     text = loop.task if loop is not None else task or ""
     if not text.strip():
         raise BadInput("this loop has no task to find patterns for; give one with --task")
-    injection = _injection(view, text, min_success_rate, top_k, category)
+    injection = _injection(deck, text, **knobs)
     if loop is not None and not no_record:
         _record(deck, loop.id, injection)
+    if event is not None:
+        print_answer(event, injection.context)
+        return
     context = injection.context.encode("utf-8", "replace")
     if output is not None:
         _write(output, context)
+    findings = deck.view.findings
     if as_json:
-        print_json({**injection_json(injection), "findings": findings_json(view.findings)})
+        print_json({**injection_json(injection), "findings": findings_json(findings)})
     elif output is None:
         print_bytes(context)
-    end(view.findings, strict=strict)
+    end(findings, strict=strict)
+
+
+def _work_in(folder: str) -> None:
+    """Let the agent's own folder lead to the project, where nothing else names one."""
+    if folder and named_project() is None:
+        click.get_current_context().ensure_object(Invocation).project = find_project(Path(folder)).project
+
+
+def _loop(view: View, loop_id: str | None) -> Loop:
+    """The named loop; without a name the one that is at work.
+
+    Raises:
+        BadInput: Nobody can tell which loop is meant.
+    """
+    if loop_id is not None:
+        return view.loop(loop_id)
+    at_work = [loop for loop in view.snapshot.loops.values() if loop.status.active]
+    if len(at_work) != 1:
+        raise BadInput(f"{plural(len(at_work), 'loop')} at work; name one, or give a task")
+    return at_work[0]
 
 
 def _injection(
-    view: View, task: str, min_success_rate: float | None, top_k: int | None, category: str | None
+    deck: Deck,
+    task: str,
+    *,
+    min_success_rate: float | None,
+    top_k: int | None,
+    types: tuple[str, ...] | None,
+    max_tokens: int | None,
+    category: str | None,
 ) -> Injection:
+    view = deck.view
     settings = view.settings.injection
     if min_success_rate is not None:
         settings = replace(settings, min_success_rate=min_success_rate)
@@ -89,30 +148,53 @@ def _injection(
         settings = replace(settings, top_k_patterns=top_k)
         if top_k > settings.max_patterns_injected:
             warn(f"never more than {settings.max_patterns_injected} patterns are injected")
+    if max_tokens is not None:
+        settings = replace(settings, max_tokens=max_tokens)
+    if types is not None:
+        settings = replace(
+            settings,
+            include_error_patterns=PatternType.ERROR in types,
+            include_success_patterns=PatternType.SUCCESS in types,
+            include_anti_patterns=PatternType.ANTI in types,
+            include_code_templates=PatternType.TEMPLATE in types,
+        )
     profile = analyse_task(task)
     if category is not None:
         profile = replace(profile, category=category)
-    return prepare_injection(profile, view.index, view.snapshot.patterns, view.board, settings)
+    patterns, index = view.snapshot.patterns, view.index
+    _make_few(deck.embeddings, patterns)
+    closeness = deck.embeddings.closeness(task, index, patterns)
+    if deck.embeddings.problem:
+        warn(deck.embeddings.problem)
+    return prepare_injection(profile, index, patterns, view.board, settings, closeness)
+
+
+def _make_few(embeddings: Embeddings, patterns: Mapping[str, Pattern]) -> None:
+    """Make the vectors that are missing, if that takes no time; else say how to make them."""
+    missing = len(embeddings.missing(patterns))
+    if missing > _FEW:
+        remark(f"{plural(missing, 'pattern')} can be found by word match only; for meaning, run once: ralphdeck embed")
+        return
+    try:
+        embeddings.make(patterns)
+    except RalphdeckError as error:
+        warn(f"some patterns can be found by word match only: {error}")
 
 
 def _record(deck: Deck, loop_id: str, injection: Injection) -> None:
-    """Write down what the loop got; the loop gets it even if that fails."""
+    """Write down what the loop got and had not got before; the loop gets it even if that fails."""
     at = now()
+    known = {
+        event.pattern_id for event in deck.view.snapshot.events if event.kind == "injected" and event.loop_id == loop_id
+    }
+    events = [
+        Event(id=event_id(at), at=at, kind="injected", pattern_id=chosen.pattern_id, loop_id=loop_id, by=decider())
+        for chosen in injection.chosen
+        if chosen.pattern_id not in known
+    ]
     try:
-        append_events(
-            deck.project,
-            *(
-                Event(
-                    id=event_id(at),
-                    at=at,
-                    kind="injected",
-                    pattern_id=chosen.pattern_id,
-                    loop_id=loop_id,
-                    by=decider(),
-                )
-                for chosen in injection.chosen
-            ),
-        )
+        if events:
+            append_events(deck.project, *events)
     except (RalphdeckError, OSError) as error:
         warn(f"not recorded as injected: {error}")
 

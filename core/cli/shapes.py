@@ -56,7 +56,10 @@ lineage: [{at, kind, loop_id, success, text}], findings}""",
 effectiveness, observation, analysis, learning, actions, shape, file, pointer, also_in}], findings}""",
     "inject": """\
 {context, tokens, bytes, category, languages, error_types, patterns: [{id, type, score, relevance,
-effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}], findings}""",
+effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}],
+matched_by: meaning or words, findings}""",
+    "embed": """\
+{made, patterns, model}""",
     "decision": """\
 {decision: {id, at, by, verb, subject, reason, before, after}, summary, warnings, written}""",
     "invert": """\
@@ -290,6 +293,7 @@ def injection_json(injection: Injection) -> Shape:
         "category": injection.profile.category or None,
         "languages": list(injection.profile.languages),
         "error_types": list(injection.profile.error_types),
+        "matched_by": injection.matched_by,
     }
 
 

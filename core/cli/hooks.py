@@ -1,0 +1,124 @@
+"""What the hooks of agents tell and expect: the event on stdin, the answer on stdout, and never a failure."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import Any, Final, NamedTuple
+
+import click
+
+from core.cli.output import print_bytes, print_json, remark
+from core.errors import BadInput
+from core.sources.reading import decode_json
+
+FORMS: Final = ("claude-code", "plain")
+SESSION: Final = "SessionStart"
+PROMPT: Final = "UserPromptSubmit"
+
+_STDIN: Final = 0
+_PATIENCE_SECONDS: Final = 2.0
+"""How long to wait for the event of an agent that keeps stdin open and says nothing."""
+_MAX_BYTES: Final = 1 << 20
+
+
+class HookEvent(NamedTuple):
+    """What an agent tells of the moment.
+
+    Attributes:
+        form: One of `FORMS`.
+        name: `hook_event_name`; `SESSION` where it says none.
+        task: What the person asked for, "" at the start of a session.
+        folder: Where the agent works, "" if it says nothing.
+    """
+
+    form: str
+    name: str = SESSION
+    task: str = ""
+    folder: str = ""
+
+
+def read_event(form: str) -> HookEvent:
+    """The event on stdin: a JSON object, or for `plain` also the bare text of a task.
+
+    Raises:
+        BadInput: Claude Code takes no context at this event.
+    """
+    data = _read_stdin()
+    decoded = decode_json(data)
+    if not isinstance(decoded.value, dict):
+        return HookEvent(form, task=data.decode(errors="replace").strip() if form == "plain" else "")
+    said: dict[str, Any] = {key: value for key, value in decoded.value.items() if isinstance(value, str)}
+    name = said.get("hook_event_name", SESSION)
+    if form == "claude-code" and name not in (SESSION, PROMPT):
+        raise BadInput(f"{name} takes no context; {SESSION} and {PROMPT} do")
+    return HookEvent(
+        form,
+        name,
+        task=said.get("prompt", said.get("task", "")).strip(),
+        folder=said.get("cwd", ""),
+    )
+
+
+def _read_stdin() -> bytes:
+    """What is written to stdin until it is closed, or silent for too long; nothing from a terminal."""
+    data = b""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    try:
+        if os.isatty(_STDIN):
+            return b""
+        while len(data) < _MAX_BYTES and select.select([_STDIN], [], [], max(deadline - time.monotonic(), 0))[0]:
+            chunk = os.read(_STDIN, 1 << 16)
+            if not chunk:
+                break
+            data += chunk
+    except OSError:  # stdin is closed
+        pass
+    return data
+
+
+def print_answer(event: HookEvent, context: str) -> None:
+    """What the agent is to read, in the form that it expects; nothing at all for no context."""
+    if event.form == "plain":
+        print_bytes(context.encode("utf-8", "replace"))
+        return
+    if context:
+        print_json({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}})
+
+
+class HookCommand(click.Command):
+    """A command that with `--hook` never stands in an agent's way.
+
+    Whatever goes wrong is one line on stderr; nothing is printed, and the exit code is 0. Claude Code would drop the
+    person's prompt on an exit code of 2, that of wrong usage.
+    """
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Take the options."""
+        if not any(arg == "--hook" or arg.startswith("--hook=") for arg in args):
+            return super().make_context(info_name, args, parent, **extra)
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise _let_go(error.format_message()) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        if not ctx.params.get("hook"):
+            return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except click.ClickException as error:
+            raise _let_go(error.format_message()) from None
+        except Exception as error:
+            raise _let_go(str(error) or type(error).__name__) from None
+
+
+def _let_go(reason: str) -> click.exceptions.Exit:
+    remark(f"ralphdeck injects nothing: {reason}")
+    return click.exceptions.Exit(0)
