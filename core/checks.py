@@ -11,6 +11,8 @@ from core.text import visible_line
 MAX_COUNT: Final = 10**15
 """Larger counts are no counts: beyond it a float no longer holds every whole number."""
 MAX_AMOUNT: Final = sys.float_info.max
+MIN_HALF_LIFE: Final = 1e-9
+"""Days; less is as good as 0, and ages in half-lives could be larger than a float."""
 _SHOWN_CHARS: Final = 80
 
 
@@ -66,6 +68,6 @@ def check_choice(value: Any, field: str, choices: tuple[str, ...]) -> None:
 
 
 def check_half_life(days: Any, field: str = "half_life_days") -> None:
-    """`BadInput` unless `days` is a finite number above 0."""
-    if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= MAX_AMOUNT:
+    """`BadInput` unless `days` is a finite number above 0, `MIN_HALF_LIFE` at least."""
+    if isinstance(days, bool) or not isinstance(days, int | float) or not MIN_HALF_LIFE <= days <= MAX_AMOUNT:
         raise BadInput(f"{field} must be a number of days above 0, not {shown(days)}")

@@ -113,6 +113,8 @@ class LearningSettings(Struct, frozen=True, kw_only=True):
             *("medium_duration_value", "slow_duration_value", "some_errors_value", "many_errors_value"),
             *("some_retries_value", "many_retries_value", "helpful_threshold", "harmful_threshold"),
         )
+        if not any((self.success_weight, self.duration_weight, self.errors_weight, self.retries_weight)):
+            raise BadInput("success_weight, duration_weight, errors_weight and retries_weight cannot all be 0")
 
 
 class MaturitySettings(Struct, frozen=True, kw_only=True):
@@ -170,13 +172,27 @@ class ExtractionSettings(Struct, frozen=True, kw_only=True):
     similarity_threshold: float = 0.80
     max_match_share: float = 0.20
     """A trigger that matches a larger share of all known error messages is too broad."""
+    min_known_messages: int = 10
+    """Of fewer messages no share is taken."""
+    repeated_error_count: int = 3
+    """The same error so many times in one loop is an anti-pattern."""
+    falling_iterations: int = 2
+    """Quality that falls so many iterations in a row is an anti-pattern."""
+    scope_growth: float = 3.0
+    """A loop that changes so many times as many files as at first, and at least `scope_files` more, creeps."""
+    scope_files: int = 5
 
     def __post_init__(self) -> None:
         _check_flags(
             self,
             *("enabled", "auto_extract_on_completion", "extract_code_templates", "merge_similar_patterns"),
         )
-        _check_counts(self, "min_usage_count_for_evaluation")
+        _check_counts(
+            self,
+            *("min_usage_count_for_evaluation", "min_known_messages", "repeated_error_count"),
+            *("falling_iterations", "scope_files"),
+        )
+        check_amount(self.scope_growth, "scope_growth")
         _check_shares(self, "min_success_rate_threshold", "similarity_threshold", "max_match_share")
 
 
@@ -257,7 +273,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     pruning: PruningSettings = PruningSettings()
     watch: WatchSettings = WatchSettings()
     interval_level: float = 0.90
-    """Probability mass of the interval shown for a success rate (Jeffreys)."""
+    """Probability mass of the intervals shown for a success rate (Jeffreys) and for what patterns bring (Student)."""
+    power: float = 0.80
+    """Probability with which a difference shall show that is there, where it is told how many loops that takes."""
 
     def __post_init__(self) -> None:
-        _check_shares(self, "interval_level")
+        _check_shares(self, "interval_level", "power")

@@ -11,7 +11,6 @@ from typing import Final
 from msgspec import Struct
 
 from core.checks import check_amount, check_count, check_flag, check_text, check_texts
-from core.errors import BadInput
 from core.learning.decay import decayed_value, set_moment
 from core.records.events import Signals
 from core.settings import LearningSettings
@@ -93,7 +92,7 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
     taken relative to their sum. A raw score within `ratio_tolerance` of a threshold reaches it.
 
     Raises:
-        BadInput: A `now` that can't be parsed, or weights without a sum above 0.
+        BadInput: A `now` that can't be parsed.
     """
     parts = {
         "success": 1.0 if signals.success else 0.0,
@@ -103,8 +102,6 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
     }
     weights = (settings.success_weight, settings.duration_weight, settings.errors_weight, settings.retries_weight)
     total = math.fsum(weights)
-    if not total > 0:
-        raise BadInput(f"the weights of an outcome's parts must sum to more than 0, not {total:g}")
     raw = math.fsum(weight * value for weight, value in zip(weights, parts.values(), strict=True)) / total
     decay = decayed_value(signals.timestamp, now, settings.half_life_days)
     verdict = verdict_of(raw, settings)

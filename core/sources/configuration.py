@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from operator import attrgetter
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -100,14 +101,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     def listed(self) -> tuple[Setting, ...]:
         """Every setting, group by group."""
-        return tuple(Setting(name, _value(self.settings, name), source) for name, source in self.sources.items())
-
-
-def _value(settings: Settings, name: str) -> Any:
-    value: Any = settings
-    for part in name.split("."):
-        value = getattr(value, part)
-    return value
+        return tuple(Setting(name, attrgetter(name)(self.settings), source) for name, source in self.sources.items())
 
 
 def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields | None:

@@ -43,9 +43,16 @@ def test_no_threshold_is_what_cannot_be_one(kind: Any, field: str, value: object
 def test_shares_lie_within_one_and_a_half_life_above_nothing() -> None:
     with pytest.raises(BadInput, match=r"max_harmful must be a number from 0 to 1, not 1\.5"):
         MaturitySettings(max_harmful=1.5)
-    with pytest.raises(BadInput, match="half_life_days must be a number of days above 0, not 0"):
-        LearningSettings(half_life_days=0)
+    for nothing in (0, 5e-324):
+        with pytest.raises(BadInput, match=f"half_life_days must be a number of days above 0, not {nothing}"):
+            LearningSettings(half_life_days=nothing)
     assert MaturitySettings(max_harmful=0, deprecation_threshold=1).max_harmful == 0
+
+
+def test_an_outcome_is_scored_by_something() -> None:
+    assert LearningSettings(success_weight=0, duration_weight=0, errors_weight=0).retries_weight
+    with pytest.raises(BadInput, match="retries_weight cannot all be 0"):
+        LearningSettings(success_weight=0, duration_weight=0, errors_weight=0, retries_weight=0)
 
 
 def test_times_stay_within_the_calendar_and_a_watch_rests() -> None:

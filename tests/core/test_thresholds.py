@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.checks import MIN_HALF_LIFE
 from core.errors import BadInput
 from core.learning.replaying import what_if
 from core.learning.scoreboard import Scoreboard
@@ -120,7 +121,7 @@ def test_an_unknown_name_shows_nothing_raw() -> None:
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.sampled_from(THRESHOLDS), st.floats(0, 1, exclude_min=True))
+@given(st.sampled_from(THRESHOLDS), st.floats(MIN_HALF_LIFE, 1))
 def test_every_value_comes_back_from_its_text(known: Threshold, value: float) -> None:
     if known.unit in (Unit.CHOICE, Unit.COUNT):
         return

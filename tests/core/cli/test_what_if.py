@@ -77,7 +77,8 @@ def test_a_threshold_has_one_value(sample: Path, call: Call) -> None:
     assert "maturity.min_helpful is given twice" in result.err
 
 
-def test_weights_that_are_all_0_are_one_line(sample: Path, call: Call) -> None:
+def test_weights_that_are_all_0_are_an_error(sample: Path, call: Call) -> None:
     words = [f"{part}_weight=0" for part in ("success", "duration", "errors", "retries")]
     result = call("what-if", *words, "--project", sample)
-    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+    assert (result.code, result.out) == (2, "")
+    assert "retries_weight cannot all be 0" in result.err
