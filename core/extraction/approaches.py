@@ -1,0 +1,129 @@
+"""Success patterns: how a loop that reached its goal went about it (0) 3_identify_successful_approaches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from core.extraction.errors import failing
+from core.extraction.fixes import action, passes
+from core.extraction.kinds import MIN_DESCRIPTION, domain, languages_of
+from core.extraction.proposals import Proposal
+from core.extraction.records import ended, first_use, source
+from core.extraction.wording import line, slug, told
+from core.records.loops import Iteration, Loop, LoopStatus
+from core.records.material import Material
+from core.records.patterns import PatternType
+from core.retrieval.task import analyse_task
+from core.retrieval.words import content_words
+from core.text import matcher, plural
+
+_MAX_STEPS: Final = 20
+_MAX_BENEFITS: Final = 3
+_TASK_WORDS: Final = 3
+"""Words of a task, its verb included, that a task which benefits must have in the same order."""
+_WORD: Final = re.compile(r"[^\W_][\w-]*")
+_COMMAND: Final = re.compile(
+    r"(?:npx|npm(?: run)?|pnpm|yarn|pytest|python|ruff|mypy|tsc|vitest|jest|eslint|cargo|go|mvn|gradle|make|bench)"
+    r"(?: [\w:@./-]{1,40})?",
+)
+_ALONE: Final = frozenset({"pytest", "tsc", "vitest", "jest", "mypy", "eslint"})
+_VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
+
+
+def approaches(material: Material) -> Iterator[Proposal]:
+    """The approach of a loop that completed; none of any other."""
+    loop = material.loop
+    if loop is None or loop.status is not LoopStatus.COMPLETED or not material.iterations:
+        return
+    steps, where = _steps(material.iterations)
+    if not loop.task.strip() or sum(map(len, steps)) < MIN_DESCRIPTION:
+        return
+    count = max(len(material.iterations), loop.iteration or 0)
+    at = ended(material)
+    profile = analyse_task(loop.task)
+    category = profile.category or "implementation"
+    approach: dict[str, object] = {"description": line(loop.task), "steps": steps}
+    if tools := _tools(material.iterations, loop):
+        approach["tools_used"] = tools
+    approach["typical_iterations"] = {"average": float(count), "minimum": count, "maximum": count}
+    record: dict[str, object] = {"type": "success_pattern", "task_category": category}
+    if pattern := task_pattern(loop.task):
+        record["task_description_pattern"] = pattern
+    record |= {
+        "approach": approach,
+        "source_loops": [source(material, at, outcome="success", iterations_required=count)],
+        "success_rate": 1.0,
+        "usage_count": 1,
+        "average_iterations": float(count),
+        "preconditions": [f"What decides: {line(criterion)}" for criterion in loop.criteria[:_MAX_STEPS]],
+        "benefits": _benefits(material, count),
+        **first_use(at),
+        "tags": list(dict.fromkeys(filter(None, (category, _language(material, loop), domain((loop.task,)))))),
+    }
+    if not record["preconditions"]:
+        del record["preconditions"]
+    yield Proposal(type=PatternType.SUCCESS, slug=slug(loop.task, category), record=record, trace=(where,))
+
+
+def task_pattern(task: str) -> str:
+    """A regex that finds tasks worded like this one, for RE2; "" where its words are too few to say anything."""
+    words = [found[0] for found in _WORD.finditer(line(task))]
+    telling = [word for word in words[1:] if content_words(word)][: _TASK_WORDS - 1]
+    if len(telling) < _TASK_WORDS - 1:
+        return ""
+    pattern = f"(?i){'.*'.join(map(_bounded, (words[0], *telling)))}"
+    return pattern if matcher(pattern).problem is None and matcher(pattern).matches(task) else ""
+
+
+def _bounded(word: str) -> str:
+    """RE2 knows the bounds of ASCII words only; a word has letters, digits, `_` and `-`, none of them special."""
+    return rf"\b{word}\b" if word.isascii() and word[-1] != "-" else re.escape(word)
+
+
+def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
+    """What was done, in order, without what made it worse; and where that is told.
+
+    External loops tell no action: what they say of their progress, or what they learned, stands for it.
+    """
+    steps: dict[str, str] = {}
+    for place, iteration in enumerate(iterations):
+        step = action(iteration) or told(iteration.result) or told("; ".join(iteration.learnings[:2]))
+        if step and not (place and _worse(iterations[place - 1], iteration)):
+            steps.setdefault(step, str(iteration.number if iteration.number is not None else "?"))
+    kept = dict(list(steps.items())[-_MAX_STEPS:])
+    return list(kept), f"{plural(len(kept), 'step')} of iterations {', '.join(kept.values())}"
+
+
+def _worse(before: Iteration, after: Iteration) -> bool:
+    """Whether an iteration left fewer tests passing, or a lower quality, than the one before it."""
+    if passes(after):
+        return False
+    if before.quality is not None and after.quality is not None:
+        return after.quality < before.quality
+    failed, fails = failing(before), failing(after)
+    return failed is not None and fails is not None and fails > failed
+
+
+def _tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
+    tools = dict.fromkeys(line(tool, 80) for iteration in iterations for tool in iteration.tools[:_MAX_STEPS])
+    for criterion in loop.criteria[:_MAX_STEPS]:
+        for found in _COMMAND.finditer(line(criterion)):
+            words = [word for word in found[0].split() if not _VERB.fullmatch(word) and word != "--"]
+            if len(words) > 1 or words[0] in _ALONE:
+                tools.setdefault(f"Bash ({' '.join(words)})")
+    return list(tools)[:_MAX_STEPS]
+
+
+def _benefits(material: Material, count: int) -> list[str]:
+    """What the loop found out on its way to success, else how quickly it got there."""
+    learned = [
+        *(told(text) for iteration in material.iterations if passes(iteration) for text in iteration.learnings),
+        *(told(reflection.text) for reflection in material.reflections if reflection.kind == "success_pattern"),
+    ]
+    return list(dict.fromkeys(filter(None, learned)))[:_MAX_BENEFITS] or [f"Completed in {plural(count, 'iteration')}"]
+
+
+def _language(material: Material, loop: Loop) -> str:
+    return languages_of(loop.task, " ".join(loop.criteria), " ".join(material.iterations[-1].files))

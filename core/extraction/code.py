@@ -1,0 +1,153 @@
+"""Code of a fix as a template: what belongs to this one place becomes a placeholder (0) 5_extract_code_templates."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import Final
+
+from msgspec import Struct
+
+_MAX_DIFF: Final = 20_000
+_MAX_LINES: Final = 30
+_MAX_CODE: Final = 2_000
+"""Longest piece of code, in characters, that still is a template."""
+_MAX_IDENTIFIERS: Final = 8
+
+LANGUAGES: Final = {
+    "ts": "typescript",
+    "tsx": "typescript",
+    "mts": "typescript",
+    "cts": "typescript",
+    "js": "javascript",
+    "jsx": "javascript",
+    "mjs": "javascript",
+    "cjs": "javascript",
+    "py": "python",
+    "pyi": "python",
+    "go": "go",
+    "rs": "rust",
+    "java": "java",
+}
+"""(3) `language` by the ending of a file; anything else is `other`."""
+PURPOSES: Final = {
+    "variable": "The value that is checked before it is used",
+    "message": "What is said to whoever made the mistake",
+    "property": "The property that is read",
+    "type": "The type that is expected",
+    "module": "What is imported from",
+    "name": "The name that the error is about",
+}
+"""What each kind of placeholder stands for."""
+
+_IDENTIFIER: Final = r"[A-Za-z_$][\w$]{0,80}"
+_TESTED: Final = re.compile(
+    rf"(?<![\w$.])({_IDENTIFIER}(?:\.{_IDENTIFIER}){{0,6}})\s*"
+    r"(?:\?\.|(?:===?|!==?|is\s+not|is)\s*(?:null|undefined|None|nil)\b)"
+    rf"|(?:\bif\s*\(\s*!|\bif\s+not\s+)({_IDENTIFIER}(?:\.{_IDENTIFIER}){{0,6}})\s*[):]"
+)
+_TEXT: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`")
+_IMPORT: Final = re.compile(r"\s*(?:import|from|export\s.*\sfrom|(?:const|let|var)\s.*=\s*require\()")
+_QUOTED: Final = re.compile(rf"['\"`]({_IDENTIFIER})['\"`]")
+_UNKNOWN_NAME: Final = re.compile(rf"\b({_IDENTIFIER}) is not defined\b|\bname ['\"]({_IDENTIFIER})['\"]")
+_ROLES: Final = (
+    ("module", re.compile(r"\bmodule\b|\bimport", re.IGNORECASE)),
+    ("property", re.compile(r"\bpropert|\battribute\b|\breading\b|\bfield\b|\bkey\b", re.IGNORECASE)),
+    ("type", re.compile(r"\btypes?\b|\bassignable\b", re.IGNORECASE)),
+)
+_KEYWORDS: Final = frozenset(
+    {
+        *("null", "undefined", "none", "nil", "true", "false", "any", "unknown", "void"),
+        *("string", "number", "boolean", "object", "int", "float", "str", "bool", "list", "dict"),
+        *("return", "throw", "raise", "if", "else", "for", "while", "const", "let", "var"),
+        *("function", "class", "new", "this", "self", "await", "async"),
+    }
+)
+"""Names that mean the same in any code."""
+
+
+class Template(Struct, frozen=True, kw_only=True):
+    """Code with placeholders; `placeholders` in the order of their first use."""
+
+    code: str
+    placeholders: tuple[str, ...] = ()
+
+
+def template(diff: str, message: str) -> Template | None:
+    """The added code of a diff, generalised; None if it adds none, or more than anybody would reuse.
+
+    Args:
+        diff: Untrusted: a unified diff, or only its lines with `+` in front.
+        message: Of the error that it settled; the names it quotes become placeholders.
+    """
+    code = _added(diff)
+    if not code:
+        return None
+    code = "".join(_line(line) for line in code.splitlines(keepends=True))
+    for name, placeholder in _names(code, message):
+        code = re.sub(rf"(?<![\w$]){re.escape(name)}(?![\w$])(?!\}}\}})", f"{{{{{placeholder}}}}}", code)
+    used = dict.fromkeys(re.findall(r"\{\{([a-z]+\d?)\}\}", code))
+    return Template(code=code, placeholders=tuple(used))
+
+
+def added_lines(diff: str) -> str:
+    """All lines that a diff adds, for looking at what kind of change it is."""
+    return "\n".join(line[1:] for line in diff[:_MAX_DIFF].splitlines() if _is_added(line))
+
+
+def language(files: Iterable[str], diff: str = "") -> str:
+    """(3) `language` of the first file whose ending tells it, those of a diff's header included; "" if none does."""
+    headers = re.findall(r"^\+\+\+ (?:b/)?(\S{1,300})", diff[:_MAX_DIFF], re.MULTILINE)
+    for file in (*files, *headers):
+        ending = PurePosixPath(file[-300:].replace("\\", "/")).suffix.removeprefix(".").lower()
+        if ending in LANGUAGES:
+            return LANGUAGES[ending]
+    return ""
+
+
+def purpose(placeholder: str) -> str:
+    """What a placeholder stands for, for a person."""
+    return PURPOSES.get(placeholder.rstrip("0123456789"), PURPOSES["name"])
+
+
+def _is_added(line: str) -> bool:
+    return line.startswith("+") and not line.startswith("+++")
+
+
+def _added(diff: str) -> str:
+    """The longest run of added lines, without their common indentation; "" if it is too long for a template."""
+    lines = diff[:_MAX_DIFF].splitlines()
+    runs = [[line[1:] for line in run] for added, run in groupby(lines, _is_added) if added]
+    longest = max(runs, key=len, default=[])
+    code = textwrap.dedent("\n".join(longest)).strip("\n").rstrip()
+    return f"{code}\n" if code.strip() and len(longest) <= _MAX_LINES and len(code) <= _MAX_CODE else ""
+
+
+def _line(line: str) -> str:
+    """A line with its sentences, or what it imports from, as placeholders."""
+    if _IMPORT.match(line):
+        return _TEXT.sub(lambda found: f"{found[0][0]}{{{{module}}}}{found[0][-1]}", line)
+    return _TEXT.sub(lambda found: f"{found[0][0]}{{{{message}}}}{found[0][-1]}" if " " in found[0] else found[0], line)
+
+
+def _names(code: str, message: str) -> list[tuple[str, str]]:
+    """Names in the code that belong to this one error, with what stands for each; the longest first."""
+    roles: dict[str, str] = {}
+    for found in _TESTED.finditer(code):
+        roles.setdefault(found[1] or found[2], "variable")
+    for found in _UNKNOWN_NAME.finditer(message):
+        roles.setdefault(found[1] or found[2], "name")
+    role = next((name for name, words in _ROLES if words.search(message)), "name")
+    for name in _QUOTED.findall(message):
+        roles.setdefault(name, role)
+    counts: dict[str, int] = {}
+    named = []
+    for name, kind in list(roles.items())[:_MAX_IDENTIFIERS]:
+        if name.lower() in _KEYWORDS or not re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", code):
+            continue
+        counts[kind] = counts.get(kind, 0) + 1
+        named.append((name, kind if counts[kind] == 1 else f"{kind}{counts[kind]}"))
+    return sorted(named, key=lambda pair: -len(pair[0]))

@@ -1,0 +1,56 @@
+"""From what a loop left behind to the patterns that it offers: steps 2 to 6 of (0) Pattern Extraction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from core.extraction.approaches import approaches
+from core.extraction.error_fixes import error_patterns
+from core.extraction.failures import anti_patterns
+from core.extraction.fixes import repairs
+from core.extraction.judging import compared, each_once, narrowed, without_broad_task
+from core.extraction.known import Known
+from core.extraction.proposals import Extraction, Proposal
+from core.extraction.templates import code_templates
+from core.records.material import Material
+from core.records.patterns import PatternType
+from core.settings import ExtractionSettings
+
+ALL_TYPES = frozenset(PatternType)
+
+
+def extract(
+    material: Material,
+    known: Known,
+    settings: ExtractionSettings,
+    types: Collection[PatternType] = ALL_TYPES,
+) -> Extraction:
+    """What one loop or debug session offers. Nothing is read or written; the same material gives the same proposals.
+
+    Args:
+        material: What it left behind.
+        known: What the project knows already.
+        settings: Thresholds, and whether templates are made and duplicates merged.
+        types: What to look for.
+    """
+    proposals = each_once(_found(material, known, settings, types), settings)
+    return Extraction(
+        source_id=material.source_id,
+        proposals=tuple(compared(proposal, material.loop_id, known, settings) for proposal in proposals),
+    )
+
+
+def _found(
+    material: Material, known: Known, settings: ExtractionSettings, types: Collection[PatternType]
+) -> Iterator[Proposal]:
+    fixed = repairs(material)
+    if PatternType.ERROR in types:
+        for proposal, repair in error_patterns(material, fixed):
+            yield narrowed(proposal, repair.error, known, settings)
+    if PatternType.SUCCESS in types:
+        for proposal in approaches(material):
+            yield without_broad_task(proposal, known, settings)
+    if PatternType.ANTI in types:
+        yield from anti_patterns(material, fixed, settings)
+    if PatternType.TEMPLATE in types and settings.extract_code_templates:
+        yield from code_templates(material, fixed)

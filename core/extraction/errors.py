@@ -1,0 +1,158 @@
+"""Errors that a loop met, wherever it tells of them: in fields, in the text of a result, in the error log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from core.extraction.signatures import generalise
+from core.records.debug_sessions import Failure
+from core.records.loops import Iteration, Outcome
+from core.retrieval.task import analyse_task
+from core.sources.debug_sessions import split_location
+
+ERROR_TYPES: Final = (
+    "TypeError",
+    "ReferenceError",
+    "AssertionError",
+    "SyntaxError",
+    "RuntimeError",
+    "TimeoutError",
+    "ValidationError",
+    "Other",
+)
+"""(3) `error_type`."""
+_MAX_TEXT: Final = 2_000
+_NAMES: Final = {
+    "AttributeError": "TypeError",
+    "NameError": "ReferenceError",
+    "UnboundLocalError": "ReferenceError",
+    "ImportError": "ReferenceError",
+    "ModuleNotFoundError": "ReferenceError",
+    "IndentationError": "SyntaxError",
+    "ParseError": "SyntaxError",
+    "JSONDecodeError": "SyntaxError",
+    "ValueError": "ValidationError",
+    "ZodError": "ValidationError",
+    "SchemaError": "ValidationError",
+    "NullPointerException": "TypeError",
+    "ClassCastException": "TypeError",
+    "IllegalArgumentException": "ValidationError",
+    "IllegalStateException": "RuntimeError",
+    "RangeError": "RuntimeError",
+    "IndexError": "RuntimeError",
+    "KeyError": "RuntimeError",
+    "RecursionError": "RuntimeError",
+    "UnhandledPromiseRejection": "RuntimeError",
+}
+_ASSERTION: Final = re.compile(r"\bexpected\b.{1,200}?\b(?:to|but|got|received|found)\b", re.IGNORECASE)
+_PREAMBLE: Final = re.compile(r"\b(?:failing|failed|fails|errors?)\b[^:\n]{0,40}:\s+", re.IGNORECASE)
+_NAMED: Final = re.compile(r"(?:Uncaught\s+)?(?:\w{1,40}\.){0,6}([A-Z]\w{0,60}(?:Error|Exception))(?:\s*\[\w+\])?:\s*")
+_PATH: Final = r"[\w.@~+/\\:-]{0,200}\.[A-Za-z]{1,6}(?::\d{1,9}){0,2}"
+_LOCATED: Final = re.compile(rf"\s+(?:(?:at|in|from)\s+({_PATH})|\(({_PATH})\))$")
+_REMARK: Final = re.compile(r"\s+\([^()'\"`]*\)$")
+_COUNT: Final = re.compile(
+    r"\b(\d{1,7})(?:\s+of\s+\d{1,7})?\s+(?:tests?\s+)?(?:failing|failed|errors?)\b", re.IGNORECASE
+)
+
+
+class Sighting(Struct, frozen=True, kw_only=True):
+    """One error, met once.
+
+    Attributes:
+        error_type: One of `ERROR_TYPES`.
+        signature: Its message generalised; two sightings with the same one are the same error.
+        where: For a person: `iteration 2`.
+        iteration: As a label, None where it was in none.
+    """
+
+    error_type: str
+    message: str
+    signature: str
+    where: str
+    file: str = ""
+    function: str = ""
+    iteration: int | None = None
+    at: datetime | None = None
+
+
+def error_type(name: str, message: str) -> str:
+    """(3) `error_type` by the name of an error, else by what its message says."""
+    if name in ERROR_TYPES and name != "Other":
+        return name
+    if name in _NAMES:
+        return _NAMES[name]
+    if "Timeout" in name:
+        return "TimeoutError"
+    if _ASSERTION.search(message):
+        return "AssertionError"
+    return next((likely for likely in analyse_task(message).error_types if likely in ERROR_TYPES), "Other")
+
+
+def sighting(failure: Failure, where: str, iteration: int | None, at: datetime | None) -> Sighting | None:
+    """The error that a failure tells of; None if its message has nothing of its own."""
+    text = failure.message.strip()[:_MAX_TEXT]
+    name, message, location = _taken_apart(text)
+    signature = generalise(message)
+    if not signature:
+        return None
+    file = failure.file or split_location(location)[0]
+    return Sighting(
+        error_type=error_type(failure.error_type if failure.error_type not in ("", "Other") else name, message),
+        message=message,
+        signature=signature,
+        where=where,
+        file=file,
+        function=failure.function,
+        iteration=iteration,
+        at=at,
+    )
+
+
+def in_iteration(iteration: Iteration) -> Iterator[Sighting]:
+    """The errors that an iteration ran into: its fields, else the message in the text of its result."""
+    where = f"iteration {iteration.number}" if iteration.number is not None else "an iteration without a number"
+    failures: Iterable[Failure] = iteration.failures
+    if not failures and iteration.outcome is not Outcome.SUCCESS:
+        message = message_in(iteration.result)
+        failures = (Failure(message=message),) if message else ()
+    for failure in failures:
+        if found := sighting(failure, where, iteration.number, iteration.at):
+            yield found
+
+
+def message_in(result: str) -> str:
+    """The error message in a result such as `2 failing: TypeError: x is null at a.ts:7`; "" if it has none."""
+    text = result.strip()[:_MAX_TEXT].split("\n", 1)[0]
+    preamble = _PREAMBLE.search(text)
+    if preamble:
+        text = text[preamble.end() :]
+    elif not _NAMED.match(text):
+        return ""
+    return _REMARK.sub("", text.strip())
+
+
+def failing(iteration: Iteration) -> int | None:
+    """How many tests or checks failed in an iteration; None where it does not say."""
+    if iteration.results is not None and iteration.results.failed is not None:
+        return iteration.results.failed
+    if iteration.outcome is Outcome.SUCCESS:
+        return 0
+    found = _COUNT.search(iteration.result[:_MAX_TEXT])
+    return int(found[1]) if found else None
+
+
+def _taken_apart(text: str) -> tuple[str, str, str]:
+    """Name of the error, message, location."""
+    name = ""
+    if found := _NAMED.match(text):
+        name, text = found[1], text[found.end() :]
+    first = text.split("\n", 1)[0].rstrip()
+    located = _LOCATED.search(first)
+    if located:
+        return name, first[: located.start()], located[1] or located[2]
+    return name, text, ""

@@ -1,0 +1,252 @@
+"""Anti-patterns: what a loop tried that did not work, and how that showed (0) 4_identify_failure_patterns."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from core.extraction.errors import Sighting, in_iteration, sighting
+from core.extraction.fixes import Repair, action
+from core.extraction.kinds import domain, languages_of
+from core.extraction.proposals import Proposal
+from core.extraction.records import ended, first_use, source
+from core.extraction.wording import line, slug, told
+from core.records.debug_sessions import Failure
+from core.records.loops import Iteration, LoopStatus
+from core.records.material import Material
+from core.records.patterns import PatternType
+from core.retrieval.task import analyse_task
+from core.settings import ExtractionSettings
+from core.text import plural
+
+_MAX_SYMPTOMS: Final = 5
+_MAX_TRIED: Final = 3
+_SCOPE: Final = re.compile(
+    r"\bscope creep\b|\b(?:out of|beyond (?:the|its)|outside (?:the|its)) scope\b"
+    r"|\bunrelated (?:changes?|files?|refactor\w*|edits?)\b"
+    r"|\bnot part of the task\b|\bwhile (?:I was |we were )?at it\b|\bfiles? (?:that were )?not touched\b",
+    re.IGNORECASE,
+)
+_PERFORMANCE: Final = re.compile(r"\bp9\d\b|\blatency\b|\bms\b|\bslower\b|\bbench\b", re.IGNORECASE)
+_LOST: Final = frozenset({LoopStatus.FAILED, LoopStatus.LIMIT})
+"""How a loop ends that had its chance; one that a person stopped or that crashed says nothing of its approach."""
+
+
+def anti_patterns(material: Material, repairs: Sequence[Repair], settings: ExtractionSettings) -> Iterator[Proposal]:
+    """What to avoid, by how it failed; a loop that is lost for no other reason gives its whole approach."""
+    found = [
+        *_repeated(material, repairs, settings.repeated_error_count),
+        *_refuted(material),
+        *_grown(material, settings),
+        *_fallen(material, settings),
+    ]
+    yield from found or _lost(material)
+
+
+def _repeated(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
+    """The same error so many times, in different iterations or runs."""
+    met: dict[str, dict[str, Sighting]] = defaultdict(dict)
+    for error in _sightings(material):
+        met[error.signature].setdefault(error.where, error)
+    fixed = {repair.error.signature: repair for repair in repairs}
+    tried = {iteration.number: action(iteration) for iteration in material.iterations}
+    for signature, times in met.items():
+        if len(times) < least:
+            continue
+        *_, last = times.values()
+        steps = dict.fromkeys(filter(None, (tried.get(error.iteration) for error in times.values())))
+        doing = "; ".join(list(steps)[:_MAX_TRIED]) or "The same approach"
+        repair = fixed.get(signature)
+        yield _proposal(
+            material,
+            approach=f"{doing}, again and again, though the error stays the same",
+            mode="repeated_same_error",
+            symptoms=[f"{error.where}: {line(error.message, 120)}" for error in times.values()],
+            why=_cause(material, signature) or f"The error came {len(times)} times: what was changed is not its cause",
+            better=repair.description if repair else "",
+            iteration=last.iteration,
+            at=last.at,
+            trace=f"the same error in {', '.join(times)}",
+        )
+
+
+def _refuted(material: Material) -> Iterator[Proposal]:
+    """(4) A fix that was verified and found wrong."""
+    for session in material.sessions:
+        worked = [run.fix.description for run in session.executions if run.fix and run.fix.verified and run.failures]
+        for run in session.executions:
+            if run.fix is None or run.fix.verified is not False or not run.fix.description.strip():
+                continue
+            yield _proposal(
+                material,
+                approach=told(run.fix.description),
+                mode="incorrect_fix",
+                symptoms=[line(failure.message, 120) for failure in run.failures if failure.message],
+                why=line(run.analysis.root_cause) if run.analysis else "",
+                better=told(worked[-1]) if worked else line("; ".join(session.recommendations[:1])),
+                iteration=session.iteration,
+                at=run.at,
+                trace=f"debug session {session.id}, attempt {run.attempt}: verification failed",
+            )
+
+
+def _grown(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
+    """Scope creep: more and more files, or the loop says so itself."""
+    told_of = [
+        (iteration, text)
+        for iteration in material.iterations
+        for text in (iteration.result, *iteration.learnings)
+        if _SCOPE.search(text[:2000])
+    ]
+    counts = [(iteration, len(set(iteration.files))) for iteration in material.iterations if iteration.files]
+    first, most = (counts[0][1], max(counts, key=lambda pair: pair[1])) if counts else (0, None)
+    if most is not None and most[1] >= settings.scope_growth * first and most[1] - first >= settings.scope_files:
+        iteration, symptom = most[0], f"{first} files at first, {most[1]} in iteration {most[0].number}"
+    elif told_of:
+        iteration, symptom = told_of[0][0], line(told_of[0][1])
+    else:
+        return
+    yield _proposal(
+        material,
+        approach=action(iteration) or line(material.loop.task if material.loop else ""),
+        mode="scope_creep",
+        symptoms=[symptom],
+        why="The change reached further than the task asked for",
+        better=_learned(iteration),
+        iteration=iteration.number,
+        at=iteration.at,
+        trace=f"iteration {iteration.number}",
+    )
+
+
+def _fallen(material: Material, settings: ExtractionSettings) -> Iterator[Proposal]:
+    """Quality that falls from one iteration to the next and does not come back while it does."""
+    measured = [iteration for iteration in material.iterations if iteration.quality is not None]
+    run: list[Iteration] = []
+    for iteration in (*measured, None):
+        if run and (iteration is None or _quality(iteration) >= _quality(run[-1])):
+            if len(run) > settings.falling_iterations:
+                yield _degraded(material, run, iteration)
+            run = []
+        if iteration is not None:
+            run.append(iteration)
+
+
+def _degraded(material: Material, run: Sequence[Iteration], recovery: Iteration | None) -> Proposal:
+    falling = run[1:]
+    steps = dict.fromkeys(filter(None, map(action, falling)))
+    series = " → ".join(f"{_quality(iteration):.0%}" for iteration in run)
+    return _proposal(
+        material,
+        approach="; ".join(list(steps)[:_MAX_TRIED]) or line(material.loop.task if material.loop else ""),
+        mode="quality_degradation",
+        symptoms=[f"Quality fell: {series}"],
+        why=_learned(falling[-1]),
+        better=action(recovery) if recovery is not None else "",
+        iteration=falling[-1].number,
+        at=falling[-1].at,
+        trace=f"iterations {', '.join(str(iteration.number) for iteration in run)}",
+    )
+
+
+def _lost(material: Material) -> Iterator[Proposal]:
+    """The whole approach of a loop that failed or ran out of iterations."""
+    loop = material.loop
+    if loop is None or loop.status not in _LOST or not material.iterations:
+        return
+    steps = dict.fromkeys(filter(None, map(action, material.iterations)))
+    if not steps:
+        return
+    last = material.iterations[-1]
+    results = [line(iteration.result, 160) for iteration in material.iterations if iteration.result]
+    yield _proposal(
+        material,
+        approach=line(f"{line(loop.task, 120)}: {'; '.join(list(steps)[-_MAX_TRIED:])}"),
+        mode="performance_regression" if _PERFORMANCE.search(" ".join(loop.criteria)[:2000]) else "incorrect_fix",
+        symptoms=results[-_MAX_SYMPTOMS:],
+        why=next((_learned(one) for one in reversed(material.iterations) if one.learnings), ""),
+        better="",
+        iteration=last.number,
+        at=last.at,
+        trace=f"the loop ended as {loop.status} after {plural(len(material.iterations), 'iteration')}",
+    )
+
+
+def _proposal(
+    material: Material,
+    *,
+    approach: str,
+    mode: str,
+    symptoms: Sequence[str],
+    why: str,
+    better: str,
+    iteration: int | None,
+    at: datetime | None,
+    trace: str,
+) -> Proposal:
+    task = material.loop.task if material.loop else ""
+    at = at or ended(material)
+    record: dict[str, Any] = {
+        "type": "anti_pattern",
+        "approach_description": line(approach),
+        "failure_mode": mode,
+        "failure_symptoms": list(symptoms)[:_MAX_SYMPTOMS],
+    }
+    if why:
+        record["why_it_fails"] = line(why)
+    if better:
+        record["better_alternative"] = {"description": line(better)}
+    told_of: dict[str, Any] = {} if iteration is None else {"failure_iteration": iteration}
+    tags = (languages_of(task), mode.replace("_", "-"), analyse_task(task).category, domain((task,)))
+    record |= {
+        "source_loops": [source(material, at, **told_of)],
+        "failure_rate": 1.0,
+        "occurrence_count": 1,
+        **first_use(at),
+        "tags": list(dict.fromkeys(filter(None, tags))),
+    }
+    return Proposal(type=PatternType.ANTI, slug=slug(approach, mode.replace("_", "-")), record=record, trace=(trace,))
+
+
+def _sightings(material: Material) -> Iterator[Sighting]:
+    """Every error of the loop: of its iterations, else of its sessions, else of the error log.
+
+    The same error stands in more than one of these; counted together, one time would count twice.
+    """
+    found = [error for iteration in material.iterations for error in in_iteration(iteration)]
+    if not found:
+        found = [
+            error
+            for session in material.sessions
+            for run in session.executions
+            for failure in run.failures
+            if (error := sighting(failure, f"attempt {run.attempt} of {session.id}", session.iteration, run.at))
+        ]
+    if not found:
+        found = [
+            error
+            for event in material.errors
+            if event.error and (error := sighting(Failure(message=event.error.message), event.id, None, event.at))
+        ]
+    yield from found
+
+
+def _cause(material: Material, signature: str) -> str:
+    """What a session found to be the root of an error."""
+    for session in material.sessions:
+        for run in session.executions:
+            errors = (sighting(failure, "", None, None) for failure in run.failures)
+            if run.analysis and any(error and error.signature == signature for error in errors):
+                return line(run.analysis.root_cause)
+    return ""
+
+
+def _learned(iteration: Iteration) -> str:
+    return told(iteration.learnings[-1]) if iteration.learnings else ""
+
+
+def _quality(iteration: Iteration) -> float:
+    return iteration.quality or 0.0

@@ -1,0 +1,162 @@
+"""Errors and what settled them: the pairs that error patterns are made of (0) 2_identify_error_fix_pairs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from core.extraction.errors import Sighting, failing, in_iteration, sighting
+from core.extraction.wording import told
+from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
+from core.records.events import Event
+from core.records.loops import Iteration, Outcome
+from core.records.material import Material
+
+
+class Repair(Struct, frozen=True, kw_only=True):
+    """One error, and the change after which it was gone and the tests passed.
+
+    Attributes:
+        description: What was done, in the words of the loop.
+        files: Changed, as they were told.
+        cause: (4) `root_cause_category`, "" if nobody looked.
+        trace: Where the two are told, for a person.
+        at: When it was settled.
+        agent: Who did it, "" if that is not told.
+    """
+
+    error: Sighting
+    description: str
+    diff: str = ""
+    files: tuple[str, ...] = ()
+    cause: str = ""
+    trace: str
+    at: datetime | None = None
+    agent: str = ""
+
+
+def repairs(material: Material) -> tuple[Repair, ...]:
+    """All repairs that the material shows, those that say most of the change first."""
+    found = [
+        *(repair for session in material.sessions for repair in _of_session(session)),
+        *_of_iterations(material.iterations),
+        *_of_log(material.errors, material.resolved, material.iterations),
+    ]
+    return tuple(sorted(found, key=lambda repair: not repair.diff))
+
+
+def passes(iteration: Iteration) -> bool:
+    """Whether the tests pass at the end of an iteration."""
+    green = iteration.results.green if iteration.results is not None else None
+    return iteration.outcome is Outcome.SUCCESS if green is None else green
+
+
+def action(iteration: Iteration) -> str:
+    """What an iteration did, in its own words; "" if it does not say."""
+    return told(iteration.fix.description if iteration.fix and iteration.fix.description else iteration.action)
+
+
+def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
+    """An error of an iteration that the next one settled and that never came again."""
+    seen = [tuple(in_iteration(iteration)) for iteration in iterations]
+    last_pass = max((index for index, iteration in enumerate(iterations) if passes(iteration)), default=-1)
+    last = {error.signature: index for index, errors in enumerate(seen) for error in errors}
+    for index, errors in enumerate(seen):
+        after = next((later for later in _fixing(iterations, index) if later <= last_pass), None)
+        if after is None:
+            continue
+        for error in errors:
+            if last[error.signature] == index:
+                yield _repair(error, iterations[after])
+
+
+def _fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
+    """The place of the iteration whose change settled what failed at `index`: that one itself, or the next."""
+    here = iterations[index]
+    if here.fix is not None and here.fix.verified is not False and passes(here):
+        yield index
+    if index + 1 == len(iterations):
+        return
+    following = iterations[index + 1]
+    before, after = failing(here), failing(following)
+    better = before is not None and after is not None and after < before
+    verified = following.fix.verified if following.fix is not None else None
+    if action(following) and verified is not False and (passes(following) or verified or better):
+        yield index + 1
+
+
+def _repair(error: Sighting, iteration: Iteration) -> Repair:
+    fix = iteration.fix or Fix()
+    same = error.iteration == iteration.number
+    return Repair(
+        error=error,
+        description=action(iteration),
+        diff=fix.diff,
+        files=fix.files or iteration.files,
+        trace=error.where if same else f"{error.where} → {iteration.number}",
+        at=iteration.at or error.at,
+    )
+
+
+def _of_session(session: DebugSession) -> Iterator[Repair]:
+    """(4) A failure whose fix was verified, or was followed by a run without it that passed."""
+    for execution, following in zip(session.executions, (*session.executions[1:], None), strict=True):
+        fix = execution.fix
+        if fix is None or not (_is_verified(fix, following)):
+            continue
+        analysis = execution.analysis
+        where = f"debug session {session.id}, attempt {execution.attempt}"
+        for failure in execution.failures:
+            error = sighting(failure, where, session.iteration, execution.at)
+            if error is not None and not (following and _fails_with(following, error.signature)):
+                yield Repair(
+                    error=error,
+                    description=told(fix.description) or told(analysis.strategy if analysis else ""),
+                    diff=fix.diff,
+                    files=fix.files or ((session.file_path,) if session.file_path else ()),
+                    cause=analysis.category if analysis else "",
+                    trace=where,
+                    at=following.at if following and following.at else execution.at,
+                    agent=session.agent,
+                )
+
+
+def _is_verified(fix: Fix, following: Execution | None) -> bool:
+    if fix.verified is not None:
+        return fix.verified
+    return following is not None and following.results is not None and following.results.green is True
+
+
+def _fails_with(execution: Execution, signature: str) -> bool:
+    errors = (sighting(failure, "", None, None) for failure in execution.failures)
+    return any(error is not None and error.signature == signature for error in errors)
+
+
+def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequence[Iteration]) -> Iterator[Repair]:
+    """(2) An error that was marked as resolved while an iteration was at work: what that one did settled it."""
+    settled = {event.resolves: event.at for event in resolved}
+    timed = [iteration for iteration in iterations if iteration.at is not None]
+    ends = [iteration.at for iteration in timed if iteration.at is not None]
+    if ends != sorted(ends):
+        return
+    for event in errors:
+        at = settled.get(event.id)
+        place = bisect_left(ends, at) if at is not None else len(timed)
+        if event.error is None or place == len(timed) or not action(timed[place]):
+            continue
+        iteration = timed[place]
+        where = f"error log {event.id}, resolved"
+        error = sighting(Failure(message=event.error.message), where, iteration.number, event.at)
+        if error is not None:
+            yield Repair(
+                error=error,
+                description=action(iteration),
+                diff=iteration.fix.diff if iteration.fix else "",
+                files=iteration.files,
+                trace=f"{where}; iteration {iteration.number}",
+                at=at,
+                agent=event.by,
+            )

@@ -1,0 +1,94 @@
+"""What a project knows already, for new patterns to be compared with (0) 6_check_for_duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Final
+
+from core.extraction.errors import message_in
+from core.records.patterns import Pattern, PatternType
+from core.similarity import SimilarityIndex
+from core.snapshot import Snapshot
+from core.text import matcher
+
+_MAX_MESSAGES: Final = 2_000
+"""Most messages that a trigger is tried on, evenly taken from all."""
+_MAX_MESSAGE: Final = 1_000
+
+
+class Known:
+    """The patterns of a project, and the errors and tasks that its loops have met.
+
+    Attributes:
+        messages: Known error messages, each once.
+        tasks: What loops were asked to do, each once.
+        patterns: By id.
+        similar: The index of these patterns.
+    """
+
+    def __init__(
+        self,
+        patterns: Mapping[str, Pattern],
+        similar: SimilarityIndex,
+        messages: Iterable[str] = (),
+        tasks: Iterable[str] = (),
+    ) -> None:
+        self.patterns = patterns
+        self.similar = similar
+        self.messages = _distinct(messages)
+        self.tasks = _distinct(tasks)
+        self.share = lru_cache(maxsize=4096)(self._share)
+        self.share_of_tasks = lru_cache(maxsize=4096)(self._share_of_tasks)
+        self._of_loop: dict[str, list[Pattern]] = {}
+        for pattern in patterns.values():
+            for loop_id in {source.loop_id for source in pattern.source_loops}:
+                self._of_loop.setdefault(loop_id, []).append(pattern)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, similar: SimilarityIndex) -> Known:
+        """What a snapshot knows.
+
+        Args:
+            snapshot: The project.
+            similar: The index of the snapshot's patterns.
+        """
+        return cls(
+            snapshot.patterns, similar, _messages(snapshot), (loop.task.strip() for loop in snapshot.loops.values())
+        )
+
+    def from_loop(self, loop_id: str, kind: PatternType) -> tuple[Pattern, ...]:
+        """The patterns of a type that name a loop among their sources."""
+        return tuple(pattern for pattern in self._of_loop.get(loop_id, ()) if pattern.type is kind)
+
+    def _share(self, regex: str) -> float:
+        """The share 0..1 of all known error messages that a regex finds."""
+        return _share(regex, self.messages)
+
+    def _share_of_tasks(self, regex: str) -> float:
+        """The share 0..1 of all known tasks that a regex finds."""
+        return _share(regex, self.tasks)
+
+
+def _share(regex: str, texts: tuple[str, ...]) -> float:
+    found = matcher(regex)
+    return sum(map(found.matches, texts)) / len(texts) if texts else 0.0
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    every = sorted({text[:_MAX_MESSAGE] for text in texts} - {""})
+    step = max(len(every) / _MAX_MESSAGES, 1)
+    return tuple(every[int(place * step)] for place in range(min(len(every), _MAX_MESSAGES)))
+
+
+def _messages(snapshot: Snapshot) -> Iterator[str]:
+    for event in snapshot.events:
+        if event.error is not None:
+            yield event.error.message.strip()
+    for session in snapshot.debug_sessions.values():
+        for run in session.executions:
+            yield from (failure.message.strip() for failure in run.failures)
+    for loop in snapshot.loops.values():
+        for iteration in loop.iterations:
+            yield from (failure.message.strip() for failure in iteration.failures)
+            yield message_in(iteration.result)
