@@ -1,0 +1,285 @@
+"""What sharing patterns has brought: (3) `EffectivenessMetrics` from the evidence, and how sure it is.
+
+A loop had patterns injected if its own state or an event says so of at least one. Loops are compared by their
+number of iterations, and only those that completed: a loop that was given up early is not a fast one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.learning.scoreboard import Scoreboard
+from core.learning.sums import rounded
+from core.records.loops import Loop, LoopStatus
+from core.records.patterns import Pattern, PatternType
+from core.records.times import iso
+from core.retrieval.task import analyse_task
+from core.settings import Settings
+from core.snapshot import Snapshot
+
+MOST_LOOPS: Final = 10_000
+"""Beyond so many more loops nobody waits for an answer."""
+_WHOLE_NUMBER_VARIANCE: Final = 1 / 12
+"""Of what lies evenly within half an iteration of a whole number: equal counts are no proof of no scatter."""
+_INJECTING: Final = frozenset({"injected", "applied"})
+_TYPE_KEYS: Final = {
+    PatternType.ERROR: "error_patterns",
+    PatternType.SUCCESS: "success_patterns",
+    PatternType.ANTI: "anti_patterns",
+    PatternType.TEMPLATE: "code_templates",
+}
+
+
+class UsageStats(Struct, frozen=True):
+    """(3) `pattern_usage_stats`: applications with a result, those of anti-patterns left out: nobody applies one."""
+
+    total_applications: int
+    successful_applications: int
+    failed_applications: int
+    overall_success_rate: float | None = None
+    """0..1, to two places."""
+
+
+class Benefit(Struct, frozen=True):
+    """(3) `cross_loop_benefit`: counts of all loops, averages over those that completed, to one place; None without."""
+
+    loops_with_pattern_injection: int
+    loops_without_pattern_injection: int
+    average_iterations_with: float | None = None
+    average_iterations_without: float | None = None
+    improvement_percentage: float | None = None
+
+
+class EffectivenessMetrics(Struct, frozen=True):
+    """(3) `EffectivenessMetrics`, its keys in its order, rounded as (0) shows them."""
+
+    total_patterns: int
+    patterns_by_type: dict[str, int]
+    pattern_usage_stats: UsageStats
+    cross_loop_benefit: Benefit
+    last_updated: str
+
+
+class Group(NamedTuple):
+    """Iterations that completed loops of one task category took, with and without what is compared."""
+
+    category: str
+    having: tuple[int, ...]
+    lacking: tuple[int, ...]
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """Iterations with and without patterns, loops of the same task category against each other.
+
+    Direct standardisation: every category that has loops of both kinds counts by its number of loops. The interval
+    is that of Student's t with one variance for all loops, estimated within kind and category.
+
+    Attributes:
+        groups: The categories that have both kinds, by name; "" is that of tasks of no known category.
+        having, lacking: Standardised averages of the loops with and without.
+        difference: having - lacking, in iterations: below 0 is an improvement.
+        low, high: Ends of its interval; None where there are too few loops.
+        needed: How many more loops of each kind would most likely tell; 0 if the interval excludes 0 already.
+    """
+
+    groups: tuple[Group, ...] = ()
+    having: float | None = None
+    lacking: float | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    needed: int = 0
+
+    @property
+    def tells(self) -> bool:
+        """Whether the sample carries a claim."""
+        return self.low is not None and self.needed == 0
+
+    @property
+    def loops(self) -> tuple[int, int]:
+        """How many loops were compared, with and without."""
+        return sum(len(group.having) for group in self.groups), sum(len(group.lacking) for group in self.groups)
+
+    @property
+    def verdict(self) -> str:
+        """`-2.0 iterations`, or what it would take to tell."""
+        if self.tells and self.difference is not None:
+            return f"{self.difference:+.1f} iterations"
+        many = f"more than {MOST_LOOPS:,}" if self.needed > MOST_LOOPS else f"about {self.needed:,}"
+        return f"cannot tell (needs {many} more {'loop' if self.needed == 1 else 'loops'} of each kind)"
+
+
+def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> EffectivenessMetrics:
+    """(3) `EffectivenessMetrics` as the evidence has them."""
+    registry = _registry(snapshot)
+    types = Counter(pattern.type for pattern in registry)
+    rows = [board.row(pattern.id) for pattern in registry if pattern.type is not PatternType.ANTI]
+    successes, failures = int(board.successes[rows].sum()), int(board.failures[rows].sum())
+    having, lacking = _by_injection(snapshot)
+    completed = _completed(snapshot)
+    return EffectivenessMetrics(
+        len(registry),
+        {key: types[kind] for kind, key in _TYPE_KEYS.items()},
+        UsageStats(
+            successes + failures,
+            successes,
+            failures,
+            _to_places(successes / (successes + failures), 2) if successes + failures else None,
+        ),
+        benefit(
+            len(having),
+            len(lacking),
+            _mean([completed[id] for id in having if id in completed]),
+            _mean([completed[id] for id in lacking if id in completed]),
+        ),
+        iso(now) or "",
+    )
+
+
+def benefit(having: int, lacking: int, average_with: float | None, average_without: float | None) -> Benefit:
+    """(0) Metrics Tracked: the improvement is (without - with) / without * 100."""
+    improvement = None
+    if average_with is not None and average_without:
+        improvement = _to_places((average_without - average_with) / average_without * 100, 1)
+    return Benefit(
+        having,
+        lacking,
+        None if average_with is None else _to_places(average_with, 1),
+        None if average_without is None else _to_places(average_without, 1),
+        improvement,
+    )
+
+
+def states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
+    """How many patterns of the registry are in each state."""
+    return dict(Counter(board.assessment(pattern.id).state.value for pattern in _registry(snapshot)))
+
+
+def injection_effect(snapshot: Snapshot, settings: Settings) -> Comparison:
+    """Loops that had patterns injected against those that had none."""
+    having, lacking = _by_injection(snapshot)
+    return _compare(snapshot, having, lacking, settings)
+
+
+def pattern_effect(snapshot: Snapshot, board: Scoreboard, pattern_id: str, settings: Settings) -> Comparison:
+    """(0) Average Impact: loops that applied one pattern against those that had none injected."""
+    used = {seen.loop_id for seen in board.observations(pattern_id) if seen.kind in ("applied", "feedback")}
+    _, lacking = _by_injection(snapshot)
+    return _compare(snapshot, _known(snapshot, used), lacking, settings)
+
+
+def compare(groups: Iterable[Group], settings: Settings) -> Comparison:
+    """See `Comparison`; categories that lack either kind are left out."""
+    both = tuple(sorted(group for group in groups if group.having and group.lacking))
+    total = sum(len(group.having) + len(group.lacking) for group in both)
+    least = settings.extraction.min_usage_count_for_evaluation
+    if not both:
+        return Comparison(needed=least)
+    weights = [(len(group.having) + len(group.lacking)) / total for group in both]
+    having = sum(w * sum(group.having) / len(group.having) for w, group in zip(weights, both, strict=True))
+    lacking = sum(w * sum(group.lacking) / len(group.lacking) for w, group in zip(weights, both, strict=True))
+    told = Comparison(groups=both, having=having, lacking=lacking, difference=having - lacking)
+    fewest = min(told.loops)
+    freedom = total - 2 * len(both)
+    if fewest < least or freedom < 1:
+        return replace(told, needed=max(least - fewest, 1))
+    variance = max(sum(map(_scatter, both)) / freedom, _WHOLE_NUMBER_VARIANCE)
+    shares = sum(
+        w * w * (1 / len(group.having) + 1 / len(group.lacking)) for w, group in zip(weights, both, strict=True)
+    )
+    from scipy.special import stdtrit  # 0.1 s to import
+
+    tail = (1 + settings.interval_level) / 2
+    half = float(stdtrit(freedom, tail)) * math.sqrt(variance * shares)
+    low, high = having - lacking - half, having - lacking + half
+    needed = 0 if low > 0 or high < 0 else max(_loops_to_tell(having - lacking, variance, settings) - fewest, 1)
+    return replace(told, low=low, high=high, needed=needed)
+
+
+def _loops_to_tell(difference: float, variance: float, settings: Settings) -> int:
+    """Loops of each kind after which a difference like this shows, with the probability of `Settings.power`."""
+    from scipy.special import ndtri
+
+    quantiles = float(ndtri((1 + settings.interval_level) / 2)) + float(ndtri(settings.power))
+    loops = 2 * variance * quantiles**2 / difference**2 if difference else math.inf
+    return 2 * MOST_LOOPS if loops > 2 * MOST_LOOPS else math.ceil(loops)
+
+
+def _scatter(group: Group) -> float:
+    """Squared distances from the averages of both kinds."""
+    return sum(
+        sum((count - sum(counts) / len(counts)) ** 2 for count in counts) for counts in (group.having, group.lacking)
+    )
+
+
+def _compare(snapshot: Snapshot, having: Iterable[str], lacking: Iterable[str], settings: Settings) -> Comparison:
+    completed = _completed(snapshot)
+    kinds = [[id for id in kind if id in completed] for kind in (having, lacking)]
+    if not all(kinds):
+        return compare((), settings)
+    counts: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for kind, ids in enumerate(kinds):
+        for id in ids:
+            counts[_category(snapshot.loops[id].task)][kind].append(completed[id])
+    return compare((Group(name, tuple(one), tuple(other)) for name, (one, other) in counts.items()), settings)
+
+
+@lru_cache(maxsize=50_000)
+def _category(task: str) -> str:
+    return analyse_task(task).category
+
+
+def _registry(snapshot: Snapshot) -> list[Pattern]:
+    """The patterns of `shared/patterns`; those that only a mirror knows are not shared."""
+    return [pattern for pattern in snapshot.patterns.values() if not pattern.mirror_of]
+
+
+def _by_injection(snapshot: Snapshot) -> tuple[set[str], set[str]]:
+    """Ids of the loops that had patterns injected, and of the others."""
+    told = {event.loop_id for event in snapshot.events if event.kind in _INJECTING and event.pattern_id}
+    having = {loop.id for loop in snapshot.loops.values() if loop.injected} | _known(snapshot, told)
+    return having, snapshot.loops.keys() - having
+
+
+def _known(snapshot: Snapshot, names: set[str]) -> set[str]:
+    """Ids of the loops that go by these names."""
+    found = names & snapshot.loops.keys()
+    if names - found:
+        found |= {loop.id for loop in snapshot.loops.values() if not names.isdisjoint(loop.aliases)}
+    return found
+
+
+def _completed(snapshot: Snapshot) -> Mapping[str, int]:
+    """Iterations of the loops that completed, unless somebody reported that they failed all the same."""
+    reported = {
+        event.loop_id: event.success
+        for event in snapshot.events
+        if event.kind == "outcome" and event.success is not None and not event.pattern_id
+    }
+    return {
+        loop.id: loop.iteration
+        for loop in snapshot.loops.values()
+        if loop.status is LoopStatus.COMPLETED and loop.iteration and not _failed(loop, reported)
+    }
+
+
+def _failed(loop: Loop, reported: Mapping[str, bool]) -> bool:
+    return bool(reported) and any(reported.get(name) is False for name in (loop.id, *loop.aliases))
+
+
+def _mean(counts: list[int]) -> float | None:
+    return sum(counts) / len(counts) if counts else None
+
+
+def _to_places(value: float, places: int) -> float:
+    """Half up, as the documents round (formats C25)."""
+    scale: float = 10.0**places
+    return rounded(value * scale) / scale
