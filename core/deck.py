@@ -13,6 +13,7 @@ import msgspec
 
 from core.curation.counting import Counted, record_events
 from core.curation.curator import Curator, Decided
+from core.curation.derived import write_metrics
 from core.curation.prospects import Prospects
 from core.curation.review import ReviewItem, burst_text, review_queue
 from core.embeddings import Embeddings
@@ -476,11 +477,14 @@ class Deck:
                 return burst
         raise UnknownRecord(f"no burst of {visible_line(source, 80)!r} waits for a verdict; see: ralphdeck bursts")
 
-    def record(self, *events: Event, counted: list[Counted] | None = None) -> View:
-        """Write events down; durable, and counted in the view, on return. The records of the patterns follow.
+    def record(
+        self, *events: Event, counted: list[Counted] | None = None, warnings: list[str] | None = None
+    ) -> View:
+        """Write events down; durable, and counted in the view, on return. Records and metrics follow.
 
         Args:
-            counted: Gets what became of each record.
+            counted: Gets what became of the record of each pattern.
+            warnings: Gets why the metrics could not be written.
         """
         touched = (self.project.patterns, self.project.events)
 
@@ -492,7 +496,12 @@ class Deck:
             found = record_events(self.project, self.settings, events, now=self._clock(), read=read)
             if counted is not None:
                 counted += found
-            return self.apply(touched)[0]
+            view, _ = self.apply(touched)
+            if view.snapshot.complete and any(event.pattern_id or event.kind == "outcome" for event in events):
+                failed = write_metrics(self.project, self.settings, view.snapshot, view.board, view.now)
+                if warnings is not None:
+                    warnings += failed
+            return view
 
     def undo(self) -> Decided:
         """Take the newest standing decision back."""
