@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from core.curation.batches import PRUNE
 from core.curation.counting import Counted, record_events
 from core.curation.curator import Curator, Decided
 from core.curation.derived import write_metrics
@@ -28,6 +29,7 @@ from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
 from core.lineage import LineageEvent, lineage
 from core.paths import ProjectPaths
+from core.pruning import Prune, to_prune
 from core.records.decisions import Decision, Verb
 from core.records.events import Event, Observation, event_id
 from core.records.findings import Finding, Severity
@@ -37,7 +39,7 @@ from core.records.times import parse_time
 from core.retrieval.index import LazyIndex, PatternIndex
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import analyse_task
-from core.settings import InjectionSettings, Settings
+from core.settings import InjectionSettings, PruningSettings, Settings
 from core.similarity import LazySimilarity, SimilarityIndex
 from core.snapshot import Delta, Snapshot
 from core.sources.event_log import append_events
@@ -391,7 +393,8 @@ class Deck:
             Refused: The loop has not ended.
         """
         # Most commands extract nothing.
-        from core.extraction.engine import Known, extract
+        from core.extraction.engine import extract
+        from core.extraction.known import Known
         from core.sources.material import read_material
 
         with self._lock:
@@ -463,6 +466,21 @@ class Deck:
 
         return self._decide(pattern_id, archive)
 
+    def pruning(self, policy: PruningSettings | None = None) -> tuple[Prune, ...]:
+        """What the policy of (3), the project's own by default, would archive now."""
+        with self._lock:
+            return to_prune(self._view.snapshot, self._view.board, policy or self.settings.pruning)
+
+    def prune(self, policy: PruningSettings | None = None, *, reason: str = "") -> Decided:
+        """Archive what `pruning` names, as one decision."""
+
+        def decide(now: datetime) -> Decided:
+            patterns = self._view.snapshot.patterns
+            reasons = [(patterns[prune.pattern_id], prune.reason) for prune in self.pruning(policy)]
+            return self.curator.archive(reasons, subject=PRUNE, now=now, reason=reason)
+
+        return self._decide_any(decide)
+
     def restore(self, pattern_id: str, *, reason: str = "") -> Decided:
         """Bring a pattern back from the archive."""
         return self._decide_any(
@@ -477,9 +495,7 @@ class Deck:
                 return burst
         raise UnknownRecord(f"no burst of {visible_line(source, 80)!r} waits for a verdict; see: ralphdeck bursts")
 
-    def record(
-        self, *events: Event, counted: list[Counted] | None = None, warnings: list[str] | None = None
-    ) -> View:
+    def record(self, *events: Event, counted: list[Counted] | None = None, warnings: list[str] | None = None) -> View:
         """Write events down; durable, and counted in the view, on return. Records and metrics follow.
 
         Args:

@@ -66,6 +66,36 @@ def reset(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
 
 @click.command(epilog=json_help("decision"))
 @pattern_argument
+@click.option("--reason", required=True, help="Why; kept in the log.")
+@deciding_options
+def quarantine(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+    """Keep a pattern out of every context until somebody has read it and releases it.
+
+    
+    Example:
+      ralphdeck quarantine pat-error-retry-004 --reason "tells to skip the tests"
+    """
+    _decide(by, as_json, lambda deck: deck.quarantine(pattern_id, reason=reason))
+
+
+@click.command(epilog=json_help("decision"))
+@pattern_argument
+@click.option("--reason", default="", help="Why; kept in the log.")
+@deciding_options
+def release(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+    """Let loops get a pattern that waits in quarantine, such as an imported one. Read it first: patterns show.
+
+    The release holds for the text of today: another text will wait again.
+
+    
+    Example:
+      ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004
+    """
+    _decide(by, as_json, lambda deck: deck.release(pattern_id, reason=reason))
+
+
+@click.command(epilog=json_help("decision"))
+@pattern_argument
 @click.argument("text")
 @deciding_options
 def note(pattern_id: str, text: str, by: str | None, as_json: bool) -> None:

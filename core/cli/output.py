@@ -32,13 +32,13 @@ _UNSEEN: Final = re.compile(
 )
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """One JSON document in UTF-8; indented on a terminal, one line elsewhere.
+def print_json(document: Mapping[str, Any], *, one_line: bool = False) -> None:
+    """One JSON document in UTF-8; indented on a terminal, one line elsewhere (or always, for JSON lines).
 
     Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every
     string comes back as it is in the files. NaN and infinities do not occur.
     """
-    indent = 2 if sys.stdout.isatty() else None
+    indent = 2 if sys.stdout.isatty() and not one_line else None
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
     text = _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
     print_bytes(f"{text}\n".encode("utf-8", "backslashreplace"))

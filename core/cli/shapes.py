@@ -101,6 +101,8 @@ turns: [{id, before, after, since, inverts_before, inverts, inverted_at, pinned}
 Without arguments: {thresholds: [such as tried]}""",
     "doctor": """\
 {checks: [{area, name, status, text}], settings: [{name, value, source}], findings}""",
+    "watch": """\
+{at, what, subject, text, severity} on each line""",
     "demo": """\
 {ok, loops, patterns, reflections, findings: how many, changes, changed_loops, changed_patterns, watch}""",
 }

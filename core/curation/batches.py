@@ -27,6 +27,9 @@ from core.text import plural
 ARCHIVED: Final = "archived"
 """The key of an archived record that says when, why, by whom and by which decision, and the file it is from."""
 
+PRUNE: Final = "prune"
+"""Subject of a decision that the policy of (3) makes."""
+
 
 class Batch(Struct, frozen=True, kw_only=True):
     """What is known at the moment of such a decision.
@@ -121,14 +124,14 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         if keys:
             changes.set(stored, kind, proposal.duplicate_of, keys)
             joined.append(proposal.duplicate_of)
-            times[proposal.duplicate_of] = iso(_happened(proposal.record, kind) or batch.at)
+            times[proposal.duplicate_of] = iso(_happened(proposal.record, kind, batch.at))
     for proposal in extraction.new:
         identifier = batch.ids.next(ID_PREFIXES[proposal.type], proposal.slug)
         record = with_id(proposal.type, identifier, proposal.record)
         changes.insert(batch.file_of(proposal.type), proposal.type, identifier, record, keep_id=False)
         new.append(identifier)
         hashes[identifier] = as_pattern(record).content_hash
-        times[identifier] = iso(_happened(record, proposal.type) or batch.at)
+        times[identifier] = iso(_happened(record, proposal.type, batch.at))
     if not new and not joined:
         raise Refused(f"{shown(extraction.source_id)} has nothing to extract that is not known already")
     effects, inverse = changes.result()
@@ -148,10 +151,10 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
     )
 
 
-def _happened(record: Mapping[str, Any], kind: PatternType) -> datetime | None:
+def _happened(record: Mapping[str, Any], kind: PatternType, otherwise: datetime) -> datetime:
     """When a loop came upon what it offers."""
     told = as_read(record, kind)
-    return max(filter(None, (told.last_used, *(loop.at for loop in told.source_loops))), default=None)
+    return max(filter(None, (told.last_used, *(loop.at for loop in told.source_loops))), default=otherwise)
 
 
 def _counted(new: Sequence[str], joined: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.retrieval.index import LazyIndex
 from core.settings import Settings
+from core.similarity import LazySimilarity
 from core.snapshot import Delta, Snapshot
 from tui.present.happenings import happenings
 
@@ -20,7 +21,7 @@ def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[st
     snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
     queue = tuple(ReviewItem(kind="inversion", subject=key, question="?", reason="", worth=0.5) for key in questions)
     board = Scoreboard.build(Snapshot(), NOW, Settings())
-    return View(snapshot, board, LazyIndex({}), queue, Settings(), NOW)
+    return View(snapshot, board, LazyIndex({}), LazySimilarity({}), queue, Settings(), NOW, {})
 
 
 def loop(key: str, status: LoopStatus, task: str = "") -> Loop:

@@ -1,0 +1,186 @@
+"""Following a project without a screen: tells what happens, and does what is to be done unattended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.curation.batches import PRUNE
+from core.deck import Deck, View
+from core.errors import RalphdeckError
+from core.happenings import What, happenings
+from core.records.decisions import Verb
+from core.records.findings import Severity
+from core.records.loops import Loop, LoopStatus
+from core.snapshot import Delta
+from core.sources.watching import Changes, Watcher, WatchState
+from core.text import visible_line
+
+REFRESH_SECONDS: Final = 10.0
+"""How often loops are asked for signs of life when no file changes."""
+_SETTLING_SECONDS: Final = 1.0
+"""How long a loop that has ended may still write its last files."""
+COMPLETED: Final = frozenset({LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.LIMIT})
+"""(0) Trigger: success, partial, failure. What crashed or was aborted may go on."""
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """One line of what is told.
+
+    Attributes:
+        what: A kind of `core.happenings.What`, or `watching`, `extracted`, `pruned`, `failed`.
+        subject: Id of what it is about, "" for none.
+        text: For a person, displayable.
+    """
+
+    at: datetime
+    what: str
+    subject: str
+    text: str
+    severity: Severity = Severity.INFO
+
+    def to_json(self) -> dict[str, Any]:
+        """The stable shape that `watch --json` prints."""
+        return {
+            "at": self.at.isoformat(),
+            "what": self.what,
+            "subject": self.subject,
+            "text": self.text,
+            "severity": self.severity.value,
+        }
+
+
+class Follower:
+    """Follows one project until it is stopped; nothing that goes wrong with a file ends it.
+
+    Args:
+        deck: The project, loaded.
+        tell: Gets each line, from the thread that `run` runs in. What it raises ends `run`.
+        extract: Extract what loops have learned when they complete (0).
+        prune: Archive what the policy of (3) says when it is due.
+    """
+
+    def __init__(self, deck: Deck, tell: Callable[[Line], None], *, extract: bool = False, prune: bool = False) -> None:
+        self._deck = deck
+        self._tell = tell
+        self._extract = extract
+        self._prune = prune
+        self._wake = threading.Condition()
+        self._dirty: set[Path] = set()
+        self._sweep = False
+        self._stopped = False
+        self._due: dict[str, float] = {}
+        self._watch_state: WatchState | None = None
+
+    def stop(self) -> None:
+        """Let `run` return soon; may be called from any thread and from a signal handler's."""
+        self._stopped = True
+        with self._wake:
+            self._wake.notify()
+
+    def run(self) -> None:
+        """Follow until stopped."""
+        if self._extract:
+            for loop in self._missed():
+                self._due[loop.id] = monotonic()
+        with Watcher(self._deck.project, self._deck.settings.watch, self._noticed) as watcher:
+            while not self._stopped:
+                try:
+                    self._turn(watcher)
+                except RalphdeckError as error:
+                    self._say("failed", "", visible_line(str(error), 400), Severity.ERROR)
+
+    def _missed(self) -> Iterator[Loop]:
+        """Loops that completed while nobody followed, since the last unattended extraction."""
+        snapshot = self._deck.view.snapshot
+        unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
+        since = max(unattended, default=None)
+        for loop in snapshot.loops.values():
+            if since and loop.status in COMPLETED and loop.ended_at and loop.ended_at > since:
+                yield loop
+
+    def _noticed(self, changes: Changes) -> None:
+        with self._wake:
+            self._dirty |= changes.paths
+            self._sweep |= changes.sweep
+            self._wake.notify()
+
+    def _turn(self, watcher: Watcher) -> None:
+        with self._wake:
+            if not (self._stopped or self._dirty or self._sweep):
+                next_due = min(self._due.values(), default=monotonic() + REFRESH_SECONDS)
+                self._wake.wait(max(min(next_due - monotonic(), REFRESH_SECONDS), 0.0))
+            dirty, self._dirty = self._dirty, set()
+            sweep, self._sweep = self._sweep, False
+        if self._stopped:
+            return
+        before = self._deck.view
+        if sweep or dirty:
+            after, delta = self._deck.apply(None if sweep else dirty)
+            if torn := self._deck.library.retry_paths:
+                watcher.retry(torn)
+        else:
+            after, delta = self._deck.refresh()
+        self._report(before, after, delta)
+        if watcher.state != self._watch_state:
+            self._tell_watch(watcher.state)
+        self._extract_due()
+        if self._prune:
+            self._prune_due()
+
+    def _report(self, before: View, after: View, delta: Delta) -> None:
+        for one in happenings(before, after, delta):
+            self._say(one.what.value, one.subject, one.text, one.severity)
+            if self._extract and one.what is What.ENDED and one.status in COMPLETED:
+                self._due[one.subject] = monotonic() + _SETTLING_SECONDS
+
+    def _tell_watch(self, state: WatchState) -> None:
+        """How the disk is followed has changed; the count of watches alone is no news."""
+        known, self._watch_state = self._watch_state, state
+        if known is None or (known.mode, known.reason) != (state.mode, state.reason):
+            text = f"watching by {state.mode.value}" + (f": {state.reason}" if state.reason else "")
+            severity = Severity.WARNING if state.reason else Severity.INFO
+            self._say("watching", "", visible_line(text, 300), severity)
+
+    def _extract_due(self) -> None:
+        now = monotonic()
+        for loop_id in [loop_id for loop_id, due in self._due.items() if due <= now]:
+            del self._due[loop_id]
+            offer = self._deck.extraction(loop_id)
+            if not offer.new and not offer.merges:
+                self._say("extracted", loop_id, f"nothing new in {visible_line(loop_id, 80)}")
+                continue
+            before = self._deck.view
+            decided = self._deck.extract(loop_id, unattended=True)
+            self._say("extracted", loop_id, decided.summary)
+            for warning in decided.warnings:
+                self._say("failed", loop_id, visible_line(warning, 300), Severity.WARNING)
+            self._tell_rest(before)
+
+    def _tell_rest(self, before: View) -> None:
+        """What followed from our own decision, beside the decision itself."""
+        delta = Delta(patterns=frozenset(self._deck.view.snapshot.patterns) ^ frozenset(before.snapshot.patterns))
+        for one in happenings(before, self._deck.view, delta | Delta(decisions=True)):
+            if one.what is not What.DECIDED:
+                self._say(one.what.value, one.subject, one.text, one.severity)
+
+    def _prune_due(self) -> None:
+        policy = self._deck.settings.pruning
+        decisions = self._deck.view.snapshot.decisions
+        last = max((d.at for d in decisions if d.verb is Verb.ARCHIVE and d.subject == PRUNE), default=None)
+        if last is not None and self._deck.now() - last < timedelta(days=policy.prune_interval_days):
+            return
+        before = self._deck.view
+        if self._deck.pruning():
+            decided = self._deck.prune()
+            self._say("pruned", "", decided.summary)
+            self._tell_rest(before)
+
+    def _say(self, what: str, subject: str, text: str, severity: Severity = Severity.INFO) -> None:
+        self._tell(Line(at=self._deck.now(), what=what, subject=subject, text=text, severity=severity))

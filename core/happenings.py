@@ -1,0 +1,133 @@
+"""What happened between two views of a project, one happening each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.deck import View
+from core.records.findings import Severity
+from core.records.loops import Loop, LoopStatus
+from core.snapshot import Delta
+from core.text import visible_line
+
+_BAD: Final = frozenset({LoopStatus.FAILED, LoopStatus.CRASHED, LoopStatus.LIMIT})
+_MAX_WORDS: Final = 50
+
+
+class What(StrEnum):
+    """Kinds of happenings."""
+
+    STARTED = "loop-started"
+    ENDED = "loop-ended"
+    ITERATION = "iteration"
+    LEARNED = "pattern-new"
+    LEFT = "pattern-gone"
+    STATE = "state-changed"
+    DECIDED = "decision"
+    ASKED = "question"
+    FINDING = "finding"
+
+
+class Happening(Struct, frozen=True, kw_only=True):
+    """One thing that happened.
+
+    Attributes:
+        subject: Id of the loop or pattern; of a decision its id; of a finding its file.
+        text: For a person, displayable.
+        severity: `error` for a loop that broke off and for a file that cannot be used, `warning` for a question.
+        status: Of a loop that ended, else None.
+    """
+
+    what: What
+    subject: str
+    text: str
+    severity: Severity = Severity.INFO
+    status: LoopStatus | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The stable shape that `watch --json` prints, without its time."""
+        return {"what": self.what.value, "subject": self.subject, "text": self.text, "severity": self.severity.value}
+
+
+def happenings(before: View, after: View, delta: Delta) -> list[Happening]:
+    """Everything that a person who watches wants to hear of, what broke first.
+
+    Args:
+        before, after: The views.
+        delta: What changed between them.
+    """
+    found = [*_loops(before, after, delta), *_patterns(before, after, delta)]
+    known = {decision.id for decision in before.snapshot.decisions}
+    for decision in after.snapshot.decisions:
+        if decision.id not in known:
+            verb = decision.verb.value.replace("_", " ")
+            text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(decision.subject, _MAX_WORDS)}"
+            found.append(Happening(what=What.DECIDED, subject=decision.id, text=text))
+    asked = {(item.kind, item.subject) for item in before.queue}
+    for item in after.queue:
+        if (item.kind, item.subject) not in asked:
+            text = f"Review asks: {visible_line(item.question, 120)}"
+            found.append(Happening(what=What.ASKED, subject=item.subject, text=text, severity=Severity.WARNING))
+    if delta.findings:
+        old = set(before.findings)
+        for finding in after.findings:
+            if finding not in old and finding.severity is Severity.ERROR:
+                text = f"{visible_line(finding.file, 120)}: {visible_line(finding.message, 200)}"
+                found.append(Happening(what=What.FINDING, subject=finding.file, text=text, severity=Severity.ERROR))
+    return sorted(found, key=lambda happening: happening.severity is not Severity.ERROR)
+
+
+def _loops(before: View, after: View, delta: Delta) -> list[Happening]:
+    found = []
+    for key in sorted(delta.loops):
+        old, new = before.snapshot.loops.get(key), after.snapshot.loops.get(key)
+        if new is None:
+            continue
+        name = visible_line(new.task or new.id, _MAX_WORDS)
+        if new.status.ended and old is not None and not old.status.ended:
+            severity = Severity.ERROR if new.status in _BAD else Severity.INFO
+            text = f"{ended_word(new.status)}: {name}"
+            found.append(Happening(what=What.ENDED, subject=key, text=text, severity=severity, status=new.status))
+        elif new.status.active and old is None:
+            found.append(Happening(what=What.STARTED, subject=key, text=f"started: {name}"))
+        elif old is not None and new.status.active and new.iteration != old.iteration and new.iteration is not None:
+            text = f"iteration {_progress(new)}: {name}"
+            found.append(Happening(what=What.ITERATION, subject=key, text=text))
+    return found
+
+
+def _progress(loop: Loop) -> str:
+    return f"{loop.iteration}" if loop.max_iterations is None else f"{loop.iteration} of {loop.max_iterations}"
+
+
+def ended_word(status: LoopStatus) -> str:
+    """How a loop in this status ended, in the past tense."""
+    return "hit its limit" if status is LoopStatus.LIMIT else status.value
+
+
+def _patterns(before: View, after: View, delta: Delta) -> list[Happening]:
+    found = []
+    for key in sorted(delta.patterns | _scored(before, after, delta)):
+        name = visible_line(key, 80)
+        if key not in before.snapshot.patterns and key in after.snapshot.patterns:
+            found.append(Happening(what=What.LEARNED, subject=key, text=f"new pattern: {name}"))
+        elif key in before.snapshot.patterns and key not in after.snapshot.patterns:
+            found.append(Happening(what=What.LEFT, subject=key, text=f"no longer in the registry: {name}"))
+        elif key in before.board and key in after.board:
+            old, new = before.assessment(key).state, after.assessment(key).state
+            if old is not new:
+                found.append(Happening(what=What.STATE, subject=key, text=f"{name}: {old} → {new}"))
+    return found
+
+
+def _scored(before: View, after: View, delta: Delta) -> set[str]:
+    """Patterns whose state may differ by evidence or decisions."""
+    if not (delta.loops or delta.events or delta.decisions or delta.attempts):
+        return set()
+    if before.board.ids != after.board.ids:
+        return set(before.board.ids) & set(after.board.ids)
+    differ = before.board.state_codes != after.board.state_codes
+    return {after.board.ids[row] for row in differ.nonzero()[0].tolist()}
