@@ -9,14 +9,17 @@ from typing import Final
 from core.errors import RalphdeckError
 from core.extraction.proposals import Extraction
 from core.records.loops import Loop
+from core.records.patterns import Pattern
 from core.settings import ExtractionSettings
-from core.similarity import LazySimilarity
+from core.similarity import LazySimilarity, SimilarityIndex
 from core.snapshot import Snapshot
 
 OFFERED_LOOPS: Final = 20
 """From so many of the loops that ended last an extraction is offered unasked; from others it is to be had."""
 _MOST_COMPARED: Final = 20_000
 """A larger registry is not searched for duplicates unasked: that takes more than some seconds."""
+_AT_ONCE: Final = 32
+"""So many patterns are compared with all others in one look, some 10 ms."""
 
 
 class Prospects:
@@ -32,12 +35,22 @@ class Prospects:
         self.alike: tuple[tuple[str, str, float], ...] = ()
         self._settings = settings
         self._looked_at: dict[str, Loop] = {}
-        self._compared: LazySimilarity | None = None
+        self._ever_offered: set[str] = set()
+        self._likeness: LazySimilarity | None = None
+        self._compared: dict[str, str] = {}
+        """The text of each pattern that was compared with all others, as its hash."""
+        self._waiting: list[str] = []
+        self._pairs: dict[tuple[str, str], float] = {}
+        self._searched = True
 
     def doubt(self) -> None:
-        """The registry has changed: what is offered may be known by now."""
-        for loop_id in self.offers:
+        """The registry has changed: what is offered may be known by now, or what was taken be gone again."""
+        for loop_id in self._ever_offered:
             self._looked_at.pop(loop_id, None)
+
+    def take(self, loop_id: str) -> None:
+        """What a loop offers is in the registry now."""
+        self.offers = MappingProxyType({key: offer for key, offer in self.offers.items() if key != loop_id})
 
     def look(
         self, snapshot: Snapshot, likeness: LazySimilarity, extraction: Callable[[str], Extraction]
@@ -56,12 +69,10 @@ class Prospects:
             if self._looked_at.get(loop.id) is not loop:
                 self._looked_at[loop.id] = loop
                 return self._offer(loop, extraction)
-        if self._compared is not likeness and len(snapshot.patterns) <= _MOST_COMPARED:
-            self._compared = likeness
-            before = self.alike
-            self.alike = likeness.get().pairs(self._settings.similarity_threshold)
-            return self.alike != before
-        return None
+        if self._likeness is not likeness and len(snapshot.patterns) <= _MOST_COMPARED:
+            self._likeness = likeness
+            self._forget_changed(snapshot.patterns)
+        return None if self._searched else self._compare(snapshot.patterns, likeness.get())
 
     def _candidates(self, snapshot: Snapshot) -> Iterator[Loop]:
         """The loops that ended last; loops come newest start first."""
@@ -83,6 +94,30 @@ class Prospects:
         offers = {key: offer for key, offer in self.offers.items() if key != loop.id}
         if found.new or found.merges:
             offers[loop.id] = found
+            self._ever_offered.add(loop.id)
         changed = offers != self.offers
         self.offers = MappingProxyType(offers)
         return changed
+
+    def _forget_changed(self, patterns: Mapping[str, Pattern]) -> None:
+        """Only texts that are new are compared again, however often counts change."""
+        stale = {id for id, text in self._compared.items() if id not in patterns or patterns[id].content_hash != text}
+        for id in stale:
+            del self._compared[id]
+        self._pairs = {pair: likeness for pair, likeness in self._pairs.items() if stale.isdisjoint(pair)}
+        self._waiting = [id for id in patterns if id not in self._compared]
+        self._searched = not stale and not self._waiting
+
+    def _compare(self, patterns: Mapping[str, Pattern], index: SimilarityIndex) -> bool:
+        for id in self._waiting[:_AT_ONCE]:
+            self._compared[id] = patterns[id].content_hash
+            for other, likeness in index.nearest(patterns[id], self._settings.similarity_threshold):
+                self._pairs[min(id, other), max(id, other)] = likeness
+        del self._waiting[:_AT_ONCE]
+        if self._waiting:
+            return False
+        self._searched = True
+        before = self.alike
+        found = ((*pair, likeness) for pair, likeness in self._pairs.items())
+        self.alike = tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
+        return self.alike != before
