@@ -42,7 +42,7 @@ def approaches(material: Material) -> Iterator[Proposal]:
         return
     count = max(len(material.iterations), loop.iteration or 0)
     at = ended(material)
-    profile = analyse_task(loop.task)
+    profile = analyse_task(line(loop.task))
     category = profile.category or "implementation"
     approach: dict[str, object] = {"description": line(loop.task), "steps": steps}
     if tools := _tools(material.iterations, loop):

@@ -11,6 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.extraction.wording import storable
+
 _MAX_DIFF: Final = 20_000
 _MAX_LINES: Final = 30
 _MAX_CODE: Final = 2_000
@@ -83,7 +85,7 @@ def template(diff: str, message: str) -> Template | None:
         diff: Untrusted: a unified diff, or only its lines with `+` in front.
         message: Of the error that it settled; the names it quotes become placeholders.
     """
-    code = _added(diff)
+    code = storable(_added(diff))
     if not code:
         return None
     code = "".join(_line(line) for line in code.splitlines(keepends=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -125,6 +126,7 @@ def in_iteration(iteration: Iteration) -> Iterator[Sighting]:
             yield found
 
 
+@lru_cache(maxsize=65_536)
 def message_in(result: str) -> str:
     """The error message in a result such as `2 failing: TypeError: x is null at a.ts:7`; "" if it has none."""
     text = result.strip()[:_MAX_TEXT].split("\n", 1)[0]

@@ -200,7 +200,7 @@ def _proposal(
     if better:
         record["better_alternative"] = {"description": line(better)}
     told_of: dict[str, Any] = {} if iteration is None else {"failure_iteration": iteration}
-    tags = (languages_of(task), mode.replace("_", "-"), analyse_task(task).category, domain((task,)))
+    tags = (languages_of(task), mode.replace("_", "-"), analyse_task(line(task)).category, domain((task,)))
     record |= {
         "source_loops": [source(material, at, **told_of)],
         "failure_rate": 1.0,

@@ -168,4 +168,4 @@ def _names(place: str) -> Iterator[str]:
 
 def languages_of(*texts: str) -> str:
     """(3) `language` that a text mentions first, "" if none."""
-    return next((name for text in texts for name in analyse_task(text).languages), "")
+    return next((name for text in texts for name in analyse_task(line(text)).languages), "")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property
 from typing import Final
 
 from core.extraction.errors import message_in
@@ -18,11 +19,9 @@ _MAX_MESSAGE: Final = 1_000
 
 
 class Known:
-    """The patterns of a project, and the errors and tasks that its loops have met.
+    """The patterns of a project, and the errors and tasks that its loops have met; gathered when first asked for.
 
     Attributes:
-        messages: Known error messages, each once.
-        tasks: What loops were asked to do, each once.
         patterns: By id.
         similar: The index of these patterns.
     """
@@ -36,14 +35,9 @@ class Known:
     ) -> None:
         self.patterns = patterns
         self.similar = similar
-        self.messages = _distinct(messages)
-        self.tasks = _distinct(tasks)
-        self.share = lru_cache(maxsize=4096)(self._share)
-        self.share_of_tasks = lru_cache(maxsize=4096)(self._share_of_tasks)
-        self._of_loop: dict[str, list[Pattern]] = {}
-        for pattern in patterns.values():
-            for loop_id in {source.loop_id for source in pattern.source_loops}:
-                self._of_loop.setdefault(loop_id, []).append(pattern)
+        self._told_messages = messages
+        self._told_tasks = tasks
+        self._shares: dict[str, float] = {}
 
     @classmethod
     def of(cls, snapshot: Snapshot, similar: SimilarityIndex) -> Known:
@@ -57,17 +51,37 @@ class Known:
             snapshot.patterns, similar, _messages(snapshot), (loop.task.strip() for loop in snapshot.loops.values())
         )
 
+    @cached_property
+    def messages(self) -> tuple[str, ...]:
+        """Known error messages, each once."""
+        return _distinct(self._told_messages)
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """What loops were asked to do, each once."""
+        return _distinct(self._told_tasks)
+
     def from_loop(self, loop_id: str, kind: PatternType) -> tuple[Pattern, ...]:
         """The patterns of a type that name a loop among their sources."""
         return tuple(pattern for pattern in self._of_loop.get(loop_id, ()) if pattern.type is kind)
 
-    def _share(self, regex: str) -> float:
+    def share(self, regex: str) -> float:
         """The share 0..1 of all known error messages that a regex finds."""
-        return _share(regex, self.messages)
+        if regex not in self._shares:
+            self._shares[regex] = _share(regex, self.messages)
+        return self._shares[regex]
 
-    def _share_of_tasks(self, regex: str) -> float:
+    def share_of_tasks(self, regex: str) -> float:
         """The share 0..1 of all known tasks that a regex finds."""
         return _share(regex, self.tasks)
+
+    @cached_property
+    def _of_loop(self) -> dict[str, list[Pattern]]:
+        found: dict[str, list[Pattern]] = defaultdict(list)
+        for pattern in self.patterns.values():
+            for loop_id in {source.loop_id for source in pattern.source_loops}:
+                found[loop_id].append(pattern)
+        return found
 
 
 def _share(regex: str, texts: tuple[str, ...]) -> float:

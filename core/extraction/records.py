@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from core.errors import BadInput
 from core.extraction.wording import line
@@ -49,10 +50,10 @@ def ended(material: Material) -> datetime | None:
 
 
 def pattern_of(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:
-    """The pattern that a record without id would be."""
+    """The pattern that a record without id would be; its id is "", which no pattern of a registry has."""
     key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
     data = msgspec.json.encode({"patterns": [{key: f"{_PREFIXES[kind]}-{slug}-000", **record}]})
     found = read_patterns("", data).patterns
     if not found:
         raise BadInput(f"a record of {slug!r} that no pattern can be read from")
-    return found[0]
+    return replace(found[0], id="")

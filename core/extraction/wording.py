@@ -21,10 +21,13 @@ _LABEL: Final = re.compile(r"(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*", r
 
 def line(text: str, limit: int = MAX_LINE) -> str:
     """`text` on one line of at most `limit` characters; whatever else it holds stays as it is."""
-    # Half characters cannot be stored.
-    words = text[: limit * 4].encode("utf-8", "replace").decode().split()
-    whole = " ".join(words)
+    whole = " ".join(storable(text[: limit * 4]).split())
     return whole if len(whole) <= limit else f"{whole[: limit - 1]}…"
+
+
+def storable(text: str) -> str:
+    """`text` without half characters, which no file can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def told(text: str) -> str:

@@ -1,0 +1,69 @@
+"""Errors in fields and in free text."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.extraction.errors import error_type, failing, in_iteration, message_in, sighting
+from core.records.debug_sessions import Failure, Results
+from tests.core.extraction.making import failed, passed
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ("1 failing: Timeout of 5000ms exceeded", "Timeout of 5000ms exceeded"),
+        ("payments: 41 passing, 1 failing: refund without key", "refund without key"),
+        ("199 passed, 1 failed in the third round: deadlock detected", "deadlock detected"),
+        ("e2e: 1 failing: jwt not active (clock of the partner is 3 s ahead)", "jwt not active"),
+        ("1 failing: read null (reading 'a')", "read null (reading 'a')"),
+        ("KeyError: 'user'", "KeyError: 'user'"),
+        ("17 failing", ""),
+        ("p95 2.9 s, database at its connection limit", ""),
+        ("31 passing", ""),
+    ],
+)
+def test_messages_in_results(result: str, message: str) -> None:
+    assert message_in(result) == message
+
+
+def test_name_message_and_place_are_taken_apart() -> None:
+    (error,) = in_iteration(failed(2, result="1 failing: TypeError: x is null at src/auth/validate.ts:42"))
+    assert (error.error_type, error.message, error.file) == ("TypeError", "x is null", "src/auth/validate.ts")
+    assert (error.where, error.iteration) == ("iteration 2", 2)
+
+
+def test_fields_count_more_than_the_text_of_the_result() -> None:
+    iteration = failed(2, result="1 failing: something else", failures=(Failure(message="deadlock detected"),))
+    assert [error.message for error in in_iteration(iteration)] == ["deadlock detected"]
+    assert not list(in_iteration(passed(3, result="1 failing: not really")))
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "expected"),
+    [
+        ("TypeError", "x", "TypeError"),
+        ("AttributeError", "x", "TypeError"),
+        ("NetworkError", "connection refused", "Other"),
+        ("SocketTimeoutException", "", "TimeoutError"),
+        ("", "expected 401 to equal 200", "AssertionError"),
+        ("", "Type 'a' is not assignable to type 'b'", "TypeError"),
+        ("", "jwt expired", "Other"),
+        ("__proto__", "\x1b[0m", "Other"),
+    ],
+)
+def test_error_types_of_the_schema(name: str, message: str, expected: str) -> None:
+    assert error_type(name, message) == expected
+
+
+def test_how_many_fail() -> None:
+    assert failing(failed(1, result="38 failing")) == 38
+    assert failing(failed(1, result="9 of 200 failed: x")) == 9
+    assert failing(failed(1, result="214 errors in 38 files")) == 214
+    assert failing(failed(1, results=Results(failed=3), result="5 failing")) == 3
+    assert failing(failed(1, result="slow")) is None
+    assert failing(passed(1)) == 0
+
+
+def test_a_failure_without_words_is_no_error() -> None:
+    assert sighting(Failure(error_type="TypeError"), "", None, None) is None

@@ -1,0 +1,88 @@
+"""(0) Example Extraction: its input gives its output."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core.extraction import Known, extract
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.patterns import PatternType
+from core.settings import ExtractionSettings, Settings
+from core.similarity import SimilarityIndex
+from core.sources.material import read_material
+
+LOOP = "ralph-fix-auth-a1b2c3d4"
+OWNER = "software-implementer"
+DIFF = """\
++ if (user == null) {
++   throw new ValidationError("User is required");
++ }
+"""
+TEMPLATE = """\
+if ({{variable}} == null) {
+  throw new ValidationError("{{message}}");
+}
+"""
+ERROR_PATTERN = {
+    "type": "error_pattern",
+    "error_signature": {
+        "error_type": "TypeError",
+        "error_pattern": "Cannot read property '.*' of null",
+        "error_location_hints": ["*.ts:validate*"],
+    },
+    "fix_approach": {
+        "description": "Add null check before property access",
+        "fix_category": "add_null_check",
+        "code_template": TEMPLATE,
+        "code_template_language": "typescript",
+    },
+    "source_loops": [
+        {"loop_id": LOOP, "timestamp": "2026-02-02T15:00:00Z", "contributed_by": OWNER},
+    ],
+    "success_rate": 1.0,
+    "usage_count": 1,
+    "first_discovered": "2026-02-02T15:00:00Z",
+    "last_used": "2026-02-02T15:00:00Z",
+    "tags": ["typescript", "null-safety", "validation"],
+}
+ITERATION_2 = {
+    "error": {
+        "type": "TypeError",
+        "message": "Cannot read property 'email' of null",
+        "location": "src/auth/validate.ts:42",
+    }
+}
+ITERATION_3 = {
+    "timestamp": "2026-02-02T15:00:00Z",
+    "fix_applied": {"description": "Added null check for user object", "diff": DIFF},
+    "test_results": {"passed": 12, "failed": 0},
+}
+
+
+def test_the_example_of_the_document(tmp_path: Path) -> None:
+    write(tmp_path, "state.json", {"loopId": LOOP, "task": "Fix auth", "status": "completed", "owner": OWNER})
+    write(tmp_path, "iterations/iteration-1.json", {"action": "Ran the tests", "result": "no network"})
+    write(tmp_path, "iterations/iteration-2.json", ITERATION_2)
+    write(tmp_path, "iterations/iteration-3.json", ITERATION_3)
+    paths = ProjectPaths(tmp_path)
+    snapshot = Library(paths, Settings(), clock=lambda: datetime(2026, 2, 3, tzinfo=UTC), cache=False).load()
+    known = Known.of(snapshot, SimilarityIndex.build({}))
+    extraction = extract(read_material(paths, snapshot, LOOP), known, ExtractionSettings())
+    errors = [proposal for proposal in extraction.proposals if proposal.type is PatternType.ERROR]
+    assert [(proposal.slug, proposal.record) for proposal in errors] == [("null-check", ERROR_PATTERN)]
+    assert list(errors[0].record) == list(ERROR_PATTERN)
+    assert errors[0].trace == ("iteration 2 → 3",)
+    (template,) = [proposal for proposal in extraction.new if proposal.type is PatternType.TEMPLATE]
+    assert template.record["template_code"] == TEMPLATE
+    assert set(template.record["placeholders"]) == {"variable", "message"}
+    assert template.record["source_loops"] == [LOOP]
+
+
+def write(project: Path, name: str, content: Any) -> None:
+    file = project / ".aiwg/ralph/loops" / LOOP / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content))

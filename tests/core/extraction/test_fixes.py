@@ -1,0 +1,150 @@
+"""Which change counts as the fix of which error."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from core.extraction.fixes import repairs
+from core.extraction.kinds import fix_category, fix_description, tags
+from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
+from core.records.events import ErrorNote, ErrorType, Event
+from core.records.loops import Iteration, Outcome
+from core.records.material import Material
+from tests.core.extraction.making import START, failed, material, passed, step
+
+NULL = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts:42"
+TYPES = "Type 'a' is not assignable to type 'b'"
+
+
+def found(given: Material) -> list[tuple[str, str, str]]:
+    return [(repair.error.message, repair.description, repair.trace) for repair in repairs(given)]
+
+
+def test_errors_that_went_away_one_after_the_other() -> None:
+    given = material(
+        failed(1, "Ran the tests", f"5 failing: {NULL}"),
+        failed(2, "Attempt 2: Added a null check", f"2 failing: {TYPES}"),
+        passed(3, "Corrected the interface"),
+    )
+    assert found(given) == [
+        ("Cannot read property 'email' of null", "Added a null check", "iteration 1 → 2"),
+        (TYPES, "Corrected the interface", "iteration 2 → 3"),
+    ]
+
+
+def test_a_change_that_made_it_worse_is_no_fix() -> None:
+    given = material(
+        failed(1, "a", "9 failing: deadlock detected"),
+        failed(2, "Raised the limit", "11 failing: pool is exhausted"),
+        passed(3, "Closed the connections"),
+    )
+    assert found(given) == [("pool is exhausted", "Closed the connections", "iteration 2 → 3")]
+
+
+def test_an_error_that_comes_back_was_not_fixed_before() -> None:
+    given = material(
+        failed(1, "a", "5 failing: deadlock detected"),
+        failed(2, "b", f"3 failing: {TYPES}"),
+        failed(3, "c", "2 failing: deadlock detected"),
+        passed(4, "Sorted the locks"),
+    )
+    assert ("deadlock detected", "Sorted the locks", "iteration 3 → 4") in found(given)
+    assert [message for message, *_ in found(given)].count("deadlock detected") == 1
+
+
+def test_nothing_is_a_fix_before_the_tests_pass_or_without_a_word_of_what_was_done() -> None:
+    assert not found(material(failed(1, "a", f"5 failing: {NULL}"), failed(2, "b", "4 failing")))
+    assert not found(material(failed(1, "a", f"5 failing: {NULL}"), passed(2)))
+    refuted = passed(2, fix=Fix(description="Added a null check", verified=False))
+    assert not found(material(failed(1, "a", f"5 failing: {NULL}"), refuted))
+
+
+def test_error_and_fix_in_one_iteration() -> None:
+    both = step(
+        1,
+        failures=(Failure(error_type="TypeError", message="x is null"),),
+        fix=Fix(description="Added a null check"),
+        results=Results(passed=12, failed=0),
+        outcome=Outcome.UNKNOWN,
+    )
+    assert found(material(both)) == [("x is null", "Added a null check", "iteration 1")]
+
+
+def session(*executions: Execution) -> DebugSession:
+    return DebugSession(id="dm-1", executions=executions, agent="debugger", file_path="src/a.ts")
+
+
+def run(attempt: int, *messages: str, fix: Fix | None = None, failed: int = 1) -> Execution:
+    return Execution(
+        attempt=attempt,
+        at=START + timedelta(minutes=attempt),
+        failures=tuple(Failure(message=message) for message in messages),
+        results=Results(passed=8, failed=failed),
+        analysis=Analysis(category="race_condition", strategy="Take the locks in one order"),
+        fix=fix,
+    )
+
+
+def test_debug_sessions_give_verified_fixes() -> None:
+    given = Material(source_id="dm-1", sessions=(session(run(1, "deadlock detected", fix=Fix(verified=True))),))
+    (repair,) = repairs(given)
+    assert (repair.description, repair.cause) == ("Take the locks in one order", "race_condition")
+    assert (repair.trace, repair.agent) == ("debug session dm-1, attempt 1", "debugger")
+
+
+def test_a_later_run_decides_where_nobody_verified() -> None:
+    fix = Fix(description="Sorted the locks")
+    green = session(run(1, "deadlock detected", TYPES, fix=fix), run(2, failed=0))
+    assert len(repairs(Material(source_id="dm-1", sessions=(green,)))) == 2
+    still = session(run(1, "deadlock detected", fix=Fix(verified=True)), run(2, "deadlock detected"))
+    assert not repairs(Material(source_id="dm-1", sessions=(still,)))
+    last = session(run(1, "deadlock detected", fix=fix))
+    assert not repairs(Material(source_id="dm-1", sessions=(last,)))
+
+
+def test_an_error_of_the_log_is_settled_by_the_iteration_in_which_it_was_resolved() -> None:
+    note = ErrorNote(error_type=ErrorType.VALIDATION, message="Property 'customer' is possibly null in src/a.ts")
+    error = Event(id="e1", at=START + timedelta(minutes=12), kind="error", error=note)
+    resolved = Event(id="e2", at=START + timedelta(minutes=18), kind="resolved", resolves="e1")
+    given = material(failed(1, "a"), failed(2, "Guarded it"), failed(3, "c"), errors=(error,), resolved=(resolved,))
+    assert found(given) == [
+        ("Property 'customer' is possibly null", "Guarded it", "error log e1, resolved; iteration 2")
+    ]
+    assert not found(material(failed(1, "a"), errors=(error,), resolved=(resolved,)))
+
+
+def test_categories_by_code_then_cause_then_words() -> None:
+    assert fix_category("x", "+ if (user == null) {\n", "logic_error", "") == "add_null_check"
+    assert fix_category("Added a try", "", "missing_validation", "") == "add_type_validation"
+    assert fix_category("guard before access", "", "", "x of null") == "add_null_check"
+    assert fix_category("guard before access", "", "", "expected 1 to equal 2") == "other"
+    assert fix_category("Imported chunk from lodash", "", "", "") == "add_import"
+    assert fix_category("Bumped express to 5", "", "", "") == "update_dependency"
+    assert fix_category("Extracted the parser", "", "", "") == "refactor_code_structure"
+
+
+def test_descriptions_are_long_enough_and_general_where_the_words_are() -> None:
+    message = "Cannot read property 'email' of null"
+    assert fix_description("Added null check for user object", "add_null_check", message) == (
+        "Add null check before property access"
+    )
+    told = "Return a skipped result for closed accounts"
+    assert fix_description(told, "add_null_check", message) == told
+    assert fix_description("guard it", "other", "x") == "Settle the error: guard it"
+    for category in ("other", "add_error_handling", "add_null_check"):
+        for words in ("", "x", "a\nb", "\x1b[0m"):
+            assert len(fix_description(words, category, "x")) >= 20
+
+
+def test_tags_are_language_type_and_domain() -> None:
+    assert tags("typescript", "add_null_check", "TypeError", ("src/auth/validate.ts",)) == [
+        "typescript",
+        "null-safety",
+        "validation",
+    ]
+    assert tags("", "other", "TimeoutError", ("src/x.ts", "Fix the login")) == ["timeouts", "auth"]
+
+
+def test_iterations_without_numbers_or_times() -> None:
+    bare = Iteration(result=f"1 failing: {NULL}", outcome=Outcome.FAILURE)
+    assert len(repairs(material(bare, Iteration(action="Added a null check", outcome=Outcome.SUCCESS)))) == 1

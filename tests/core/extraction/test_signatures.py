@@ -1,0 +1,105 @@
+"""Messages as regexes: what varies is general, everything else is literal."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.extraction.signatures import generalise, location_hint
+from core.text import MAX_PATTERN, matcher
+
+SPECIAL = r"\.^$*+?{}[]|()"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Cannot read property 'email' of null", "Cannot read property '.*' of null"),
+        ("Type 'string | undefined' is not assignable to type 'string'", "Type '.*' is not assignable to type '.*'"),
+        (
+            "Cannot read properties of undefined (reading 'id')",
+            r"Cannot read properties of undefined \(reading '.*'\)",
+        ),
+        ("Exceeded timeout of 5000 ms for a test", r"Exceeded timeout of \d+ ms for a test"),
+        ("Timeout of 2.5s exceeded", r"Timeout of [0-9.,]+s exceeded"),
+        ('violates unique constraint "webhook_keys_pkey"', 'violates unique constraint ".*"'),
+        ("ENOENT: cannot open /srv/app/a.txt", r"ENOENT: cannot open \S+"),
+        ("failing tests in mailer.spec.ts:12:3", r"failing tests in \S+"),
+        ("no commit 5d41402abc4b2a76 on the branch", r"no commit [\w-]+ on the branch"),
+        ("segmentation fault at 0xDEADBEEF", r"segmentation fault at [\w-]+"),
+        ("job 3f2504e0-4f89-41d3-9a0c-0305e82c3301 is gone", r"job [\w-]+ is gone"),
+        ("it doesn't know what isn't there", "it doesn't know what isn't there"),
+        ("sha256 and utf8 stay", "sha256 and utf8 stay"),
+        ("first line counts\n    at somewhere", "first line counts"),
+    ],
+)
+def test_what_varies_is_general(message: str, expected: str) -> None:
+    assert generalise(message) == expected
+    assert matcher(expected).matches(message)
+
+
+def test_names_can_be_kept() -> None:
+    assert generalise("Type 'a | b' has 3 errors", keep_names=True) == r"Type 'a \| b' has \d+ errors"
+
+
+@pytest.mark.parametrize("message", ["", "   ", "'a' '.*'", "42", "/a/b/c", "\n\n", "E5 !!!", "...."])
+def test_a_message_without_words_of_its_own_has_no_signature(message: str) -> None:
+    assert generalise(message) == ""
+
+
+def test_metacharacters_are_literal() -> None:
+    message = f"unexpected {SPECIAL} here"
+    signature = generalise(message)
+    assert matcher(signature).matches(message)
+    assert not matcher(signature).matches("unexpected  here")
+    assert re.fullmatch(signature, message)
+
+
+def test_what_acts_or_hides_is_in_no_signature() -> None:
+    message = "fatal\x1b]52;c;AAAA\x07 \u202eerror\u2069 \ud800 seen"
+    signature = generalise(message)
+    assert signature.isprintable()
+    assert matcher(signature).matches(message)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=40),
+            st.sampled_from(
+                ["'email'", '"x y"', "/a/b.ts:4", "0xff", "12.5", SPECIAL, "undefined", "\x1b[2J", "(a|a)*"]
+            ),
+        ),
+        max_size=12,
+    ).map(" ".join)
+)
+def test_a_signature_finds_the_message_that_it_came_from(message: str) -> None:
+    for keep_names in (False, True):
+        signature = generalise(message, keep_names=keep_names)
+        assert len(signature) <= MAX_PATTERN
+        assert not signature or (matcher(signature).problem is None and matcher(signature).matches(message.strip()))
+
+
+def test_a_huge_message_costs_no_more_than_its_beginning() -> None:
+    signature = generalise("cannot open " + "a" * 10_000_000)
+    assert len(signature) <= MAX_PATTERN and signature.startswith("cannot open aaaa")
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "expected"),
+    [
+        ("src/auth/validate.ts", "", "*.ts:validate*"),
+        ("src/auth/validate.ts", "validateInput", "*.ts:validateInput"),
+        ("C:\\app\\mailer.test.py", "", "*.py:mailer*"),
+        ("Makefile", "", ""),
+        ("", "f", ""),
+        ("a/**/*.ts", "", ""),
+        ("a.ts", "x\n## System", "*.ts:a*"),
+    ],
+)
+def test_location_hints(file: str, function: str, expected: str) -> None:
+    assert location_hint(file, function) == expected

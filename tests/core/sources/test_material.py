@@ -1,0 +1,86 @@
+"""The material of a loop or a session, from the files of the sample project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.errors import UnknownRecord
+from core.extraction import Extraction, Known, extract
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.patterns import PatternType
+from core.settings import Settings
+from core.similarity import SimilarityIndex
+from core.snapshot import Snapshot
+from core.sources.material import Materials, read_material
+
+ROOT = Path(__file__).parents[3]
+SAMPLE = ProjectPaths(ROOT / "sample_data")
+UPSTREAM = ProjectPaths(ROOT / "tests/trees/upstream")
+MAILER = "ralph-fix-null-customer-crash-in-the-644aee36"
+SESSION = "f9b78063-aed0-4736-9e65-33eecba3295e"
+
+
+def load(paths: ProjectPaths) -> Snapshot:
+    return Library(paths, Settings(), clock=lambda: datetime(2026, 11, 22, tzinfo=UTC), cache=False).load()
+
+
+@pytest.fixture(scope="module")
+def sample() -> Snapshot:
+    return load(SAMPLE)
+
+
+def everything(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Extraction]:
+    materials = Materials(paths, snapshot)
+    known = Known.of(snapshot, SimilarityIndex.build(snapshot.patterns))
+    for loop_id in snapshot.loops:
+        yield extract(materials.read(loop_id), known, Settings().extraction)
+
+
+def test_a_loop_has_iterations_sessions_reflections_and_errors(sample: Snapshot) -> None:
+    material = read_material(SAMPLE, sample, MAILER)
+    assert (material.loop_id, len(material.iterations)) == (MAILER, 3)
+    assert [session.id for session in material.sessions] == [SESSION]
+    assert material.reflections and len(material.errors) == 3 and len(material.resolved) == 1
+
+
+def test_a_session_names_its_loop_and_brings_only_itself(sample: Snapshot) -> None:
+    material = read_material(SAMPLE, sample, SESSION)
+    assert (material.source_id, material.loop_id, material.iterations) == (SESSION, MAILER, ())
+    assert len(material.sessions) == 1
+
+
+def test_nobody_is_known_by_another_name(sample: Snapshot) -> None:
+    with pytest.raises(UnknownRecord, match="no loop and no debug session"):
+        read_material(SAMPLE, sample, "../../etc/passwd\x1b[2J")
+
+
+def test_every_kind_of_loop_of_the_sample_project_offers_what_it_has(sample: Snapshot) -> None:
+    offered = {one.source_id: {(p.type, p.slug) for p in one.new} for one in everything(SAMPLE, sample)}
+    assert (PatternType.ERROR, "null-check") in offered[MAILER]
+    assert (PatternType.SUCCESS, "clean-up-lint-warnings") in offered["current-loop"]
+    assert (PatternType.ERROR, "settlement-booked-twice") in offered["ralph-move-the-settlement-jobs-from--18be2e49"]
+    assert (PatternType.ANTI, "raise-limit-pool-until") in offered["ralph-speed-up-the-monthly-report-qu-f0fec14d"]
+
+
+def test_what_the_registry_has_of_a_loop_is_not_offered_again(sample: Snapshot) -> None:
+    refused = [proposal.refused for one in everything(SAMPLE, sample) for proposal in one.refused]
+    assert "already known from this loop as pat-error-null-check-015" in refused
+    assert "already known from this loop as pat-error-type-mismatch-003" in refused
+
+
+def test_the_reference_tree_offers_what_it_has() -> None:
+    offered = {
+        one.source_id: {(p.type, p.slug, p.trace) for p in one.new} for one in everything(UPSTREAM, load(UPSTREAM))
+    }
+    archived = offered["ralph-raise-coverage-of-payment-proc-a9e11129"]
+    assert (PatternType.ERROR, "expected-equal", ("iteration 3 → 4",)) in archived
+    assert offered["ralph-optimize-query-cache-3dc4df1f"] == {
+        (PatternType.ANTI, "edit-re-run", ("iterations 1, 2, 3, 4",))
+    }
+    assert {kind for kind, *_ in offered["ralph-fix-all-failing-tests-059d030e"]} == {PatternType.SUCCESS}
+    assert offered["ralph-moji-5cfda65c"] == set()
