@@ -1,0 +1,164 @@
+"""What a team gets to see: no secret, no person, no path; and what is none of these stays."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.exchange.private import PATH, PERSON, SECRET, Masker, is_role, without_secrets
+from core.exchange.schema import SCHEMA
+from core.records.patterns import PatternType
+from tests.core.exchange.making import Project, error
+
+SECRETS = {
+    "sk-": "sk-" + "a1B2" * 8,
+    "github": "ghp_" + "a1B2" * 9,
+    "aws": "AKIA" + "Q7" * 8,
+    "slack": "xoxb-" + "1234-abcd-" * 3,
+    "jwt": "eyJhbGciOiJI.eyJzdWIiOiIx.sflKxwRJSM",
+    "password": "hunter2",
+    "quoted": "correct horse battery",
+    "url": "admin:s3cr3t",
+    "bearer": "abcdef0123456789abcdef",
+    "key": "MIIEpAIBAAKCAQEA",
+}
+TEXTS = {
+    "sk-": "call with {} in the header",
+    "github": "remote https://{}@github.com/a/b",
+    "aws": "id={}",
+    "slack": "post as {}",
+    "jwt": "cookie {};",
+    "password": "DB_PASSWORD={}",
+    "quoted": "api_key: '{}'",
+    "url": "postgres://{}@db/shop",
+    "bearer": "Authorization: Bearer {}",
+    "key": "-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----",
+}
+PRIVATE = {
+    "/home/alice/shop/src/auth.ts": PATH,
+    "/Users/alice": PATH,
+    "file:///home/alice/x": PATH,
+    "C:\\Users\\alice\\shop": PATH,
+    "~alice/shop": PATH,
+    "/acme/shop/app/main.py": PATH,
+    "alice@example.org": PERSON,
+    "@alice-smith": PERSON,
+    "Alice Smith": PERSON,
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_secrets_are_masked_where_they_stand(name: str) -> None:
+    text = f"before {TEXTS[name].format(SECRETS[name])} after"
+    masked = without_secrets(text)
+    assert SECRETS[name] not in masked
+    assert SECRET in masked
+    assert masked.startswith("before ")
+    assert masked.endswith(" after")
+
+
+@pytest.mark.parametrize(("text", "mask"), PRIVATE.items())
+def test_persons_and_paths_are_masked(text: str, mask: str) -> None:
+    assert Masker(["Alice Smith"]).mask(f"see {text} for more") == f"see {mask} for more"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: string",
+        "const token = process.env.API_TOKEN",
+        "password={{password}}",
+        "Unexpected token: '}' in JSON",
+        "GET /api/v1/users and /health",
+        "Cannot read property '.*' of null at line \\d+: \\w+",
+        "src/auth/validate.ts:42 and *.ts:validateInput",
+        "@dataclass\nclass A:\n    pass",
+        "npm install @types/node and/or lodash",
+        "either/or, 3/4 of them, a ratio of 1:2",
+        "basic authentication of the user",
+    ],
+)
+def test_what_is_not_private_stays(text: str) -> None:
+    assert Masker(["software-implementer", "debugger"]).mask(text) == text
+
+
+def test_names_of_roles_are_nobodys() -> None:
+    assert is_role("software-implementer")
+    assert is_role("debugger")
+    assert not is_role("alice")
+    assert not is_role("")
+
+
+@pytest.mark.parametrize("unit", ["a", "@", "a.", "/a", "token=", "-----BEGIN PRIVATE KEY-----", 'password="', "x:\\"])
+def test_long_texts_take_linear_time(unit: str) -> None:
+    text = unit * (20_000 // len(unit))
+    start = time.process_time()
+    Masker(["alice"]).mask(text)
+    assert time.process_time() - start < 1
+
+
+_PLANTED = st.sampled_from([*(TEXTS[name].format(value) for name, value in SECRETS.items()), *PRIVATE])
+_NEEDLES = [*SECRETS.values(), *PRIVATE]
+_PLACES = st.sampled_from(["fix", "hint", "tag", "template", "loop", "step", "related"])
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(_PLACES, _PLANTED), min_size=1, max_size=4))
+def test_nothing_private_leaves_with_a_shared_export(planted: list[tuple[str, str]]) -> None:
+    record = error(1, owner="Alice Smith", tags=[], related_patterns=[], source_loops=[], note="local")
+    record["error_signature"]["error_location_hints"] = []
+    for place, text in planted:
+        said = f"see {text} there"
+        if place == "fix":
+            record["fix_approach"]["description"] += f" {said}"
+        elif place == "template":
+            record["fix_approach"]["code_template"] = said
+        elif place == "loop":
+            record["source_loops"].append({"loop_id": said, "contributed_by": text, "note": said})
+        elif place == "hint":
+            record["error_signature"]["error_location_hints"].append(said)
+        elif place == "step":
+            record["steps"] = [said]
+        else:
+            record["tags" if place == "tag" else "related_patterns"].append(said)
+    shared = Project("a", record).export(team_shared=True)
+    text = shared.data.decode()
+    for needle in _NEEDLES:
+        assert needle not in text
+        assert needle.replace("\\", "\\\\") not in text
+    assert "alice" not in text.lower()
+    assert "local" not in text
+
+
+def test_a_shared_export_says_what_was_masked_and_keeps_what_others_read() -> None:
+    record = error(1, 3, source_loops=[{"loop_id": "ralph-fix-login-a1b2c3d4", "contributed_by": "debugger"}])
+    record["fix_approach"]["description"] = "Log in with password=hunter2 as /home/alice/x does"
+    shared = Project("a", record).export(team_shared=True)
+    assert [(item.pattern_id, item.pointer, item.kind) for item in shared.masked] == [
+        ("pat-error-made-001", "/fix_approach/description", "secret"),
+        ("pat-error-made-001", "/fix_approach/description", "path"),
+    ]
+    text = shared.data.decode()
+    assert '"contributed_by": "debugger"' in text
+    assert "ralph-fix-login" not in text
+    assert text == Project("a", record).export(team_shared=True).data.decode()
+
+
+def test_our_loops_come_back_under_their_own_names() -> None:
+    loops = [{"loop_id": "ralph-fix-login-a1b2c3d4", "timestamp": "2026-01-01T00:00:00Z"}]
+    source, target = Project("a", error(1, 3, source_loops=loops)), Project("b")
+    target.take(source.export(team_shared=True).data)
+    target.use("pat-error-made-001", 1)
+    source.take(target.export(team_shared=True).data)
+    assert source.records["pat-error-made-001"]["source_loops"] == loops
+    assert source.uses("pat-error-made-001") == 4
+    target.take(source.export().data)
+    assert len(target.records["pat-error-made-001"]["source_loops"]) == 1
+
+
+def test_every_type_has_the_keys_that_are_always_shared() -> None:
+    for kind in PatternType:
+        assert {"tags", "source_loops", "origins", "aliases"} <= SCHEMA[kind].keys()
