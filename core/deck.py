@@ -549,6 +549,33 @@ class Deck:
             self.apply((self.project.events,))
             return new
 
+    def inject(self, loop_id: str, injection: Injection) -> tuple[str, ...]:
+        """Write down which patterns a loop got (semantics 6.6).
+
+        Returns:
+            Those that it had not got before; the others stand written already.
+
+        Raises:
+            BadInput: An id is no valid Unicode.
+            Unwritable: The event log cannot be written.
+        """
+        with self._lock:
+            self.apply((self.project.events,))
+            known = {
+                event.pattern_id
+                for event in self._view.snapshot.events
+                if event.kind == "injected" and event.loop_id == loop_id
+            }
+            new = tuple(chosen.pattern_id for chosen in injection.chosen if chosen.pattern_id not in known)
+            at = self._clock()
+            events = [
+                Event(id=event_id(at), at=at, kind="injected", pattern_id=id, loop_id=loop_id, by=self.by) for id in new
+            ]
+            if events:
+                append_events(self.project, *events)
+                self.apply((self.project.events,))
+            return new
+
     def undo(self) -> Decided:
         """Take the newest standing decision back."""
         return self._decide_any(lambda now: self.curator.undo(now=now))

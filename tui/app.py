@@ -83,6 +83,7 @@ class DeckApp(App[None], inherit_bindings=False):
         deck: The project; not loaded yet.
         kept: What was remembered, already loaded.
         keymap_file: Where other keys may be written.
+        looks_further: Whether idle moments are used to work out what else Review could ask.
     """
 
     TITLE = "ralphdeck"
@@ -98,13 +99,13 @@ class DeckApp(App[None], inherit_bindings=False):
         "log": LogPlace,
     }
 
-    def __init__(self, deck: Deck, kept: Kept, keymap_file: Path) -> None:
+    def __init__(self, deck: Deck, kept: Kept, keymap_file: Path, *, looks_further: bool = True) -> None:
         themes = load_themes()
         self._own_variables = themes[DEFAULT_THEME][1].variables
         super().__init__(css_path=sorted(STYLES.glob("*.tcss")))
         self.deck = deck
         self.kept = kept
-        self.engine = Engine(deck, self)
+        self.engine = Engine(deck, self, looks_further=looks_further)
         self.view: View = deck.view
         self.themes = themes
         self.progress: tuple[int, int] | None = (0, 0)
@@ -236,6 +237,10 @@ class DeckApp(App[None], inherit_bindings=False):
         self.say(message.decided.summary)
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
+
+    @on(Engine.Written)
+    def _written(self, message: Engine.Written) -> None:
+        self.say(message.text, severity="warning" if message.refused else "information")
 
     @on(Engine.Watching)
     def _watching(self, message: Engine.Watching) -> None:

@@ -22,6 +22,8 @@ from core.sources.watching import Changes, Watcher, WatchState
 
 REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""
+PAUSE_SECONDS: Final = 0.02
+"""Between two pieces of what is worked out unasked, for the screen to have its turn."""
 
 
 class Engine:
@@ -30,6 +32,7 @@ class Engine:
     Args:
         deck: The open project.
         target: Where messages go; posting is thread-safe and never waits.
+        looks_further: Whether idle moments are used to work out what else Review could ask.
     """
 
     class Progress(Message):
@@ -59,6 +62,14 @@ class Engine:
             self.made = made
             """Ids of the decisions that came of it."""
 
+    class Written(Message):
+        """Something that is no decision was written, or why it could not be."""
+
+        def __init__(self, text: str, *, refused: bool) -> None:
+            super().__init__()
+            self.text = text
+            self.refused = refused
+
     class Watching(Message):
         """How the disk is followed has changed."""
 
@@ -74,7 +85,7 @@ class Engine:
             self.text = text
             self.detail = detail
 
-    def __init__(self, deck: Deck, target: MessagePump) -> None:
+    def __init__(self, deck: Deck, target: MessagePump, *, looks_further: bool = True) -> None:
         self.deck = deck
         self._target = target
         self._condition = threading.Condition()
@@ -85,6 +96,8 @@ class Engine:
         self._lock = threading.Lock()
         self._delta = Delta()
         self._watch_state: WatchState | None = None
+        self._looks_further = looks_further
+        self._something_left = looks_further
 
     # Called from the app's thread.
 
@@ -107,6 +120,18 @@ class Engine:
 
         self.submit(job)
 
+    def write(self, write: Callable[[Deck], str]) -> None:
+        """Write events that are no decision, in turn; what `write` tells of it comes as `Engine.Written`."""
+
+        def job() -> None:
+            try:
+                self._target.post_message(self.Written(write(self.deck), refused=False))
+            except RalphdeckError as error:
+                self._target.post_message(self.Written(str(error), refused=True))
+            self._publish(Delta(events=True))
+
+        self.submit(job)
+
     def submit(self, job: Callable[[], None]) -> None:
         """Run a job in the engine's thread, after those submitted before it."""
         with self._condition:
@@ -118,6 +143,11 @@ class Engine:
         with self._lock:
             delta, self._delta = self._delta, Delta()
             return self.deck.view, delta
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether nothing is left to be worked out unasked."""
+        return not self._something_left
 
     def stop(self) -> None:
         """Let `run` return after the job it is at."""
@@ -167,13 +197,15 @@ class Engine:
     def _turn(self, watcher: Watcher) -> None:
         with self._condition:
             if not (self._stopped or self._jobs or self._dirty or self._sweep):
-                self._condition.wait(REFRESH_SECONDS)
+                self._condition.wait(PAUSE_SECONDS if self._something_left else REFRESH_SECONDS)
             jobs = list(self._jobs)
             self._jobs.clear()
             dirty, self._dirty = self._dirty, set()
             sweep, self._sweep = self._sweep, False
         if self._stopped and not jobs:
             return
+        looking = self._something_left and not (jobs or dirty or sweep)
+        self._something_left = self._looks_further
         for job in jobs:
             self._guarded(job)
         if sweep or dirty:
@@ -181,6 +213,8 @@ class Engine:
             if torn := self.deck.library.retry_paths:
                 watcher.retry(torn)
             self._publish(delta)
+        elif looking:
+            self._look_further()
         elif not jobs:
             view, delta = self.deck.refresh()
             self._publish(delta)
@@ -189,6 +223,14 @@ class Engine:
         if watcher.state != self._watch_state:
             self._watch_state = watcher.state
             self._target.post_message(self.Watching(watcher.state))
+
+    def _look_further(self) -> None:
+        """One piece of what could be asked in Review; another one follows while there is any."""
+        self._something_left = False  # should this fail, it is not tried again and again
+        found = self.deck.look_further()
+        if found is not None:
+            self._publish(found)
+            self._something_left = True
 
     def _publish(self, delta: Delta) -> None:
         if delta:

@@ -15,18 +15,16 @@ from core.cli.completing import complete_loop
 from core.cli.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event
 from core.cli.options import Fraction, Invocation, Words, reading_options
 from core.cli.output import end, findings_json, print_bytes, print_json, remark, warn
-from core.cli.project import decider, named_project, now, open_deck
+from core.cli.project import named_project, open_deck
 from core.cli.shapes import injection_json, json_help
 from core.deck import Deck, View
 from core.embeddings import Embeddings
 from core.errors import BadInput, RalphdeckError, Unwritable
 from core.paths import find_project
-from core.records.events import Event, event_id
-from core.records.loops import Loop
+from core.records.loops import Liveness, Loop
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import CATEGORIES, analyse_task
-from core.sources.event_log import append_events
 from core.text import plural, visible_line
 
 _HOOK_HELP: Final = (
@@ -124,7 +122,8 @@ def _loop(view: View, loop_id: str | None) -> Loop:
     """
     if loop_id is not None:
         return view.loop(loop_id)
-    at_work = [loop for loop in view.snapshot.loops.values() if loop.status.active]
+    loops = view.snapshot.loops.values()
+    at_work = [loop for loop in loops if loop.status.active and loop.liveness is not Liveness.STALE]
     if len(at_work) != 1:
         raise BadInput(f"{plural(len(at_work), 'loop')} at work; name one, or give a task")
     return at_work[0]
@@ -182,19 +181,9 @@ def _make_few(embeddings: Embeddings, patterns: Mapping[str, Pattern]) -> None:
 
 
 def _record(deck: Deck, loop_id: str, injection: Injection) -> None:
-    """Write down what the loop got and had not got before; the loop gets it even if that fails."""
-    at = now()
-    known = {
-        event.pattern_id for event in deck.view.snapshot.events if event.kind == "injected" and event.loop_id == loop_id
-    }
-    events = [
-        Event(id=event_id(at), at=at, kind="injected", pattern_id=chosen.pattern_id, loop_id=loop_id, by=decider())
-        for chosen in injection.chosen
-        if chosen.pattern_id not in known
-    ]
+    """Write down what the loop got; the loop gets it even if that fails."""
     try:
-        if events:
-            append_events(deck.project, *events)
+        deck.inject(loop_id, injection)
     except (RalphdeckError, OSError) as error:
         warn(f"not recorded as injected: {error}")
 
