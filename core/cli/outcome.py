@@ -9,11 +9,13 @@ import click
 
 from core.cli.beads import at_option, find_bead, print_effects, result_of, result_options, time_of
 from core.cli.completing import complete_bead
+from core.cli.counted import counted_json, print_counted
 from core.cli.learning_shapes import effect_json, outcome_json
 from core.cli.options import Count, Duration, deciding_options
 from core.cli.output import line, print_json, remark, warn
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
+from core.curation.counting import Counted
 from core.curation.rules import shown
 from core.deck import View
 from core.errors import BadInput
@@ -91,9 +93,10 @@ def outcome(
         raise BadInput(f"{_not_out(view, event.loop_id)}; say how it came out with --success or --failure")
     if _older(view, event):
         warnings.append("a newer report of its outcome stands; of this one only what that leaves open counts")
+    records: list[Counted] = []
     if not dry_run:
-        after = deck.record(event)
-    _print(view, after, event.loop_id, strategy, warnings, as_json=as_json, recorded=not dry_run)
+        after = deck.record(event, counted=records, warnings=warnings)
+    _print(view, after, event.loop_id, strategy, warnings, records, as_json=as_json, recorded=not dry_run)
 
 
 def _supposing(view: View, event: Event) -> View:
@@ -121,6 +124,7 @@ def _print(
     bead_id: str,
     strategy: str,
     warnings: list[str],
+    records: list[Counted],
     *,
     as_json: bool,
     recorded: bool,
@@ -139,6 +143,7 @@ def _print(
                 "patterns": [effect_json(effect) for effect in effects],
                 "strategies": extract_strategies(strategy),
                 "recorded": recorded,
+                "records": [counted_json(counted) for counted in records],
                 "warnings": warnings,
             }
         )
@@ -148,5 +153,8 @@ def _print(
     print_effects(changed)
     if len(effects) > len(changed):
         line(f"in their state stay: {plural(len(effects) - len(changed), 'pattern')} that it applied")
+    print_counted([counted for counted in records if counted.problem])
+    if written := sum(not counted.problem for counted in records):
+        line(f"up to date: the {'record' if written == 1 else 'records'} of {plural(written, 'pattern')}")
     if not recorded:
         remark("nothing was written")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -16,11 +17,13 @@ from core.cli.beads import (
     time_of,
 )
 from core.cli.completing import complete_bead, complete_pattern
+from core.cli.counted import counted_json, print_counted
 from core.cli.learning_shapes import criterion_json, effect_json, event_json
 from core.cli.options import Count, Fraction, deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
+from core.curation.counting import Counted
 from core.curation.review import burst_text
 from core.curation.rules import shown
 from core.curation.storage import LoggedFeedback
@@ -63,6 +66,7 @@ def record(
 
     Without --success or --failure the result of the use is the outcome of the loop or attempt, once it has one.
     A use that is recorded again, with the same iteration or none, is the same use: the newest result stands.
+    The record of the pattern follows: counts, rate, trend, source loop and last use.
     Beads of other tools are taken too.
 
     \b
@@ -111,7 +115,8 @@ def _check_feedback(criterion: str, result: bool | None, neutral: bool, iteratio
 
 def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
     before = deck.view.assessment(event.pattern_id)
-    view = deck.record(event)
+    records: list[Counted] = []
+    view = deck.record(event, counted=records, warnings=warnings)
     effect = before, view.assessment(event.pattern_id)
     asides = [
         aside
@@ -124,10 +129,11 @@ def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
     for warning in warnings:
         warn(warning)
     if as_json:
-        _print(event, warnings, effect=effect, held=held)
+        _print(event, warnings, effect=effect, held=held, records=records)
         return
     line(f"recorded: {shown(event.loop_id)} applied {shown(event.pattern_id)}, {_result(view, event)}")
     print_effects([effect])
+    print_counted(records)
     for burst in view.board.bursts if held else ():
         if burst.source == source_of(event):
             line((f"held: {burst_text(burst)}; see: ralphdeck bursts", "yellow"))
@@ -178,6 +184,7 @@ def _print(
     effect: Effect | None = None,
     criterion: Shape | None = None,
     held: bool = False,
+    records: Sequence[Counted] = (),
 ) -> None:
     print_json(
         {
@@ -185,6 +192,7 @@ def _print(
             "pattern": effect_json(effect) if effect else None,
             "criterion": criterion,
             "held": held,
+            "records": [counted_json(counted) for counted in records],
             "warnings": warnings,
         }
     )

@@ -21,6 +21,7 @@ from core.records.times import iso
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
+    from core.extraction.proposals import Extraction
     from core.learning.assessment import Assessment
     from core.learning.explanation import RuleLine
     from core.learning.proposing import Inversion
@@ -60,6 +61,9 @@ effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}]
 matched_by: meaning or words, findings}""",
     "embed": """\
 {made, patterns, model}""",
+    "extract": """\
+{extractions: [{source, proposals: [{type, slug, headline, record, trace, duplicate_of, similarity, refused}],
+decided: {decision, summary, warnings, written} as promote prints it, or null}], findings}""",
     "decision": """\
 {decision: {id, at, by, verb, subject, reason, before, after}, summary, warnings, written}""",
     "invert": """\
@@ -80,12 +84,13 @@ doubts: findings on this pattern, findings}""",
 {event: {id, at, kind, loop_id, pattern_id, criterion, success, weight, iteration, text, by},
 pattern: {id, state, state_before, computed_state, helpful, harmful, successes, failures, inversion_due},
 criterion: {criterion, weight, effective_weight, helpful, harmful, helpful_count, harmful_count,
-last_validated, half_life_days, no_data, deprecated}, held, warnings}""",
+last_validated, half_life_days, no_data, deprecated}, held,
+records: [{id, file, written, problem, successes, failures, usage_count, success_rate}], warnings}""",
     "outcome": """\
 {outcome: {id, kind, verdict, raw, decay, decayed, parts, reasoning, signals: {success, timestamp,
 duration_ms, error_count, retry_count, files_touched, strategy, failure_mode, failure_details}},
 patterns: [{id, state, state_before, computed_state, helpful, harmful, successes, failures,
-inversion_due}], strategies, recorded, warnings}""",
+inversion_due}], strategies, recorded, records: [as in record], warnings}""",
     "score": """\
 {outcomes: [{as in outcome, and: patterns: [{id, success, inferred}]}], criteria: [{as in record}],
 inversions, findings}""",
@@ -320,6 +325,26 @@ def decided_json(decided: Decided) -> Shape:
         "summary": decided.summary,
         "warnings": list(decided.warnings),
         "written": decided.written,
+    }
+
+
+def extraction_json(extraction: Extraction) -> Shape:
+    """What a loop or session offers; `record` is one of (3), without the id that it gets when it is taken."""
+    return {
+        "source": extraction.source_id,
+        "proposals": [
+            {
+                "type": proposal.type.value,
+                "slug": proposal.slug,
+                "headline": proposal.headline,
+                "record": proposal.record,
+                "trace": list(proposal.trace),
+                "duplicate_of": proposal.duplicate_of or None,
+                "similarity": proposal.similarity,
+                "refused": proposal.refused or None,
+            }
+            for proposal in extraction.proposals
+        ],
     }
 
 

@@ -7,7 +7,7 @@ says, once for each record, what its own counts told of before (see `core.learni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -76,34 +76,33 @@ def record_events(
         Unwritable: The event log cannot be written.
     """
     snapshot, _ = read()
-    pattern_ids = _told_of(snapshot, events)
-    if not pattern_ids or not snapshot.complete:
-        append_events(paths, *events)
-        return ()
     counted: list[Counted] = []
     files: dict[str, list[str]] = {}
-    for pattern_id in pattern_ids:
+    for pattern_id in _told_of(snapshot, events) if snapshot.complete else ():
         file = snapshot.patterns[pattern_id].file
         try:
             pattern_path(paths, file)
             files.setdefault(file, []).append(pattern_id)
         except BadInput as error:
             counted.append(Counted(pattern_id=pattern_id, file=file, problem=str(error)))
+    if not files:
+        append_events(paths, *events)
+        return tuple(counted)
+    ids = [pattern_id for file in files.values() for pattern_id in file]
     logged = False
     try:
         with curation_lock(paths):
-            snapshot, board = read()
-            first = (_first_count(snapshot, board, id, now, events) for ids in files.values() for id in ids)
-            append_events(paths, *filter(None, first), *events)
+            append_events(paths, *_first_counts(read(), ids, now, events[0].by, dated=False), *events)
             logged = True
-            snapshot, board = read()
-            for file, ids in files.items():
-                counted += _write(paths, settings, file, ids, _Writer(snapshot, board, events, now))
+            append_events(paths, *_first_counts(read(), ids, now, events[0].by, dated=True))
+            writer = _Writer(*read(), events, now)
+            for file, own in files.items():
+                counted += _write(paths, settings, file, own, writer)
     except (Conflict, Unwritable) as error:
         if not logged:
             append_events(paths, *events)
         done = {item.pattern_id for item in counted}
-        left = ((file, id) for file, ids in files.items() for id in ids if id not in done)
+        left = ((file, id) for file, own in files.items() for id in own if id not in done)
         counted += (Counted(pattern_id=id, file=file, problem=str(error)) for file, id in left)
     return tuple(counted)
 
@@ -129,19 +128,27 @@ def _loop(snapshot: Snapshot, loop_id: str) -> Loop | None:
     return snapshot.loops.get(loop_id) or next(named, None)
 
 
-def _first_count(
-    snapshot: Snapshot, board: Scoreboard, pattern_id: str, now: datetime, events: Sequence[Event]
-) -> Event | None:
-    """The event that says what the record alone tells of, unless the log says just that already."""
-    pattern = snapshot.patterns.get(pattern_id)
-    if pattern is None:
-        return None
-    told = tuple(seen for seen in board.observations(pattern_id) if seen.source in _TOLD_BY_RECORD)
-    known = kept_counts(pattern, (event for event in snapshot.events if event.pattern_id == pattern_id))
-    if known is not None and sorted(map(str, known.unrecorded)) == sorted(map(str, told)):
-        return None
-    by = events[0].by
-    return Event(id=event_id(now), at=now, kind="counted", pattern_id=pattern_id, by=by, unrecorded=told)
+def _first_counts(
+    known: tuple[Snapshot, Scoreboard], pattern_ids: Iterable[str], now: datetime, by: str, *, dated: bool
+) -> Iterator[Event]:
+    """The events that say what records alone tell of, unless the log says just that already.
+
+    A record that says when it was last used is looked at when the report is in the log: whoever reports a use may
+    have counted it there a moment ago. One that does not say is taken to have counted no use that is yet to come.
+
+    Args:
+        known: What is known now.
+        dated: Which of the two kinds.
+    """
+    snapshot, board = known
+    for pattern_id in pattern_ids:
+        pattern = snapshot.patterns.get(pattern_id)
+        if pattern is None or (pattern.last_used is not None) is not dated:
+            continue
+        told = tuple(seen for seen in board.observations(pattern_id) if seen.source in _TOLD_BY_RECORD)
+        last = kept_counts(pattern, (event for event in snapshot.events if event.pattern_id == pattern_id))
+        if last is None or sorted(map(str, last.unrecorded)) != sorted(map(str, told)):
+            yield Event(id=event_id(now), at=now, kind="counted", pattern_id=pattern_id, by=by, unrecorded=told)
 
 
 def _write(

@@ -15,15 +15,17 @@ RUNNING = "ralph-fix-null-customer-crash-in-the-644aee36"
 
 def logged(project: Path) -> list[dict[str, Any]]:
     text = (project / ".aiwg/ralph/shared/curation/events.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines()]
+    events = (json.loads(line) for line in text.splitlines())
+    return [event for event in events if event["kind"] != "counted"]
 
 
 def test_a_use_is_written_and_says_what_it_changed(sample: Path, call: Call) -> None:
     result = call("record", "task-001.3", PATTERN, "--success", "--by", "hook", "--project", sample)
     assert (result.code, result.err) == (0, "")
-    first, second = result.out.splitlines()
+    first, second, third = result.out.splitlines()
     assert first == f"recorded: task-001.3 applied {PATTERN}, which succeeded"
     assert second.startswith(f"{PATTERN}: stays established, helpful ")
+    assert third == "  its record says 80% (4/5), 5 uses now: .aiwg/ralph/shared/patterns/error-patterns.json"
     event = logged(sample)[-1]
     assert (event["kind"], event["pattern_id"], event["loop_id"]) == ("applied", PATTERN, "task-001.3")
     assert (event["success"], event["by"]) == (True, "hook")
@@ -71,7 +73,7 @@ def test_without_a_flag_a_result_that_is_recorded_stands(sample: Path, call: Cal
 
 def test_sums_are_told_to_two_places(sample: Path, call: Call) -> None:
     words = ["record", "bd-1", PATTERN, "--success", "--project", sample]
-    assert re.search(r"helpful \d+\.\d\d, harmful \d+\.\d\d$", call(*words).out.strip())
+    assert re.search(r"helpful \d+\.\d\d, harmful \d+\.\d\d$", call(*words).out.splitlines()[1])
 
 
 def test_a_bead_of_another_tool_is_taken_with_a_warning(sample: Path, call: Call) -> None:

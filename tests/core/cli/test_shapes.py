@@ -44,6 +44,8 @@ def documented(name: str) -> set[str]:
     came_out = DOCUMENTS["outcome"].partition("outcome: ")[2].partition("patterns:")[0]
     criterion = DOCUMENTS["record"].partition("criterion: ")[2].partition("}")[0]
     text = DOCUMENTS[name].replace("as in patterns list, and: ", f"{listed}, ")
+    records = DOCUMENTS["record"].partition("records: ")[2].partition("]")[0]
+    text = text.replace("records: [as in record]", f"records: {records}")
     text = text.replace("as in outcome, and: ", f"{came_out}, ").replace("as in record", criterion)
     text = re.sub(r": [a-z ]+", "", re.split("With a verdict|Without arguments", text)[0])
     return set(re.findall(r"\w+", text))

@@ -217,6 +217,19 @@ def test_marks_that_are_held_are_not_written_and_cost_nobody_a_use(tmp_path: Pat
     assert project.written() == project.counts() == (13, 4, 17)
 
 
+def test_a_use_that_its_reporter_has_just_counted_is_counted_once(tmp_path: Path) -> None:
+    project = Project(tmp_path, claims(11, 1))
+    project.use("bd-0", 0.5, True)
+    assert project.counts() == (11, 1, 12)
+    assert project.record["usage_count"] == 12
+    project.use("bd-1", 0.9, True)
+    assert project.written() == project.counts() == (12, 1, 13)
+    counted = {"successful_applications": 13, "usage_count": 14, "last_used": "2026-02-02T15:30:00Z"}
+    project.put({**project.record, **counted})
+    project.use("bd-2", 30.5, True)
+    assert project.written() == project.counts() == (13, 1, 14)
+
+
 def test_what_another_writer_counts_meanwhile_is_kept(tmp_path: Path) -> None:
     project = Project(tmp_path, claims(11, 1))
     project.use("bd-1", 90, True)
@@ -336,7 +349,7 @@ def test_whatever_is_reported_the_record_says_what_the_evidence_says(
     tmp_path_factory: pytest.TempPathFactory, reports: list[tuple[str, bool | None, str, float]], good: int, bad: int
 ) -> None:
     project = Project(tmp_path_factory.mktemp("counted"), claims(good, bad))
-    minutes = 1.0
+    minutes = 2.0  # not at once: whoever reports a use may have counted it in the record a moment ago
     expected: dict[str, bool | None] = {}
     outcomes: dict[str, bool | None] = {}
     for loop_id, success, kind, pause in reports:
