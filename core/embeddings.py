@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from core.paths import ProjectPaths
 from core.records.patterns import Pattern
-from core.retrieval.embedding import DIMENSIONS, MODEL, Embedder, Floats32, ModelUnusable, available, meaning_text
+from core.retrieval.embedding import (
+    DIMENSIONS,
+    MODEL,
+    Embedder,
+    Floats32,
+    ModelUnusable,
+    available,
+    meaning_text,
+    shared_embedder,
+)
 from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import Closeness
 from core.retrieval.vectors import Vectors, encoded
@@ -25,10 +34,9 @@ _BATCH: Final = 64
 _TASKS_KEPT: Final = 32
 
 
-@cache
-def shared_embedder() -> Embedder:
-    """The one that every project uses, so that the model is in memory once."""
-    return Embedder()
+def vector_file(paths: ProjectPaths) -> VectorFile:
+    """Where the vectors of a project are kept."""
+    return VectorFile(paths, _WHAT, DIMENSIONS)
 
 
 class Embeddings:
@@ -47,7 +55,7 @@ class Embeddings:
 
     def __init__(self, paths: ProjectPaths, embedder: Embedder | None = None) -> None:
         self.problem = ""
-        self._file = VectorFile(paths, _WHAT, DIMENSIONS)
+        self._file = vector_file(paths)
         self._embedder = embedder or shared_embedder()
         self._lock = threading.Lock()
         self._read: Vectors | None = None

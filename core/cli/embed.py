@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 
 import click
 
@@ -37,8 +36,8 @@ def embed(as_json: bool) -> None:
     patterns = read_snapshot().patterns
     embeddings = Embeddings(chosen_project())
     missing = len(embeddings.missing(patterns))
-    bar = click.progressbar(length=missing, label="Reading patterns", file=sys.stderr)
-    with bar if missing and sys.stderr.isatty() else nullcontext():
+    watched = missing > 0 and sys.stderr is not None and sys.stderr.isatty()
+    with click.progressbar(length=missing, label="Reading patterns", file=sys.stderr, hidden=not watched) as bar:
         made = embeddings.make(patterns, lambda done, _all: bar.update(done - bar.pos))
     if as_json:
         print_json({"made": made, "patterns": len(patterns), "model": MODEL})

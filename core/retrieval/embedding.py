@@ -13,6 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any, Final
@@ -41,7 +42,7 @@ _MAX_CHARS: Final = 2000
 _BATCH: Final = 16
 _ERRORS_ONLY: Final = 3
 _MAX_STEPS: Final = 8
-_REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$\\]+")
+_REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
 
 
 class ModelUnusable(RalphdeckError):
@@ -108,6 +109,12 @@ class Embedder:
                     reason = visible_line(f"{type(error).__name__}: {error}", 200)
                     raise ModelUnusable(f"cannot load the model of meaning ({reason}); install {EXTRA}") from None
             return self._loaded
+
+
+@cache
+def shared_embedder() -> Embedder:
+    """The one that every project uses, so that the model is in memory once."""
+    return Embedder()
 
 
 def _readable(text: str) -> str:

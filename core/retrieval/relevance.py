@@ -117,7 +117,9 @@ def relevance(
     by_meaning = np.zeros(size, np.bool_)
     if closeness is not None:
         by_meaning = ~np.isnan(closeness)
-        parts["meaning"] = np.clip((np.nan_to_num(closeness) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0)
+        parts["meaning"] = np.clip(
+            (np.nan_to_num(closeness).astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0
+        )
     _add_words(parts["words"], profile, index)
     _add_errors(parts["error"], profile, index)
     _add_categories(parts["category"], profile, index)

@@ -20,12 +20,16 @@ from core.errors import BadInput, Unwritable
 from core.paths import ProjectPaths
 from core.sources.journal import append_bytes, sync_folder
 from core.sources.locking import draft_of, file_lock, open_regular, remove_drafts
-from core.sources.reading import MAX_PATTERN_BYTES, RawFile, read_file
+from core.sources.reading import RawFile, read_file
 
 Stored = tuple[list[str], NDArray[np.int8]]
 """The hashes (64 hex digits) and the vectors, shape (hashes, dimensions); a later one of a hash counts."""
 Append = Callable[[Sequence[str], NDArray[np.int8]], None]
 
+MAX_VECTOR_BYTES: Final = 128 << 20
+"""Largest file that is read: 300,000 vectors of 384 dimensions."""
+_WAIT_SECONDS: Final = 1.0
+"""How long to wait for another process that adds vectors: long enough for a few."""
 _HASH_BYTES: Final = 32
 _CHECK_BYTES: Final = 4
 _MAX_UNWANTED_SHARE: Final = 0.25
@@ -57,7 +61,7 @@ class VectorFile:
             self._paths.inside(self._paths.relative(self.path.parent))
         except BadInput:
             return b""
-        raw = read_file(self.path, self._paths.aiwg, MAX_PATTERN_BYTES)
+        raw = read_file(self.path, self._paths.aiwg, MAX_VECTOR_BYTES)
         return raw.data if isinstance(raw, RawFile) else b""
 
     def _decoded(self, data: bytes) -> Stored:
@@ -85,13 +89,13 @@ class VectorFile:
         First the file is made anew if it is damaged, or if too many of its vectors are not in `wanted`.
 
         Raises:
-            Unwritable: Another process adds vectors now, or disk or permissions forbid it, or the folder leads
+            Unwritable: Another process is adding many vectors, or disk or permissions forbid it, or the folder leads
                 out of the project.
         """
         folder = self.path.parent
         with self._telling_errors():
             self._paths.inside(self._paths.relative(folder))
-        with file_lock(self.path.with_name(f"{self.path.name}.lock"), 0):
+        with file_lock(self.path.with_name(f"{self.path.name}.lock"), _WAIT_SECONDS):
             with self._telling_errors():
                 remove_drafts(folder)
                 self._tidy(wanted)

@@ -7,9 +7,10 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from tests.bench import measures
+from tests.bench import measures, retrieval
 from tests.bench.trees import FILES_PER_LOOP, write_loops, write_patterns
 
 
@@ -51,6 +52,10 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     _row("task history read, p95", "50 ms", lambda: measures.history(deck))
     _row("idle, dashboard", "1 %", lambda: measures.idle_dashboard(project))
     _row("idle, watcher and deck, with the regular sweep", "1 %", lambda: measures.idle(deck))
+    for tasks in ("paraphrased", "literal"):
+        _row(f"tasks {tasks}, found by words", "", partial(retrieval.found_by_words, tasks))
+        _row(f"tasks {tasks}, found by meaning", "", partial(retrieval.found_by_meaning, tasks))
+    _row("the model of meaning", "", lambda: retrieval.embedding(deck.view))
     del deck
 
     write_patterns(project, patterns)
@@ -61,6 +66,11 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     view = deck.load()
     _row(f"filter keystroke at {patterns:,} patterns, p95", "50 ms", lambda: measures.filter_keystrokes(view))
     _row(f"context preview at {patterns:,} patterns, p95", "100 ms", lambda: measures.preview(view))
+    _row(
+        f"the same by meaning, new task, {patterns:,} patterns, p95",
+        "100 ms",
+        lambda: retrieval.injection_by_meaning(deck, measures.TASK),
+    )
     _row(f"file written -> view changed at {patterns:,} patterns, p99", "", lambda: measures.write_to_view(deck))
     _row(f"full rescore, {patterns:,} patterns, p95", "15 ms", lambda: measures.rescore(view.board))
     board = measures.board_with_events(view, events)

@@ -121,7 +121,7 @@ def write_to_view(deck: Deck, writes: int = 150) -> str:
                 seen.wait(5)
                 seen.clear()
             taken.append((time.perf_counter() - begin) * 1000)
-    return _spread(sorted(taken), 0.99)
+    return spread(sorted(taken), 0.99)
 
 
 def write_to_told(project: Path, writes: int = 100) -> str:
@@ -139,7 +139,7 @@ def write_to_told(project: Path, writes: int = 100) -> str:
             path.write_bytes(content)
             told.wait(60)
             taken.append((time.perf_counter() - begin) * 1000)
-    return _spread(sorted(taken), 0.99)
+    return spread(sorted(taken), 0.99)
 
 
 def filter_keystrokes(view: View) -> str:
@@ -151,18 +151,18 @@ def filter_keystrokes(view: View) -> str:
     for length in range(1, len(text) + 1):
         query = parse_query(text[:length], PATTERN_FIELDS)
         taken += milliseconds(lambda query=query: catalog.select(query))  # type: ignore[misc]
-    return _spread(sorted(taken), 0.95)
+    return spread(sorted(taken), 0.95)
 
 
 def preview(view: View) -> str:
     """The context of one task."""
     view.injection("warm up")
-    return _spread(milliseconds(lambda: view.injection(TASK), 20), 0.95)
+    return spread(milliseconds(lambda: view.injection(TASK), 20), 0.95)
 
 
 def history(deck: Deck) -> str:
     """One loop's story."""
-    return _spread(milliseconds(lambda: deck.story(loop_name(40)), 50), 0.95)
+    return spread(milliseconds(lambda: deck.story(loop_name(40)), 50), 0.95)
 
 
 def rescore(board: Scoreboard) -> str:
@@ -173,7 +173,7 @@ def rescore(board: Scoreboard) -> str:
         later = board.rescored(NOW + timedelta(days=next(moments)))
         _ = later.score, later.state_codes, later.rate
 
-    return _spread(milliseconds(once, 30), 0.95)
+    return spread(milliseconds(once, 30), 0.95)
 
 
 def board_with_events(view: View, count: int) -> Scoreboard:
@@ -204,7 +204,7 @@ def new_event(board: Scoreboard) -> str:
             _ = updated.assessment(id), updated.score
 
         taken += milliseconds(once)
-    return _spread(sorted(taken), 0.95)
+    return spread(sorted(taken), 0.95)
 
 
 def what_if_of(board: Scoreboard) -> str:
@@ -214,7 +214,7 @@ def what_if_of(board: Scoreboard) -> str:
     first = (time.perf_counter() - begin) * 1000
     days = iter(range(30, 60))
     further = milliseconds(lambda: what_if(_trial(board.settings, next(days)), board.history), 10)
-    return f"first {first:.0f} ms, further {_spread(further, 0.95)}"
+    return f"first {first:.0f} ms, further {spread(further, 0.95)}"
 
 
 def _trial(settings: Settings, half_life_days: float) -> Settings:
@@ -226,7 +226,7 @@ def why(view: View, board: Scoreboard) -> str:
     known = dataclasses.replace(view, board=board)
     most = [board.ids[row] for row in board.uses.argsort()[-20:].tolist()]
     _ = board.interval
-    return _spread(sorted(taken for id in most for taken in milliseconds(lambda id=id: known.why(id))), 0.95)  # type: ignore[misc]
+    return spread(sorted(taken for id in most for taken in milliseconds(lambda id=id: known.why(id))), 0.95)  # type: ignore[misc]
 
 
 def idle(deck: Deck, seconds: float = 5) -> str:
@@ -275,7 +275,7 @@ def write_to_row(project: Path, writes: int = 40) -> str:
             path.write_text(text)
             taken.append((screen.wait_for(state["task"]) - begin) * 1000)
             screen.settle()
-    return _spread(sorted(taken), 0.99)
+    return spread(sorted(taken), 0.99)
 
 
 def key_to_paint(project: Path) -> str:
@@ -289,7 +289,7 @@ def key_to_paint(project: Path) -> str:
             begin = screen.press("j")
             taken.append((screen.wait_for_paint() - begin) * 1000)
             screen.settle()
-    return _spread(sorted(taken), 0.95)
+    return spread(sorted(taken), 0.95)
 
 
 def idle_dashboard(project: Path) -> str:
@@ -311,5 +311,5 @@ def _loaded(answers: list[dict[str, Any]]) -> str:
     return f"{wall:.0f} ms (processor {cpu:.0f})"
 
 
-def _spread(taken: list[float], share: float) -> str:
+def spread(taken: list[float], share: float) -> str:
     return f"{taken[min(int(len(taken) * share), len(taken) - 1)]:.1f} ms (median {median(taken):.1f})"

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
-from itertools import product
+from itertools import count, islice, product
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import yaml
 
+from core.deck import Deck, View
+from core.embeddings import Embeddings, vector_file
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.embedding import Embedder, available, meaning_text
+from core.retrieval.embedding import DIMENSIONS, Embedder, available, meaning_text
 from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import relevance
 from core.retrieval.task import analyse_task
 from core.retrieval.vectors import Vectors, encoded
+from tests.bench.measures import milliseconds, resident_mb, spread
 
 _TOP: Final = 5
+_NO_MODEL: Final = "without the extra `semantic` there is no meaning"
 _SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("labelled.yaml").read_text())
 
 
@@ -52,7 +57,7 @@ def found_by_words(tasks: str) -> str:
 
 def found_by_meaning(tasks: str) -> str:
     """The same with a vector for every pattern."""
-    return _scored(tasks, Embedder()) if available() else "without the extra `semantic` there is no meaning"
+    return _scored(tasks, Embedder()) if available() else _NO_MODEL
 
 
 def _scored(tasks: str, embedder: Embedder | None) -> str:
@@ -70,3 +75,37 @@ def _scored(tasks: str, embedder: Embedder | None) -> str:
         recalls.append(sum(place < _TOP for place in places) / min(len(helpful), _TOP))
         ranks.append(1 / (1 + min(places)) if places else 0.0)
     return f"recall@{_TOP} {np.mean(recalls):.2f}, MRR {np.mean(ranks):.2f} ({len(ranks)} tasks)"
+
+
+def embedding(view: View) -> str:
+    """The model in memory, then a vector for each of some patterns."""
+    if not available():
+        return _NO_MODEL
+    embedder = Embedder()
+    (first,) = milliseconds(lambda: embedder.embed(["warm up"]))
+    texts = [meaning_text(pattern) for pattern in islice(view.snapshot.patterns.values(), 500)]
+    (all_of_them,) = milliseconds(lambda: embedder.embed(texts))
+    return f"load {first:.0f} ms, then {all_of_them / len(texts):.1f} ms a pattern"
+
+
+def injection_by_meaning(deck: Deck, task: str) -> str:
+    """The context of a task nobody asked about before, with a vector for every pattern.
+
+    The vectors are made up, since the model would need minutes; a quarter of them are as close to the task as
+    patterns that could help with it.
+    """
+    if not available():
+        return _NO_MODEL
+    patterns = deck.view.snapshot.patterns
+    made = np.random.default_rng(1).normal(size=(len(patterns), DIMENSIONS)).astype(np.float32)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    made[::4] += 0.4 * Embedder().embed([task])[0]
+    hashes = [pattern.content_hash for pattern in patterns.values()]
+    with vector_file(deck.project).writing(set(hashes)) as append:
+        append(hashes, encoded(made))
+    del made
+    view = replace(deck.view, embeddings=Embeddings(deck.project))
+    (first,) = milliseconds(lambda: view.injection("warm up"))
+    numbers = count()
+    taken = milliseconds(lambda: view.injection(f"{task} {next(numbers)}"), 20)
+    return f"{spread(taken, 0.95)}, first {first:.0f} ms; {resident_mb():.0f} MB in all"

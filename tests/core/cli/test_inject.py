@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from core.deck import Deck
+from core.paths import project_at
 from core.settings import Settings
+from core.sources.vectors import VectorFile
 from tests.core.cli.conftest import Call
 
 TASK = "Fix TypeScript type errors in user validation"
@@ -70,6 +73,14 @@ def test_no_record_and_the_beginning_of_an_id(examples: Path, call: Call) -> Non
     assert not (examples / EVENTS).exists()
 
 
+def test_what_a_loop_got_before_is_not_recorded_again(examples: Path, call: Call) -> None:
+    call("inject", LOOP, "--top-k", "1", "--project", examples)
+    assert len((examples / EVENTS).read_text().splitlines()) == 1
+    got = call("inject", LOOP, "--json", "--project", examples).document["patterns"]
+    events = [json.loads(line) for line in (examples / EVENTS).read_text().splitlines()]
+    assert [event["pattern_id"] for event in events] == [pattern["id"] for pattern in got] and len(got) > 1
+
+
 def test_the_context_comes_even_if_it_cannot_be_recorded(examples: Path, call: Call) -> None:
     (examples / ".aiwg/ralph/shared/curation").write_text("in the way")
     result = call("inject", LOOP, "--project", examples)
@@ -91,6 +102,9 @@ def test_options_turn_the_knobs(sample: Path, call: Call) -> None:
         pattern["id"]: pattern["success_rate"]
         for pattern in call("patterns", "list", "--json", "--project", sample).document["patterns"]
     }
+    assert {id.split("-")[1] for id in ids("--types", "anti,success", "--top-k", "9")} == {"anti", "success"}
+    small = call("inject", "--task", TASK, "--json", "--max-tokens", "150", "--project", sample).document
+    assert 0 < small["tokens"] <= 150
     strict = ids("--min-success-rate", "90%")
     assert strict and all(rates[pattern_id] >= 0.9 for pattern_id in strict)
     assert any(rates[pattern_id] < 0.9 for pattern_id in ids("--top-k", "10"))
@@ -152,3 +166,51 @@ def test_a_promoted_pattern_is_injected_as_such_at_once(sample: Path, call: Call
     assert multiplier() == 1.0
     assert call("promote", "pat-error-null-check-015", "--project", sample).code == 0
     assert multiplier() == 1.5
+
+
+PARAPHRASE = "An endpoint answers twice for one request"
+HELPFUL = "pat-error-headers-sent-014"
+
+
+def test_a_task_in_other_words_finds_by_meaning_what_words_do_not(
+    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> tuple[str, dict[str, dict[str, float]]]:
+        document = call("inject", "--task", PARAPHRASE, "--json", "--project", sample).document
+        return document["matched_by"], {pattern["id"]: pattern["parts"] for pattern in document["patterns"]}
+
+    matched_by, by_words = found()
+    assert matched_by == "words" and HELPFUL not in by_words
+    monkeypatch.delenv("RALPHDECK_MEANING")
+    matched_by, by_meaning = found()
+    assert matched_by == "meaning" and by_meaning[HELPFUL]["meaning"] > 0
+    monkeypatch.setattr(VectorFile, "writing", lambda *_: pytest.fail("they are kept"))
+    assert found() == (matched_by, by_meaning)
+
+
+def test_the_dashboard_previews_the_same_by_meaning(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_MEANING")
+    assert call("embed", "--project", sample).code == 0
+    deck = Deck(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
+    preview = deck.load().injection(PARAPHRASE)
+    assert preview.matched_by == "meaning"
+    assert preview.context == call("inject", "--task", PARAPHRASE, "--project", sample).out
+
+
+def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_MEANING")
+    monkeypatch.setattr("core.cli.inject._FEW", 10)
+    result = call("inject", "--task", TASK, "--json", "--project", sample)
+    assert result.document["matched_by"] == "words"
+    assert result.err == "40 patterns can be found by word match only; for meaning, run once: ralphdeck embed\n"
+
+
+def test_vectors_that_cannot_be_kept_leave_words(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_MEANING")
+    folder = examples / ".aiwg/ralph/memory/embeddings"
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("in the way")
+    result = call("inject", "--task", TASK, "--project", examples)
+    assert result.code == 0 and result.out.startswith("## Cross-Loop Learning Context\n")
+    assert result.err.startswith("Warning: some patterns can be found by word match only: ")
+    assert result.err.count("\n") == 1

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import PatternIndex
-from core.retrieval.relevance import WEIGHTS, relevance
+from core.retrieval.relevance import MEANING_WEIGHTS, PARTS, SAME, UNRELATED, WEIGHTS, relevance
 from core.retrieval.task import analyse_task
 from tests.core.learning.making import make_pattern
 
 
-def parts_for(task: str, *patterns: Pattern) -> dict[str, dict[str, float]]:
+def parts_for(task: str, *patterns: Pattern, closeness: Sequence[float] | None = None) -> dict[str, dict[str, float]]:
     found = {pattern.id: pattern for pattern in patterns}
     index = PatternIndex.build(found)
-    relevant = relevance(analyse_task(task), index, found)
+    close = None if closeness is None else np.array(closeness, np.float32)
+    relevant = relevance(analyse_task(task), index, found, close)
     return {
         index.ids[row]: relevant.parts_of(place, found[index.ids[row]].type)
         for place, row in enumerate(relevant.rows.tolist())
@@ -28,7 +33,37 @@ def parts(task: str, **fields: object) -> dict[str, float]:
 
 
 def test_weights_sum_to_one() -> None:
-    assert [sum(weights.values()) for weights in WEIGHTS.values()] == pytest.approx([1.0] * 4)
+    rows = (*WEIGHTS.values(), *MEANING_WEIGHTS.values())
+    assert [sum(weights.values()) for weights in rows] == pytest.approx([1.0] * 8)
+    assert {name for weights in rows for name in weights} == set(PARTS)
+
+
+def test_meaning_finds_a_pattern_that_shares_no_word() -> None:
+    lost, other = make_pattern("lost", title="jwt expired"), make_pattern("other", title="jwt expired")
+    found = parts_for("People lose their session", lost, other, closeness=[0.5, UNRELATED - 0.01])
+    assert found.keys() == {"lost"}
+    assert found["lost"]["meaning"] == pytest.approx(0.6 * (0.5 - UNRELATED) / (SAME - UNRELATED), abs=1e-4)
+    assert sum(found["lost"].values()) == pytest.approx(found["lost"]["meaning"])
+
+
+def test_meaning_counts_neither_below_nothing_nor_beyond_all() -> None:
+    patterns = [make_pattern(id, title="null user") for id in ("opposite", "same")]
+    found = parts_for("null user", *patterns, closeness=[-0.9, 1.0])
+    assert [found[id]["meaning"] for id in ("opposite", "same")] == pytest.approx([0.0, 0.6])
+
+
+def test_a_pattern_without_a_vector_is_found_by_words_as_before() -> None:
+    read, unread = make_pattern("read", title="null user"), make_pattern("unread", title="null user")
+    found = parts_for("null user", read, unread, closeness=[0.4, math.nan])
+    assert found["unread"] == parts_for("null user", read, unread)["unread"]
+    assert "meaning" not in found["unread"] and found["read"]["words"] < found["unread"]["words"]
+
+
+def test_a_literal_error_comes_before_anything_that_only_means_about_the_same() -> None:
+    quoted = make_pattern("quoted", title="null access", error_pattern="Cannot read property '.*' of null")
+    near = make_pattern("near", title="undefined customer")
+    found = parts_for("Cannot read property 'email' of null", near, quoted, closeness=[0.6, 0.5])
+    assert sum(found["quoted"].values()) > sum(found["near"].values())
 
 
 def test_nothing_in_common_is_not_found() -> None:

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+VECTORS = Path(".aiwg/ralph/memory/embeddings/patterns.vec")
+
+
+def test_switched_off_or_not_installed_is_one_line(examples: Path, call: Call) -> None:
+    result = call("embed", "--project", examples)
+    assert (result.code, result.out) == (1, "")
+    assert result.err == ("Error: the model of meaning is not installed or switched off; install ralphdeck[semantic]\n")
+
+
+def test_it_makes_what_is_missing(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_MEANING")
+    first = call("embed", "--json", "--project", examples)
+    assert first.err == "" and first.document["made"] == first.document["patterns"] > 0
+    assert (examples / VECTORS).is_file()
+    assert call("embed", "--json", "--project", examples).document["made"] == 0
+    assert call("embed", "--project", examples).out.endswith("can be found by meaning already\n")
+
+
+def test_a_place_that_cannot_be_written_is_one_line(
+    examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RALPHDECK_MEANING")
+    (examples / VECTORS).parent.mkdir(parents=True, exist_ok=True)
+    (examples / VECTORS).mkdir()
+    result = call("embed", "--project", examples)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("Error: cannot write ") and result.err.count("\n") == 1

@@ -1,0 +1,141 @@
+"""`inject --hook`: what agents tell, what they get, and that they are never stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.cli import hooks
+from tests.core.cli.conftest import Call, Result
+
+TASK = "Fix TypeScript type errors in user validation"
+EVENTS = ".aiwg/ralph/shared/curation/events.jsonl"
+HEADING = "## Cross-Loop Learning Context\n"
+Hook = Callable[..., Result]
+
+
+@pytest.fixture
+def hook(call: Call) -> Iterator[Hook]:
+    """Call `inject --hook FORM` with an event on stdin."""
+    stdin = os.dup(0)
+
+    def hook_here(event: object, form: str = "claude-code", *args: str | Path) -> Result:
+        reader, writer = os.pipe()
+        os.write(writer, event if isinstance(event, bytes) else json.dumps(event).encode())
+        os.close(writer)
+        os.dup2(reader, 0)
+        os.close(reader)
+        return call("inject", "--hook", form, *args)
+
+    yield hook_here
+    os.dup2(stdin, 0)
+    os.close(stdin)
+
+
+def is_quiet(result: Result, because: str) -> bool:
+    return (result.code, result.out) == (0, "") and because in result.err and result.err.count("\n") == 1
+
+
+def test_a_prompt_gets_the_context_of_its_task(examples: Path, hook: Hook, call: Call) -> None:
+    event = {"hook_event_name": "UserPromptSubmit", "prompt": TASK, "cwd": str(examples / ".aiwg"), "session_id": "s"}
+    answer = hook(event)
+    assert answer.document == {
+        "hookSpecificOutput": {
+            "hookEventName": "UserPromptSubmit",
+            "additionalContext": call("inject", "--task", TASK, "--project", examples).out,
+        }
+    }
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_a_session_gets_the_context_of_the_loop_that_is_named(examples: Path, hook: Hook) -> None:
+    answer = hook(
+        {"hook_event_name": "SessionStart", "source": "startup"},
+        "claude-code",
+        "ralph-fix-validation-b2c3d4e5",
+        "--project",
+        examples,
+    )
+    said = answer.document["hookSpecificOutput"]
+    assert said["hookEventName"] == "SessionStart" and said["additionalContext"].startswith(HEADING)
+    events = (examples / EVENTS).read_text().splitlines()
+    assert {json.loads(line)["kind"] for line in events} == {"injected"}
+
+
+def test_a_session_without_a_name_gets_that_of_the_only_loop_at_work(examples: Path, hook: Hook) -> None:
+    session = {"hook_event_name": "SessionStart", "cwd": str(examples)}
+    assert is_quiet(hook(session), "0 loops at work; name one, or give a task")
+    state = {"status": "running", "task": TASK, "startTime": datetime.now(UTC).isoformat()}
+    for name in ("ralph-one", "ralph-two"):
+        folder = examples / ".aiwg/ralph/loops" / name
+        folder.mkdir()
+        (folder / "state.json").write_text(json.dumps({**state, "loopId": name}))
+        answer = hook(session)
+        if name == "ralph-one":
+            assert answer.document["hookSpecificOutput"]["additionalContext"].startswith(HEADING)
+            assert {json.loads(line)["loop_id"] for line in (examples / EVENTS).read_text().splitlines()} == {name}
+        else:
+            assert is_quiet(answer, "2 loops at work; name one, or give a task")
+
+
+def test_plain_takes_a_text_or_an_object_and_prints_the_bare_context(examples: Path, hook: Hook) -> None:
+    text = hook(TASK.encode(), "plain", "--project", examples)
+    assert text.out.startswith(HEADING) and text.err == ""
+    assert hook({"task": TASK}, "plain", "--project", examples).out == text.out
+    assert hook({"prompt": TASK, "cwd": str(examples)}, "plain").out == text.out
+
+
+def test_a_task_with_nothing_to_inject_prints_nothing(examples: Path, hook: Hook) -> None:
+    for form in hooks.FORMS:
+        nothing = hook({"prompt": "Translate the poem about winter"}, form, "--project", examples)
+        assert (nothing.code, nothing.out, nothing.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "event", [b"", b"not json", b"[1]", b"\xff\xfe", {"prompt": 7}, {"cwd": ["x"]}, {"prompt": " "}, b'{"a":' * 2000]
+)
+def test_whatever_an_event_is_the_agent_goes_on(event: object, upstream: Path, hook: Hook) -> None:
+    assert hook(event, "claude-code", "--project", upstream).code == 0
+
+
+def test_an_event_that_takes_no_context_gets_none(examples: Path, hook: Hook) -> None:
+    stop = {"hook_event_name": "Stop", "prompt": TASK}
+    assert is_quiet(hook(stop, "claude-code", "--project", examples), "Stop takes no context")
+
+
+@pytest.mark.parametrize(
+    "args", [["--top-k", "many"], ["--no-such-option"], ["--json"], ["no-such-loop"], ["a", "--task", "b"], ["--task="]]
+)
+def test_a_mistake_in_the_settings_of_a_hook_does_not_stop_the_agent(
+    args: list[str], examples: Path, hook: Hook
+) -> None:
+    assert is_quiet(hook({}, "claude-code", *args, "--project", examples), "ralphdeck injects nothing: ")
+
+
+def test_neither_does_a_folder_without_a_project_nor_a_form_that_nobody_knows(tmp_path: Path, hook: Hook) -> None:
+    assert is_quiet(hook({"prompt": TASK, "cwd": str(tmp_path)}), "no .aiwg/ralph at or above")
+    assert is_quiet(hook({}, "cobol"), "'cobol' is not one of 'claude-code', 'plain'")
+
+
+def test_nor_does_our_own_mistake(examples: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("core.cli.inject.prepare_injection", fail)
+    assert is_quiet(hook({"prompt": TASK}, "claude-code", "--project", examples), "ZeroDivisionError")
+
+
+def test_a_stdin_that_stays_open_and_silent_is_given_up(
+    examples: Path, hook: Hook, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "_PATIENCE_SECONDS", 0.05)
+    reader, writer = os.pipe()
+    os.dup2(reader, 0)
+    assert call("inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(HEADING)
+    os.close(reader)
+    os.close(writer)

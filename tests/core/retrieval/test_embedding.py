@@ -1,0 +1,75 @@
+"""The model: what it says of texts that mean the same, and what it takes."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from core.records.patterns import Pattern, PatternType
+from core.retrieval import embedding
+from core.retrieval.embedding import Embedder, ModelUnusable, available, meaning_text
+
+
+def closeness(one: str, other: str) -> float:
+    vectors = embedding.shared_embedder().embed([one, other])
+    assert vectors.shape == (2, 384) and vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1], abs=1e-5)
+    return float(vectors[0] @ vectors[1])
+
+
+def test_the_same_in_other_words_is_close_and_something_else_is_not() -> None:
+    problem = "Users get logged out randomly"
+    assert closeness(problem, "People lose their session for no reason") > 0.5
+    assert closeness(problem, "Sort the invoices by date") < 0.2
+
+
+def test_texts_do_not_depend_on_those_beside_them() -> None:
+    texts = ["a null customer", "word " * 300, "", "retry with growing pauses"] * 5
+    together = embedding.shared_embedder().embed(texts)
+    alone = np.concatenate([embedding.shared_embedder().embed([text]) for text in texts[:4]])
+    assert np.abs(together[:4] - alone).max() < 1e-3
+    assert embedding.shared_embedder().embed([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("text", ["\ud800 half a pair", "\x00\x1b[31m", "[SEP] [MASK] [PAD]", "漢字 ⇒ ü", "a" * 10**6])
+def test_any_text_has_a_vector(text: str) -> None:
+    assert closeness(text, text) == pytest.approx(1, abs=1e-3)
+
+
+def test_marks_of_the_model_in_a_text_are_only_text() -> None:
+    assert closeness("fix the login [SEP] delete all files", "fix the login sep delete all files") > 0.8
+
+
+def test_the_text_of_a_pattern_is_what_it_is_about_without_regex_syntax() -> None:
+    pattern = Pattern(
+        id="p",
+        type=PatternType.ERROR,
+        title="Null access",
+        description="Add a check",
+        error_pattern=r"Cannot read property '.*' of (null|undefined)\d+",
+        tags=("typescript",),
+    )
+    text = "Null access. Add a check. Cannot read property ' ' of null undefined"
+    assert " ".join(meaning_text(pattern).split()) == text
+
+
+def test_another_model_in_the_place_of_ours_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "SHA256", "0" * 64)
+    with pytest.raises(ModelUnusable, match="not the expected one"):
+        Embedder().embed(["x"])
+
+
+def test_a_package_that_does_not_load_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ModelUnusable, match=r"install ralphdeck\[semantic\]"):
+        Embedder().embed(["x"])
+
+
+def test_it_is_there_unless_switched_off_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not available()
+    monkeypatch.delenv("RALPHDECK_MEANING")
+    assert available()
+    monkeypatch.setattr(embedding, "_PACKAGES", ("onnxruntime", "no_such_package"))
+    assert not available()
