@@ -155,6 +155,7 @@ class _Planner:
         self._known = known
         self._ids = ids
         self._now = now
+        self._records = dict(known.records)  # two records of one file may change the same one of ours
         self._by_alias = {name: id for id in known.records for name in known.patterns[id].aliases}
         self._by_text = {text_of(known.patterns[id]): id for id in known.records}
 
@@ -222,9 +223,9 @@ class _Planner:
             why = f"it says the same as {target} of this file"
             return _refused(pattern, why)
         changes = self._changes(pattern, theirs, target)
-        ours = self._known.patterns[target]
         if pattern.id != target and action is Action.DUPLICATE:
-            changes["aliases"] = [*ours.aliases, pattern.id]
+            changes["aliases"] = [*as_read(self._records[target], pattern.type).aliases, pattern.id]
+        self._records[target] = {**self._records[target], **changes}
         return Row(
             action=action if changes else Action.SAME,
             pattern_id=pattern.id,
@@ -235,11 +236,12 @@ class _Planner:
         )
 
     def _text(self, pattern: Pattern, theirs: dict[str, Any], base: Mapping[str, Any]) -> Row:
-        ours = self._known.records[pattern.id]
+        ours = self._records[pattern.id]
         texts = {key: value for key, value in theirs.items() if key not in _GROWING and ours.get(key) != value}
         changes = texts | self._changes(pattern, theirs, pattern.id)
         gone = tuple(key for key in base if key in ours and key not in theirs and key not in (*_GROWING, *LOCAL_KEYS))
         after = {key: value for key, value in {**ours, **changes}.items() if key not in gone}
+        self._records[pattern.id] = after
         return Row(
             action=Action.TEXT,
             pattern_id=pattern.id,
@@ -253,8 +255,8 @@ class _Planner:
 
     def _changes(self, pattern: Pattern, theirs: dict[str, Any], target: str) -> dict[str, Any]:
         """The keys of our record that change when theirs tells its counts and its lineage."""
-        known = self._known
-        ours, read = known.records[target], known.patterns[target]
+        known, ours = self._known, self._records[target]
+        read = as_read(ours, pattern.type)
         theirs = self._with_our_loops(read, theirs)
         total, shares = united(ours, theirs, pattern.type, known.origin, known.imported.get(target))
         changes = lineage_changes(ours, theirs, pattern.type)

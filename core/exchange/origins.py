@@ -50,6 +50,12 @@ def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
     return read.data.decode().strip()
 
 
+def known_origin(paths: ProjectPaths) -> str:
+    """The id of this project; "" as long as none is made, when no record can name it either."""
+    read = read_file(paths.curation / "origin", paths.aiwg)
+    return read.data.decode().strip() if isinstance(read, RawFile) and _ORIGIN.fullmatch(read.data) else ""
+
+
 def pseudonym(loop_id: str, origin: str) -> str:
     """A name that stands for a loop of one project and tells nothing of it; a pseudonym stands for itself."""
     if _PSEUDONYM.fullmatch(loop_id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from typing import Any
 
 from hypothesis import given, settings
@@ -58,11 +59,9 @@ def test_however_often_projects_exchange_each_use_counts_once(steps: list[tuple[
         if giver != taker and ONE in projects[giver].records:
             projects[taker].take(projects[giver].export().data)
         assert all(project.uses(ONE) <= used for project in projects if project.records)
-    for _ in range(2):
-        for giver in projects:
-            for taker in projects:
-                if giver is not taker and giver.records:
-                    taker.take(giver.export().data)
+    for one, other in [*permutations(projects, 2)] * 2:
+        if one.records:
+            other.take(one.export().data)
     assert [project.uses(ONE) for project in projects] == [used] * 3
 
 
@@ -131,6 +130,15 @@ def test_the_same_text_under_another_id_gives_its_name_and_its_counts() -> None:
     assert target.uses(ONE) == 6
     assert target.records[ONE]["aliases"] == [TWO]
     assert target.take(file_of(other)) == [Action.SAME]
+
+
+def test_two_records_that_are_one_of_ours_both_count() -> None:
+    target = Project("a", error(1, 4, source_loops=["ralph-x"]))
+    others = [{**error(1, 2, source_loops=[f"ralph-{n}"]), "pattern_id": f"pat-error-made-00{n}"} for n in (2, 3)]
+    data = file_of(*others)
+    assert target.take(data) == [Action.DUPLICATE, Action.DUPLICATE]
+    assert target.uses(ONE) == 8
+    assert target.records[ONE]["aliases"] == [TWO, "pat-error-made-003"]
 
 
 def test_what_is_only_similar_comes_in_and_is_named() -> None:
