@@ -14,11 +14,17 @@ import msgspec
 from core.curation.batches import PRUNE
 from core.curation.counting import Counted, record_events
 from core.curation.curator import Curator, Decided
-from core.curation.derived import write_metrics
+from core.curation.derived import write_derived, write_metrics
 from core.curation.prospects import Prospects
+from core.curation.registry import Registry
 from core.curation.review import ReviewItem, burst_text, review_queue
+from core.curation.settling import FreeIds
 from core.embeddings import Embeddings
 from core.errors import Conflict, UnknownRecord
+from core.exchange.arriving import Arriving, read_import
+from core.exchange.importing import ImportPlan, plan_import
+from core.exchange.importing import Registry as Known
+from core.exchange.origins import known_origin, project_origin
 from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
 from core.learning.explanation import Explanation, explain
@@ -42,6 +48,7 @@ from core.retrieval.task import analyse_task
 from core.settings import InjectionSettings, PruningSettings, Settings
 from core.similarity import LazySimilarity, SimilarityIndex
 from core.snapshot import Delta, Snapshot
+from core.sources.archives import read_archives
 from core.sources.event_log import append_events
 from core.text import visible_line
 
@@ -393,14 +400,14 @@ class Deck:
             Refused: The loop has not ended.
         """
         # Most commands extract nothing.
+        from core.extraction import known as knowledge
         from core.extraction.engine import extract
-        from core.extraction.known import Known
         from core.sources.material import read_material
 
         with self._lock:
             view = self._view
             material = read_material(self.project, view.snapshot, source_id)
-            known = Known.of(view.snapshot, view.likeness)
+            known = knowledge.Known.of(view.snapshot, view.likeness)
             return extract(material, known, self.settings.extraction, types)
 
     def extract(
@@ -448,6 +455,47 @@ class Deck:
                 for pattern_id, at in decision.after["times"].items()
             ),
         )
+
+    def import_plan(self, name: str, data: bytes) -> ImportPlan:
+        """What importing a file of patterns would change; nothing is written.
+
+        Args:
+            name: Of the file, without folders.
+            data: Its content.
+        """
+        with self._lock:
+            ids = FreeIds(self.project)
+            return self._import_plan(read_import(name, data), Registry(self.project), ids, known_origin(self.project))
+
+    def import_patterns(self, name: str, data: bytes, *, reason: str = "") -> Decided:
+        """Import a file of patterns, as one decision; see `import_plan`. What is new waits in quarantine."""
+        arriving = read_import(name, data)
+        origin = project_origin(self.project, self.settings.watch.retry_seconds)
+
+        def decide(now: datetime) -> Decided:
+            return self.curator.import_patterns(
+                lambda batch: self._import_plan(arriving, batch.registry, batch.ids, origin),
+                self._view.snapshot.patterns,
+                now=now,
+                reason=reason,
+            )
+
+        return self._decide_any(decide)
+
+    def _import_plan(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
+        snapshot = self._view.snapshot
+        archives, _ = read_archives(self.project)
+        ids.reserve(arriving.ids)
+        known = Known(
+            patterns=snapshot.patterns,
+            records=registry.records(snapshot.patterns.values()),
+            imported=snapshot.curation.imported,
+            archived=frozenset(archived.pattern.id for archived in archives),
+            index=self._view.likeness,
+            threshold=self.settings.extraction.similarity_threshold,
+            origin=origin,
+        )
+        return plan_import(arriving, known, ids, self._clock())
 
     def merge(self, kept_id: str, other_id: str, *, reason: str = "") -> Decided:
         """Make one pattern of two that say the same; the other one is archived."""
@@ -539,35 +587,6 @@ class Deck:
             }
             new = tuple(chosen.pattern_id for chosen in injection.chosen if chosen.pattern_id not in known)
             at = self._clock()
-            append_events(
-                self.project,
-                *(
-                    Event(id=event_id(at), at=at, kind="injected", pattern_id=id, loop_id=loop_id, by=self.by)
-                    for id in new
-                ),
-            )
-            self.apply((self.project.events,))
-            return new
-
-    def inject(self, loop_id: str, injection: Injection) -> tuple[str, ...]:
-        """Write down which patterns a loop got (semantics 6.6).
-
-        Returns:
-            Those that it had not got before; the others stand written already.
-
-        Raises:
-            BadInput: An id is no valid Unicode.
-            Unwritable: The event log cannot be written.
-        """
-        with self._lock:
-            self.apply((self.project.events,))
-            known = {
-                event.pattern_id
-                for event in self._view.snapshot.events
-                if event.kind == "injected" and event.loop_id == loop_id
-            }
-            new = tuple(chosen.pattern_id for chosen in injection.chosen if chosen.pattern_id not in known)
-            at = self._clock()
             events = [
                 Event(id=event_id(at), at=at, kind="injected", pattern_id=id, loop_id=loop_id, by=self.by) for id in new
             ]
@@ -596,9 +615,19 @@ class Deck:
             touched = (self.project.ledger, self.project.patterns, self.project.events)
             self.apply(touched)
             try:
-                return decide(self._clock())
+                decided = decide(self._clock())
             finally:
                 self.apply(touched)
+            return self._with_derived(decided)
+
+    def _with_derived(self, decided: Decided) -> Decided:
+        """After a decision that wrote whole records index and metrics follow."""
+        effects = decided.decision.effects
+        if not any(effect.insert is not None or effect.remove or effect.seen for effect in effects):
+            return decided
+        view = self._view
+        failed = write_derived(self.project, self.settings, view.snapshot, view.board, view.now)
+        return msgspec.structs.replace(decided, warnings=(*decided.warnings, *failed))
 
     def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[View, Delta]:
         if delta:

@@ -18,6 +18,7 @@ from core.happenings import What, happenings
 from core.records.decisions import Verb
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
+from core.records.times import iso
 from core.snapshot import Delta
 from core.sources.watching import Changes, Watcher, WatchState
 from core.text import visible_line
@@ -48,7 +49,7 @@ class Line(Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """The stable shape that `watch --json` prints."""
         return {
-            "at": self.at.isoformat(),
+            "at": iso(self.at),
             "what": self.what,
             "subject": self.subject,
             "text": self.text,

@@ -17,6 +17,7 @@ from core.curation.registry import Registry, Stored, check_keepable
 from core.curation.rules import Draft, as_pattern, shown
 from core.curation.settling import ID_PREFIXES, FreeIds
 from core.errors import Refused, UnknownRecord
+from core.exchange.importing import ImportPlan
 from core.extraction.proposals import Extraction
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Effect, Verb
@@ -66,6 +67,7 @@ class Changes:
         self._effects: list[Effect] = []
         self._inverse: list[Effect] = []
         self._set: dict[tuple[str, str], tuple[PatternType, Stored, dict[str, Any]]] = {}
+        self._unset: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def insert(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any], *, keep_id: bool) -> None:
         """Add a record."""
@@ -85,19 +87,28 @@ class Changes:
         _, _, keys = self._set.get((stored.file, identifier), (kind, stored, {}))
         return {**stored.value, **keys}
 
-    def set(self, stored: Stored, kind: PatternType, identifier: str, keys: Mapping[str, Any]) -> None:
-        """Give some keys of a record other values."""
+    def set(
+        self,
+        stored: Stored,
+        kind: PatternType,
+        identifier: str,
+        keys: Mapping[str, Any],
+        unset: Sequence[str] = (),
+    ) -> None:
+        """Give some keys of a record other values, and take some out."""
         known = self._set.setdefault((stored.file, identifier), (kind, stored, {}))
         known[2].update(keys)
         check_keepable(known[2], identifier)
+        self._unset[stored.file, identifier] = tuple(key for key in unset if key in stored.value)
 
     def result(self) -> tuple[tuple[Effect, ...], tuple[Effect, ...]]:
         """Effects and inverse."""
         effects, inverse = list(self._effects), list(self._inverse)
         for (file, identifier), (kind, stored, keys) in self._set.items():
             effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
-            before = {key: stored.value[key] for key in keys if key in stored.value}
-            effects.append(effect(set=keys, seen=before))
+            gone = self._unset[file, identifier]
+            before = {key: stored.value[key] for key in (*keys, *gone) if key in stored.value}
+            effects.append(effect(set=keys, seen=before, unset=gone))
             texts = {key: stored.text_of(key) for key in before}
             inverse.insert(0, effect(text=texts, unset=tuple(key for key in keys if key not in before)))
         return tuple(effects), tuple(inverse)
@@ -116,7 +127,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
     new: list[str] = []
     joined: list[str] = []
     hashes: dict[str, str] = {}
-    times: dict[str, str] = {}
+    times: dict[str, str | None] = {}
     for proposal in extraction.merges:
         stored = batch.registry.record(patterns[proposal.duplicate_of])
         kind = proposal.type
@@ -162,6 +173,45 @@ def _counted(new: Sequence[str], joined: Sequence[str]) -> str:
     if joined:
         told.append(f"{plural(len(set(joined)), 'further use')} of known ones")
     return " and ".join(told)
+
+
+def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Pattern]) -> Draft:
+    """Carry an import out as planned; every text that is new here is quarantined.
+
+    Args:
+        batch: See `Batch`.
+        plan: Made from the registry as it is.
+        patterns: The registry, by id.
+    """
+    changes = Changes()
+    texts: list[str] = []
+    joined: list[str] = []
+    for row in plan.changes:
+        if row.record is not None:
+            changes.insert(batch.file_of(row.type), row.type, row.target, row.record, keep_id=True)
+        else:
+            stored = batch.registry.record(patterns[row.target])
+            changes.set(stored, row.type, row.target, row.set, row.unset)
+        (texts if row.content_hash else joined).append(row.target)
+    if not texts and not joined:
+        raise Refused(f"{shown(plan.file)} tells nothing that is not known already")
+    effects, inverse = changes.result()
+    told = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
+    told += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
+    return Draft(
+        verb=Verb.IMPORT,
+        subject=plan.file,
+        summary=f"imported {' and '.join(told)} from {shown(plan.file)}",
+        reason=batch.reason,
+        after={
+            "patterns": texts,
+            "joined": joined,
+            "hashes": {row.target: row.content_hash for row in plan.changes if row.content_hash},
+            "imported": {row.target: row.theirs for row in plan.changes if row.record is None},
+        },
+        effects=effects,
+        inverse=inverse,
+    )
 
 
 def merge(batch: Batch, kept: Pattern, other: Pattern) -> Draft:

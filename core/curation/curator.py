@@ -17,6 +17,7 @@ from core.curation.registry import Registry
 from core.curation.rules import OVERRIDE, Case, Draft, shown
 from core.curation.settling import ID_PREFIXES, FreeIds, pattern_path, settle
 from core.errors import BadInput, Refused
+from core.exchange.importing import ImportPlan
 from core.extraction.proposals import Extraction
 from core.learning.assessment import Assessment
 from core.learning.bursts import Burst
@@ -201,6 +202,17 @@ class Curator:
         return self._write_records(
             lambda batch: batches.extract(batch, extraction, patterns, unattended=unattended), now, reason
         )
+
+    def import_patterns(
+        self,
+        plan: Callable[[Batch], ImportPlan],
+        patterns: Mapping[str, Pattern],
+        *,
+        now: datetime,
+        reason: str = "",
+    ) -> Decided:
+        """Import a file of patterns; `plan` is made from the records as they are then."""
+        return self._write_records(lambda batch: batches.import_patterns(batch, plan(batch), patterns), now, reason)
 
     def merge(self, kept: Pattern, other: Pattern, *, now: datetime, reason: str = "") -> Decided:
         """Make one pattern of two; the other one is archived."""

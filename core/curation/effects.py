@@ -170,6 +170,9 @@ def _joined(document: JsonText, record: Record, effect: Effect) -> None:
             wanted = here + wanted - seen
         if here != wanted:
             document.set(record.path, key, wanted)
+    for key in effect.unset:
+        if key in record.value:
+            document.remove((*record.path, key))
 
 
 def _more(items: Any, known: Any) -> list[Any]:

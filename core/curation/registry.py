@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,7 +16,7 @@ from core.paths import ProjectPaths
 from core.records.patterns import Pattern
 from core.sources.json_text import BadJson, JsonText, Path
 from core.sources.locking import open_regular
-from core.sources.pattern_text import find
+from core.sources.pattern_text import Record, records
 from core.text import visible_line
 
 
@@ -43,7 +44,7 @@ class Registry:
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
-        self._documents: dict[str, JsonText | None] = {}
+        self._files: dict[str, tuple[JsonText, dict[str, Record]] | None] = {}
 
     def record(self, pattern: Pattern) -> Stored:
         """The record of a pattern.
@@ -63,24 +64,37 @@ class Registry:
         Raises:
             Refused: The ledger could not keep it whole.
         """
-        document = self._document(file)
-        record = find(document, pattern_id) if document is not None else None
-        if document is None or record is None:
+        read = self._read(file)
+        if read is None or pattern_id not in read[1]:
             return None
+        document, records = read
+        record = records[pattern_id]
         check_keepable(record.value, pattern_id)
         return Stored(file, record.value, document, record.path)
+
+    def records(self, patterns: Iterable[Pattern]) -> dict[str, dict[str, Any]]:
+        """The records, by id, of those patterns that stand where curation writes."""
+        found = {}
+        for pattern in patterns:
+            read = None if pattern.mirror_of else self._read(pattern.file)
+            if read is not None and pattern.id in read[1]:
+                found[pattern.id] = read[1][pattern.id].value
+        return found
 
     def archives(self) -> tuple[str, ...]:
         """The archive files, newest month first; project-relative."""
         return tuple(self._paths.relative(path) for path in sorted(self._paths.archive.glob("*.json"), reverse=True))
 
-    def _document(self, file: str) -> JsonText | None:
-        if file not in self._documents:
+    def _read(self, file: str) -> tuple[JsonText, dict[str, Record]] | None:
+        """A file and the first record of each id in it; None if it is not there to be written."""
+        if file not in self._files:
             try:
-                self._documents[file] = _read(pattern_path(self._paths, file))
+                document = _read(pattern_path(self._paths, file))
             except (BadInput, BadJson, FileNotFoundError):
-                self._documents[file] = None
-        return self._documents[file]
+                self._files[file] = None
+            else:
+                self._files[file] = document, {record.id: record for record in reversed([*records(document)])}
+        return self._files[file]
 
 
 def check_keepable(record: dict[str, Any], pattern_id: str) -> None:

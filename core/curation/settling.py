@@ -60,8 +60,16 @@ class FreeIds:
     """
 
     def __init__(self, paths: ProjectPaths, taken: Iterable[str] = ()) -> None:
-        text = "\n".join([*_contents(paths), *(f'"{identifier}"' for identifier in taken)])
         self._highest: dict[str, int] = {}
+        for content in _contents(paths):
+            self._note(content)
+        self.reserve(taken)
+
+    def reserve(self, identifiers: Iterable[str]) -> None:
+        """Give none of these out."""
+        self._note("\n".join(f'"{identifier}"' for identifier in identifiers))
+
+    def _note(self, text: str) -> None:
         for stem, number in _QUOTED_ID.findall(text):
             self._highest[stem] = max(self._highest.get(stem, 0), int(number))
 

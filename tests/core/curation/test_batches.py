@@ -318,3 +318,69 @@ def test_near_duplicates_are_found_while_nothing_else_is_to_be_done(paths: Proje
     assert [(item.kind, item.subject, item.other) for item in deck.view.queue] == [(DUPLICATE, KEPT, OTHER)]
     deck.merge(KEPT, OTHER)
     assert not deck.view.queue
+
+
+def shared(*records: dict[str, Any]) -> bytes:
+    return json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": list(records)}}).encode()
+
+
+def test_what_is_imported_waits_in_quarantine_and_one_undo_takes_all_of_it_back(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    before = paths.pattern_file("error").read_bytes()
+    fix = {"description": "Raise the limit of the pool until both fit", "fix_category": "other"}
+    signature = {"error_type": "TimeoutError", "error_pattern": "Timed out fetching a connection"}
+    new = record("pat-error-pool-004", 40, "ralph-far", fix_approach=fix, error_signature=signature)
+    known = record(KEPT, 9, "ralph-elsewhere")
+    decided = deck.import_patterns("team.json", shared(new, known))
+    assert decided.summary == "imported 1 pattern into quarantine and counts of 1 known one from team.json"
+    assessment = deck.view.assessment("pat-error-pool-004")
+    assert (assessment.state, assessment.injectable) == (Maturity.CANDIDATE, False)
+    assert deck.view.assessment(KEPT).successes == 12
+    assert [(item.kind, item.subject) for item in deck.view.queue] == [(QUARANTINE, "pat-error-pool-004")]
+    with pytest.raises(Refused, match="not known already"):
+        deck.import_patterns("team.json", shared(new, known))
+    deck.release("pat-error-pool-004", seen_hash=deck.view.pattern("pat-error-pool-004").content_hash)
+    assert deck.view.assessment("pat-error-pool-004").injectable
+    deck.undo()
+    deck.undo()
+    assert json.loads(paths.pattern_file("error").read_bytes()) == json.loads(before)
+    assert deck.view.assessment(KEPT).successes == 3
+
+
+def test_a_plan_writes_nothing(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    plan = deck.import_plan("team.json", shared(record("pat-error-pool-004", 4, "ralph-far", x=1)))
+    assert len(plan.rows) == 1
+    assert sorted(path.name for path in paths.ralph.rglob("*") if path.is_file()) == ["error-patterns.json"]
+
+
+def test_a_text_that_both_sides_changed_comes_in_under_another_id(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    fix = {"description": "Skip the property when the user is missing", "fix_category": "other"}
+    deck.import_patterns("team.json", shared(record(KEPT, 9, "ralph-far", fix_approach=fix)))
+    assert deck.view.pattern("pat-error-null-check-002").description == fix["description"]
+    assert deck.view.assessment("pat-error-null-check-002").quarantined
+    assert deck.view.assessment(KEPT).successes == 3
+
+
+def test_their_newer_text_replaces_one_that_came_from_them_and_is_read_again(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    texts = ["Raise the limit of the pool until both fit", "Share one connection between both of the readers"]
+    signature = {"error_type": "TimeoutError", "error_pattern": "Timed out fetching a connection"}
+    for text in texts:
+        fix = {"description": text, "fix_category": "other"}
+        their = record("pat-error-pool-004", 4, "ralph-far", fix_approach=fix, error_signature=signature)
+        deck.import_patterns("team.json", shared(their))
+        assert deck.view.pattern("pat-error-pool-004").description == text
+        assert deck.view.assessment("pat-error-pool-004").quarantined
+        deck.release("pat-error-pool-004")
+
+
+def test_index_and_metrics_follow_what_is_written(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    extract(deck, proposal())
+    deck.archive(KEPT, reason="old")
+    index = json.loads((paths.ralph / "memory" / "patterns-index.json").read_text())
+    assert [entry["pattern_id"] for entry in index["patterns"]] == ["pat-error-null-check-002"]
+    metrics = json.loads((paths.ralph / "shared" / "effectiveness-metrics.json").read_text())
+    assert metrics["patterns_by_type"]["error_patterns"] == metrics["total_patterns"] == 1
