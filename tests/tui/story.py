@@ -31,13 +31,16 @@ PATIENCE = 15.0
 """Seconds until a story gives up waiting."""
 
 
-def make_app(project: Path, home: Path, *, now: datetime = NOW, **kept: str) -> DeckApp:
-    """The dashboard on a project, with a clock that stands still and nothing remembered but `kept`."""
+def make_app(project: Path, home: Path, *, now: datetime = NOW, looks_further: bool = False, **kept: str) -> DeckApp:
+    """The dashboard on a project, with a clock that stands still and nothing remembered but `kept`.
+
+    What Review could ask besides is looked for only on demand: else the picture depended on the moment.
+    """
     deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: now, cache=False)
     memory = Kept(home / "state.json", "project")
     for name, value in kept.items():
         memory.set(name, value)
-    return DeckApp(deck, memory, home / "keymap.toml")
+    return DeckApp(deck, memory, home / "keymap.toml", looks_further=looks_further)
 
 
 class Story:
@@ -147,20 +150,32 @@ class Story:
         await self.until(lambda: not self._working(), "workers to finish")
         await self.pilot.pause()
 
+    async def looked(self) -> None:
+        """Wait until all that Review could ask has been found, and all is drawn."""
+        await self.settled()
+        await self.until(lambda: self.app.engine.has_looked, "what Review could ask")
+        await self.settled()
+
     def _working(self) -> bool:
         return any(worker.group != "engine" and not worker.is_finished for worker in self.app.workers)
 
 
 @asynccontextmanager
 async def story(
-    project: Path, home: Path, *, size: tuple[int, int] = (120, 40), now: datetime = NOW, **kept: str
+    project: Path,
+    home: Path,
+    *,
+    size: tuple[int, int] = (120, 40),
+    now: datetime = NOW,
+    looks_further: bool = False,
+    **kept: str,
 ) -> AsyncIterator[Story]:
     """The dashboard on a project, loaded and drawn."""
-    app = make_app(project, home, now=now, **kept)
+    app = make_app(project, home, now=now, looks_further=looks_further, **kept)
     async with app.run_test(size=size, notifications=True) as pilot:
         told = Story(app, pilot)
         await told.until(lambda: app.progress is None, "the first load")
-        await told.settled()
+        await (told.looked() if looks_further else told.settled())
         yield told
 
 

@@ -1,0 +1,115 @@
+"""In which order the worker does what is asked of it and what it does unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from textual.message import Message
+from textual.message_pump import MessagePump
+
+from core.deck import Deck
+from core.snapshot import Delta
+from core.sources.watching import Changes, Watcher
+from tui.engine import Engine
+
+CHANGED = Delta(decisions=True)
+
+
+class Calls:
+    """Stands for deck, watcher and screen, and notes what is done."""
+
+    def __init__(self, *pieces: Delta | Exception) -> None:
+        self.done: list[str] = []
+        self.pieces = list(pieces)
+        self.told: list[Message] = []
+        self.library = self
+        self.lazy_index = self
+        self.retry_paths: frozenset[Path] = frozenset()
+        self.state = None
+
+    def look_further(self) -> Delta | None:
+        self.done.append("look")
+        found = self.pieces.pop(0) if self.pieces else None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def apply(self, changed: object) -> tuple[None, Delta]:
+        self.done.append("apply")
+        return None, Delta(loops=frozenset({"a"}))
+
+    def refresh(self) -> tuple[Calls, Delta]:
+        self.done.append("refresh")
+        return self, Delta()
+
+    def get(self) -> None: ...
+
+    def post_message(self, message: Message) -> bool:
+        self.told.append(message)
+        return True
+
+    def job(self) -> None:
+        self.done.append("job")
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.engine.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("tui.engine.REFRESH_SECONDS", 0.0)
+
+
+def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]]]:
+    """An engine, and what so many turns of it do."""
+    engine = Engine(cast("Deck", calls), cast("MessagePump", calls), **how)
+
+    def turns(count: int) -> list[str]:
+        calls.done.clear()
+        for _ in range(count):
+            engine._guarded(lambda: engine._turn(cast("Watcher", calls)))
+        return list(calls.done)
+
+    return engine, turns
+
+
+def test_idle_moments_are_used_until_nothing_is_left() -> None:
+    calls = Calls(Delta(), CHANGED)
+    engine, turns = turning(calls)
+    assert turns(4) == ["look", "look", "look", "refresh"]
+    assert sum(isinstance(message, Engine.Changed) for message in calls.told) == 2  # what was found, and the refresh
+    assert turns(2) == ["look", "refresh"]
+    assert not engine.has_looked
+
+
+def test_jobs_and_files_come_before_the_next_piece() -> None:
+    calls = Calls(*[Delta()] * 5)
+    engine, turns = turning(calls)
+    assert turns(1) == ["look"]
+    engine.submit(calls.job)
+    engine._noticed(Changes(frozenset({Path("x")}), sweep=False))
+    assert turns(2) == ["job", "apply", "look"]
+
+
+def test_after_a_change_it_looks_again() -> None:
+    calls = Calls()
+    engine, turns = turning(calls)
+    assert turns(1) == ["look"]
+    assert engine.has_looked
+    engine.submit(calls.job)
+    assert turns(2) == ["job", "look"]
+
+
+def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
+    calls = Calls(ValueError("a bug"))
+    _engine, turns = turning(calls)
+    assert turns(2) == ["look", "refresh"]
+    assert [message.text for message in calls.told if isinstance(message, Engine.Failed)] == [
+        "internal error: ValueError: a bug"
+    ]
+
+
+def test_it_can_be_told_to_look_no_further() -> None:
+    _engine, turns = turning(Calls(CHANGED), looks_further=False)
+    assert turns(2) == ["refresh", "refresh"]
