@@ -9,7 +9,7 @@ from typing import Final
 from core.cli.output import line, percent
 from core.deck import View
 from core.learning.assessment import Assessment
-from core.records.events import Observation
+from core.metrics import pattern_effect
 from core.records.patterns import Pattern, PatternType
 from core.text import plural
 
@@ -21,22 +21,25 @@ _NAMES: Final = {
 }
 _MOST_SHOWN: Final = 20
 """Loops, and pieces of evidence, that the text names."""
+_HAPPENINGS: Final = {"discovered": "discovered", "merged": "found again", "injected": "injected, not applied"}
+_RESULTS: Final = {True: "applied successfully", False: "applied, failed", None: "applied, result unknown"}
 _MARKS: Final = {True: "+", False: "-", None: " "}
 
 
 def print_pattern(view: View, pattern: Pattern) -> None:
-    """Print everything about `pattern`."""
+    """Print everything about `pattern`: first the block of (0), then what else is known."""
     assessment = view.assessment(pattern.id)
     line(f"Pattern: {pattern.id}")
     line(f"Type: {_NAMES[pattern.type]}")
-    line(f"Title: {pattern.title}")
     line(f"Created: {_time(pattern.first_discovered or _discovered(view, pattern))}")
     line(f"Last Used: {_time(assessment.last_used)}")
     line("")
-    _print_effectiveness(pattern, assessment)
+    _print_effectiveness(view, pattern, assessment)
     _print_block("Source Loops", [f"- {text}" for text in _sources(view, pattern)])
-    _print_content(pattern)
+    _print_approach(pattern)
     line(f"Tags: {', '.join(pattern.tags)}")
+    line("")
+    _print_details(view, pattern, assessment)
     line(f"File: {pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}")
     if pattern.mirror_of:
         line(f"Mirror: known only from {pattern.mirror_of}")
@@ -87,19 +90,15 @@ def _print_more(count: int) -> None:
         line(f"  and {count - _MOST_SHOWN:,} more")
 
 
-def _print_effectiveness(pattern: Pattern, assessment: Assessment) -> None:
+def _print_effectiveness(view: View, pattern: Pattern, assessment: Assessment) -> None:
     anti = pattern.type is PatternType.ANTI
     results = assessment.successes + assessment.failures
     counted = f"({assessment.successes}/{results} {'occurrences' if anti else 'applications'})"
-    low, high = assessment.interval
     rows = [
         f"{'Failure' if anti else 'Success'} Rate: {percent(assessment.rate) or 'unknown'} {counted}",
-        f"90 % Interval: {percent(low)} to {percent(high)}",
         f"Usage Count: {assessment.uses}",
+        f"Average Impact: {pattern_effect(view.snapshot, view.board, pattern.id, view.settings).verdict}",
     ]
-    if assessment.exposures:
-        rows.append(f"Injected, Not Applied: {assessment.exposures}")
-    rows.append(f"Score: {assessment.score:.2f}")
     _print_block("Effectiveness", rows)
 
 
@@ -108,51 +107,52 @@ def _discovered(view: View, pattern: Pattern) -> datetime | None:
 
 
 def _sources(view: View, pattern: Pattern) -> Iterator[str]:
-    seen = {source.loop_id for source in pattern.source_loops}
-    for observation in view.observations(pattern.id):
-        if observation.loop_id:
-            seen.discard(observation.loop_id)
-            yield f"{observation.loop_id} ({_result(observation)})"
-        elif observation.count > 1 or observation.source != "discovery":
-            word = {True: "worked", False: "failed", None: "result unknown"}[observation.success]
-            yield f"unrecorded: {plural(observation.count, 'use')}, {word}"
-    for loop_id in sorted(seen):
+    as_loop = {(seen.loop_id, seen.at) for seen in view.observations(pattern.id) if seen.inferred}
+    named = {source.loop_id for source in pattern.source_loops}
+    for event in view.lineage(pattern.id):
+        named.discard(event.loop_id)
+        if event.kind == "unrecorded":
+            yield f"unrecorded: {plural(event.count, 'use')}"
+        elif event.kind == "applied":
+            ending = ", as the loop did" if (event.loop_id, event.at) in as_loop else ""
+            yield f"{event.loop_id} ({_RESULTS[event.success]}{ending})"
+        elif event.kind in _HAPPENINGS:
+            yield f"{event.loop_id or 'an unknown loop'} ({_HAPPENINGS[event.kind]})"
+    for loop_id in sorted(named):
         yield f"{loop_id} (named by the pattern, result unknown)"
 
 
-def _result(observation: Observation) -> str:
-    if observation.kind == "discovered":
-        return "discovered"
-    if observation.kind == "injected":
-        return "injected, not applied"
-    if observation.success is None:
-        return "applied, result unknown"
-    result = "applied successfully" if observation.success else "applied, failed"
-    return f"{result}, as the loop did" if observation.inferred else result
-
-
-def _print_content(pattern: Pattern) -> None:
-    """The parts of (3) that the type has."""
-    signature = [("Type", pattern.error_type), ("Pattern", _quoted(pattern.error_pattern))]
-    _print_pairs("Error Signature", [*signature, ("Where", ", ".join(pattern.location_hints))])
+def _print_approach(pattern: Pattern) -> None:
+    """What it is about and what to do, by the parts of (3) that the type has."""
+    template = pattern.template_code
     if pattern.type is PatternType.ERROR:
-        _print_pairs("Fix Approach", [("Category", pattern.category), ("Description", pattern.description)])
+        signature = [("Type", pattern.error_type), ("Pattern", _quoted(pattern.error_pattern))]
+        _print_pairs("Error Signature", signature)
+        _print_pairs("Fix Approach", [("Category", pattern.category)], template)
+    elif pattern.type is PatternType.SUCCESS:
+        _print_pairs("Approach", [("Category", pattern.category), ("Description", pattern.description)], template)
+        _print_block("Steps", [f"{n}. {step}" for n, step in enumerate(pattern.steps, 1)])
     elif pattern.type is PatternType.ANTI:
-        _print_pairs(
-            "Failure",
-            [
-                ("Mode", pattern.category),
-                ("Avoid", pattern.description),
-                ("Why", pattern.why_it_fails),
-                ("Instead", " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id)))),
-                ("Inverted From", pattern.inverted_from),
-            ],
-        )
+        instead = " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id)))
+        avoid = [("Mode", pattern.category), ("Avoid", pattern.description), ("Why", pattern.why_it_fails)]
+        _print_pairs("Failure", [*avoid, ("Instead", instead), ("Inverted From", pattern.inverted_from)])
     else:
-        _print_pairs("Approach", [("Category", pattern.category), ("Description", pattern.description)])
-    _print_block("Template", pattern.template_code.splitlines())
+        _print_pairs("Code", [("Language", pattern.category), ("Use", pattern.description)], template)
+
+
+def _print_details(view: View, pattern: Pattern, assessment: Assessment) -> None:
+    """What the block of (0) has no place for."""
+    low, high = assessment.interval
+    line(f"Title: {pattern.title}")
+    if pattern.type is PatternType.ERROR and pattern.description:
+        line(f"Description: {pattern.description}")
+    if pattern.location_hints:
+        line(f"Where: {', '.join(pattern.location_hints)}")
+    line(f"{view.settings.interval_level * 100:g} % Interval: {percent(low)} to {percent(high)}")
+    if assessment.exposures:
+        line(f"Injected, Not Applied: {assessment.exposures}")
+    line(f"Score: {assessment.score:.2f}")
     _print_block("Diff", pattern.diff_pattern.splitlines())
-    _print_block("Steps", [f"{n}. {step}" for n, step in enumerate(pattern.steps, 1)])
     for title, items in (
         ("Symptoms", pattern.symptoms),
         ("Preconditions", pattern.preconditions),
@@ -168,8 +168,9 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if text else ""
 
 
-def _print_pairs(title: str, pairs: list[tuple[str, str]]) -> None:
-    _print_block(title, [f"{label}: {text}" for label, text in pairs if text])
+def _print_pairs(title: str, pairs: list[tuple[str, str]], template: str = "") -> None:
+    code = ["Template: |", *(f"  {row}" for row in template.splitlines())] if template else []
+    _print_block(title, [*(f"{label}: {text}" for label, text in pairs if text), *code])
 
 
 def _print_block(title: str, rows: list[str]) -> None:
