@@ -24,8 +24,8 @@ class LineageEvent(Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: UTC, None where no file tells.
-        kind: discovered, merged (found again by another loop), applied, injected (and not applied),
-            unrecorded (uses that only a sum tells of), inverted or decided.
+        kind: discovered, merged (found again by another loop, or joined with another pattern), applied, injected
+            (and not applied), unrecorded (uses that only a sum tells of), inverted or decided.
         loop_id: "" where no loop is known.
         success: Of an applied use; None = unknown.
         text: The event in words. Untrusted: it may quote ids, tasks and reasons.
@@ -126,22 +126,46 @@ def _decided(pattern: Pattern, decisions: Iterable[Decision]) -> list[LineageEve
     own: dict[str, Decision] = {}
     events: list[LineageEvent] = []
     for decision in decisions:
-        anti_id = str(decision.after.get("anti_id", ""))
-        if decision.subject == pattern.id or (anti_id and anti_id == pattern.id):
+        if _names(decision, pattern.id):
             own[decision.id] = decision
         elif decision.verb not in (Verb.UNDO, Verb.REDO) or decision.subject not in own:
             continue
         by = f" by {decision.by}" if decision.by else ""
         reason = f": {decision.reason}" if decision.reason else ""
-        if decision.verb is Verb.ACCEPT_INVERSION:
-            ends = f"to {anti_id}" if decision.subject == pattern.id else f"from {decision.subject}"
-            events.append(_event(decision.at, "inverted", text=f"inverted {ends}{by}{reason}"))
-            continue
-        what = decision.verb.value.replace("_", " ")
+        kind, what = _deed(decision, pattern.id)
         if decision.subject in own and decision.verb in (Verb.UNDO, Verb.REDO):
             what += f" {own[decision.subject].verb.value.replace('_', ' ')}"
-        events.append(_event(decision.at, "decided", text=f"{what}{by}{reason}"))
+        events.append(_event(decision.at, kind, text=f"{what}{by}{reason}"))
     return events
+
+
+def _names(decision: Decision, pattern_id: str) -> bool:
+    """Whether a decision is about this pattern, alone or among others."""
+    if decision.subject == pattern_id:
+        return True
+    one = any(decision.after.get(key) == pattern_id for key in ("anti_id", "merged"))
+    return one or any(_lists(decision, key, pattern_id) for key in ("patterns", "joined"))
+
+
+def _lists(decision: Decision, key: str, pattern_id: str) -> bool:
+    listed = decision.after.get(key)
+    return isinstance(listed, list | tuple) and pattern_id in listed
+
+
+def _deed(decision: Decision, pattern_id: str) -> tuple[str, str]:
+    """The kind of event that a decision is in the life of one pattern, and what was done, seen from there."""
+    subject, its_own = decision.subject, decision.subject == pattern_id
+    verb = decision.verb.value.replace("_", " ")
+    if decision.verb is Verb.ACCEPT_INVERSION:
+        return "inverted", f"inverted to {decision.after.get('anti_id', '')}" if its_own else f"inverted from {subject}"
+    if decision.verb is Verb.MERGE:
+        return "merged", f"{decision.after.get('merged', '')} into it" if its_own else f"into {subject}"
+    if decision.verb in (Verb.EXTRACT, Verb.IMPORT):
+        joined = ", joined to it" if _lists(decision, "joined", pattern_id) else ""
+        return "decided", f"{verb} from {subject}{joined}"
+    if its_own or decision.verb in (Verb.UNDO, Verb.REDO):
+        return "decided", verb
+    return "decided", f"{verb} ({subject})"
 
 
 def format_lineage(

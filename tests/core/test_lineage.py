@@ -132,3 +132,41 @@ def test_hostile_ids_leave_no_control_character_in_the_block() -> None:
     text = format_lineage(pattern, life(pattern, board), 1.0, (1, 0))
     assert "\x1b" not in text and "\x07" not in text
     assert len(text.splitlines()) == 5
+
+
+def test_what_was_decided_about_many_patterns_stands_in_the_life_of_each() -> None:
+    kept, gone = make_pattern("pat-error-kept-001"), make_pattern("pat-error-gone-002")
+    both = [kept.id, gone.id]
+
+    def decide(number: int, verb: Verb, subject: str, **after: object) -> Decision:
+        at = NOW + timedelta(minutes=number)
+        return Decision(id=f"d{number}", at=at, by="ada", verb=verb, subject=subject, after=dict(after))
+
+    decisions = (
+        decide(1, Verb.EXTRACT, "ralph-a", patterns=[kept.id], joined=[gone.id]),
+        decide(2, Verb.IMPORT, "team.json", patterns=both),
+        decide(3, Verb.QUARANTINE, gone.id),
+        decide(4, Verb.MERGE, kept.id, merged=gone.id, patterns=both),
+        decide(5, Verb.ARCHIVE, "prune", patterns=both),
+        decide(6, Verb.UNDO, "d5"),
+        decide(7, Verb.REVOKE, "ralph-b", patterns=[kept.id]),
+        decide(8, Verb.ARCHIVE, "prune", patterns=["pat-error-other-003"]),
+    )
+    board = board_of(kept, gone)
+    assert format_lineage(kept, life(kept, board, *decisions), None, (0, 0)) == (
+        "Pattern: pat-error-kept-001\n\n"
+        "Decided:    extract from ralph-a by ada (2026-02-03T00:01:00Z)\n"
+        "Decided:    import from team.json by ada (2026-02-03T00:02:00Z)\n"
+        "Merged:     pat-error-gone-002 into it by ada (2026-02-03T00:04:00Z)\n"
+        "Decided:    archive (prune) by ada (2026-02-03T00:05:00Z)\n"
+        "Decided:    undo archive by ada (2026-02-03T00:06:00Z)\n"
+        "Decided:    revoke (ralph-b) by ada (2026-02-03T00:07:00Z)\n"
+    )
+    assert [(one.kind, one.text) for one in life(gone, board, *decisions)] == [
+        ("decided", "extract from ralph-a, joined to it by ada"),
+        ("decided", "import from team.json by ada"),
+        ("decided", "quarantine by ada"),
+        ("merged", "into pat-error-kept-001 by ada"),
+        ("decided", "archive (prune) by ada"),
+        ("decided", "undo archive by ada"),
+    ]
