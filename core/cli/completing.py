@@ -24,6 +24,11 @@ def complete_bead(ctx: click.Context, param: click.Parameter, incomplete: str) -
     return _offered(ctx, "loops", incomplete) + _offered(ctx, "attempts", incomplete)
 
 
+def complete_source(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Ids of loops and of debug sessions that begin so."""
+    return _offered(ctx, "loops", incomplete) + _offered(ctx, "debug_sessions", incomplete)
+
+
 def _offered(ctx: click.Context, records: str, incomplete: str) -> list[str]:
     from core.cli.project import read_snapshot
 

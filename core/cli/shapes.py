@@ -52,6 +52,20 @@ better_pattern_id, source_loops: [{loop_id, at, contributed_by}], related, first
 inverted_from, aliases, mirrors: [{file, pointer, differs}], content_hash},
 evidence: [{kind, source, loop_id, at, success, weight, count, iteration, derived, inferred}],
 lineage: [{at, kind, loop_id, success, text}], findings}""",
+    "patterns duplicates": """\
+{duplicates: [{kept, other, similarity}], findings}""",
+    "patterns prune": """\
+{prune: [{id, type, title, rules, reason, success_rate, uses, last_used}], findings}.
+Without --dry-run, if there is any: {decision, summary, warnings, written}, as promote prints it""",
+    "patterns archive": """\
+{decisions: [{decision, summary, warnings, written}, as promote prints it]}""",
+    "patterns archived": """\
+{archived: [{id, type, title, at, by, reason, source, file}], findings}""",
+    "patterns export": """\
+{file, exported, left_out, masked: [{id, pointer, kind}], findings}""",
+    "patterns import": """\
+{rows: [{action, id, type, target, quarantined, changes, similar: [{id, similarity}], why}], findings}.
+Without --dry-run, if anything changes, also: decision, summary, warnings, written, as promote prints them""",
     "reflections": """\
 {reflections: [{id, loop_id, task_id, attempt, iteration, at, at_approximate, kind, outcome, trigger,
 effectiveness, observation, analysis, learning, actions, shape, file, pointer, also_in}], findings}""",
@@ -63,7 +77,8 @@ matched_by: meaning or words, findings}""",
 {made, patterns, model}""",
     "extract": """\
 {extractions: [{source, proposals: [{type, slug, headline, record, trace, duplicate_of, similarity, refused}],
-decided: {decision, summary, warnings, written} as promote prints it, or null}], findings}""",
+decided: {decision: {id, at, by, verb, subject, reason, before, after}, summary, warnings, written}}],
+findings}""",
     "decision": """\
 {decision: {id, at, by, verb, subject, reason, before, after}, summary, warnings, written}""",
     "invert": """\
@@ -100,6 +115,15 @@ stats: {total, unresolved, by_type}}""",
     "bursts": """\
 {bursts: [{source, patterns, never_applied, first, last}], findings}.
 With a verdict: {decision, summary, warnings, written}, as promote prints it""",
+    "metrics": """\
+{effectiveness_metrics: {total_patterns, patterns_by_type: {error_patterns, success_patterns, anti_patterns,
+code_templates}, pattern_usage_stats: {total_applications, successful_applications, failed_applications,
+overall_success_rate}, cross_loop_benefit: {loops_with_pattern_injection, loops_without_pattern_injection,
+average_iterations_with, average_iterations_without, improvement_percentage}, last_updated},
+states: {candidate, established, proven, deprecated}, comparison: {tells, difference, interval, level,
+average_with, average_without, loops_with, loops_without, loops_needed,
+categories: [{category, loops_with, loops_without, average_with, average_without}]},
+differences: [{key, file, evidence}], findings}""",
     "what-if": """\
 {tried: [{name, value, unit, label, choices, replayed}], counts: [{state, before, after}],
 turns: [{id, before, after, since, inverts_before, inverts, inverted_at, pinned}], events, findings}.

@@ -29,6 +29,19 @@ class Proposal(Struct, frozen=True, kw_only=True):
     similarity: float = 0.0
     refused: str = ""
 
+    @property
+    def headline(self) -> str:
+        """What it says, on one line for a person; untrusted."""
+        record = self.record
+        if self.type is PatternType.ERROR:
+            signature, fix = record["error_signature"], record["fix_approach"]
+            return f"{signature['error_type']}: {signature['error_pattern']} → {fix['description']}"
+        if self.type is PatternType.SUCCESS:
+            return f"{record['task_category']}: {record['approach']['description']}"
+        if self.type is PatternType.ANTI:
+            return f"{record['failure_mode']}: {record['approach_description']}"
+        return f"{record['language']}: {record['description']}"
+
 
 class Extraction(Struct, frozen=True, kw_only=True):
     """All that one loop or debug session offers."""

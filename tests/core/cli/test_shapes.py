@@ -34,7 +34,7 @@ def keys(document: Any) -> set[str]:
         return set().union(*map(keys, document))
     if not isinstance(document, dict):
         return set()
-    data = {"parts", "placeholders", "by_type", "findings", "doubts", "before", "after"}
+    data = {"parts", "placeholders", "by_type", "findings", "doubts", "before", "after", "record"}
     return set(document).union(*(keys(value) for key, value in document.items() if key not in data))
 
 
@@ -72,6 +72,7 @@ def test_every_command_with_json_tells_its_keys() -> None:
         ("patterns show", ["patterns", "show", PATTERN]),
         ("reflections", ["reflections"]),
         ("inject", ["inject", "--task", "Fix TypeScript type errors"]),
+        ("extract", ["extract", "current-loop"]),
         ("decision", ["note", PATTERN, "x"]),
         ("invert", ["invert"]),
         ("log", ["log"]),

@@ -1,0 +1,98 @@
+"""`ralphdeck extract`: what finished loops have learned, into the registry (0) Pattern Extraction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from core.cli.completing import complete_source
+from core.cli.decide import print_warnings
+from core.cli.options import Words, deciding_options, joined, strict_option
+from core.cli.output import end, findings_json, line, percent, print_json, remark
+from core.cli.project import open_deck
+from core.cli.shapes import decided_json, extraction_json, json_help
+from core.records.patterns import PatternType
+
+if TYPE_CHECKING:
+    from core.curation.curator import Decided
+    from core.deck import Deck
+    from core.extraction.proposals import Extraction, Proposal
+
+_TYPES: Final = [kind.value for kind in PatternType]
+
+
+@click.command(epilog=json_help("extract"))
+@click.argument("source", metavar="[LOOP|SESSION]", required=False, shell_complete=complete_source)
+@click.option("--all", "every", is_flag=True, help="Every loop that has ended, the one that ended first at first.")
+@click.option("--types", "types", type=Words(_TYPES), multiple=True, help="Only patterns of these types.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be taken; nothing is written.")
+@click.option("--reason", default="", help="Why; kept in the log.")
+@deciding_options
+@strict_option
+def extract(
+    source: str | None,
+    every: bool,
+    types: tuple[tuple[str, ...], ...],
+    dry_run: bool,
+    reason: str,
+    by: str | None,
+    as_json: bool,
+    strict: bool,
+) -> None:
+    """Put what LOOP or the debug SESSION has learned into the registry: errors and their fixes, the approach of a
+    loop that reached its goal, what failed, and code templates.
+
+    What the registry knows already becomes a further use of that pattern; what it knows from this very loop, and
+    triggers that match too many errors, are refused with the reason. Each loop is one decision: undo takes it back.
+
+    \b
+    Examples:
+      ralphdeck extract ralph-fix-auth-a1b2c3d4 --dry-run
+      ralphdeck extract ralph-fix-auth-a1b2c3d4 --types error,success
+      ralphdeck extract --all --json
+    """
+    if (source is None) != every:
+        raise click.UsageError("give either a LOOP or debug SESSION, or --all")
+    kinds = frozenset(map(PatternType, joined(types))) or frozenset(PatternType)
+    deck = open_deck(by)
+    told = []
+    for identifier in _ended(deck) if source is None else [source]:
+        extraction = deck.extraction(identifier, kinds)
+        decided = None
+        if not dry_run and (extraction.new or extraction.merges):
+            decided = deck.extract(identifier, kinds, reason=reason)
+            print_warnings(decided)
+        if as_json:
+            told.append({**extraction_json(extraction), "decided": decided and decided_json(decided)})
+        elif extraction.proposals or source is not None:
+            _print(extraction, decided)
+    if as_json:
+        print_json({"extractions": told, "findings": findings_json(deck.view.findings)})
+    end(deck.view.findings, strict=strict)
+
+
+def _ended(deck: Deck) -> list[str]:
+    """The loops that have ended, in that order: what one has found a later one uses."""
+    loops = [loop for loop in deck.view.snapshot.loops.values() if loop.status.ended]
+    return [loop.id for loop in sorted(loops, key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))]
+
+
+def _print(extraction: Extraction, decided: Decided | None) -> None:
+    line((extraction.source_id, "bold"))
+    for proposal in extraction.proposals:
+        sign, colour, verdict = _verdict(proposal)
+        line((f"  {sign} {proposal.type.value} ", colour), f"{proposal.headline}{verdict}")
+        line(f"      from {'; '.join(proposal.trace)}")
+    if decided is not None:
+        line(f"  {decided.summary}")
+    elif not (extraction.new or extraction.merges):
+        remark(f"nothing new in {extraction.source_id}")
+
+
+def _verdict(proposal: Proposal) -> tuple[str, str, str]:
+    if proposal.refused:
+        return "-", "yellow", f" ({proposal.refused})"
+    if proposal.duplicate_of:
+        return "=", "", f" ({percent(proposal.similarity)} like {proposal.duplicate_of})"
+    return "+", "green", ""

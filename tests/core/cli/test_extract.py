@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.cli.conftest import Call
+
+MAILER = "ralph-fix-null-customer-crash-in-the-644aee36"
+SESSION = "f9b78063-aed0-4736-9e65-33eecba3295e"
+CONTRACTS = "ralph-set-up-contract-tests-for-the--c7dec1eb"
+
+
+def proposals(call: Call, project: Path, *words: str) -> list[dict[str, Any]]:
+    document = call("extract", *words, "--json", "--project", project).document
+    return [proposal for extraction in document["extractions"] for proposal in extraction["proposals"]]
+
+
+def ids(call: Call, project: Path) -> set[str]:
+    document = call("patterns", "list", "--json", "--project", project).document
+    return {pattern["id"] for pattern in document["patterns"]}
+
+
+def test_a_dry_run_shows_and_writes_nothing(sample: Path, call: Call) -> None:
+    before = {file: file.read_bytes() for file in sorted(sample.rglob("*")) if file.is_file()}
+    result = call("extract", "current-loop", "--dry-run", "--project", sample)
+    assert result.code == 0
+    assert "+ success refactoring: Clean up the lint warnings of the workers" in result.out
+    assert "from 2 steps of iterations 1, 2" in result.out
+    assert {file: file.read_bytes() for file in sorted(sample.rglob("*")) if file.is_file()} == before
+
+
+def test_a_loop_is_one_decision_that_undo_takes_back(sample: Path, call: Call) -> None:
+    before = ids(call, sample)
+    document = call("extract", "current-loop", "--reason", "done", "--json", "--project", sample).document
+    (extraction,) = document["extractions"]
+    decision = extraction["decided"]["decision"]
+    assert (decision["verb"], decision["subject"], decision["by"]) == ("extract", "current-loop", "ada")
+    assert ids(call, sample) - before == {"pat-success-clean-up-lint-warnings-001"}
+    shown = call("patterns", "show", "pat-success-clean-up-lint-warnings-001", "--json", "--project", sample).document
+    assert shown["pattern"]["state"] == "candidate"
+    assert [source["loop_id"] for source in shown["pattern"]["source_loops"]] == ["current-loop"]
+    call("undo", "--project", sample)
+    assert ids(call, sample) == before
+
+
+def test_a_second_time_there_is_nothing_new(sample: Path, call: Call) -> None:
+    call("extract", "current-loop", "--project", sample)
+    after = ids(call, sample)
+    again = call("extract", "current-loop", "--project", sample)
+    assert (again.code, again.err) == (0, "nothing new in current-loop\n")
+    assert "already known from this loop as pat-success-clean-up-lint-warnings-001" in again.out
+    assert ids(call, sample) == after
+
+
+def test_only_some_types(sample: Path, call: Call) -> None:
+    assert {proposal["type"] for proposal in proposals(call, sample, "--all", "--dry-run")} == {
+        "error",
+        "success",
+        "anti",
+    }
+    assert {
+        proposal["type"] for proposal in proposals(call, sample, "--all", "--dry-run", "--types", "error,anti")
+    } == {"error", "anti"}
+
+
+def test_all_loops_that_have_ended(sample: Path, call: Call) -> None:
+    document = call("extract", "--all", "--json", "--project", sample).document
+    sources = {extraction["source"] for extraction in document["extractions"]}
+    assert CONTRACTS in sources and "ralph-migrate-src-utils-to-typescrip-57eebd62" not in sources
+    again = call("extract", "--all", "--json", "--project", sample).document
+    assert all(extraction["decided"] is None for extraction in again["extractions"])
+
+
+def test_a_debug_session(sample: Path, call: Call) -> None:
+    (proposal,) = proposals(call, sample, SESSION, "--dry-run")
+    assert proposal["trace"] == [f"debug session {SESSION}, attempt 1"]
+    assert proposal["record"]["source_loops"][0]["loop_id"] == MAILER
+
+
+def test_hostile_text_of_a_loop_stays_text(sample: Path, call: Call) -> None:
+    folder = sample / ".aiwg/ralph/loops/ralph-evil-00000001"
+    folder.mkdir()
+    task = "Fix \x1b]52;c;QUFB\x07 the (a|a)* login\u202e form"
+    failed = {"number": 1, "result": f"1 failing: {task} broke", "verified": False}
+    passed = {"number": 2, "action": f"Mended {task}", "verified": True}
+    state = {"task": task, "status": "completed", "iterations": [failed, passed]}
+    (folder / "state.json").write_text(json.dumps(state))
+    result = call("extract", "ralph-evil-00000001", "--project", sample)
+    assert result.code == 0
+    assert "\x1b" not in result.out and "\u202e" not in result.out
+    assert all(identifier.isascii() and identifier.isprintable() for identifier in ids(call, sample))
+
+
+@pytest.mark.parametrize("words", [[], ["x", "--all"], ["x", "--types", "other"]])
+def test_wrong_usage(words: list[str], sample: Path, call: Call) -> None:
+    assert call("extract", *words, "--project", sample).code == 2
+
+
+def test_nobody_is_known_by_that_name(sample: Path, call: Call) -> None:
+    result = call("extract", "../../etc/passwd", "--project", sample)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.count("\n") == 1
