@@ -124,7 +124,7 @@ class Embeddings:
     def closeness(self, task: str, index: PatternIndex, patterns: Mapping[str, Pattern]) -> Closeness | None:
         """How close in meaning the patterns of `index` are to the task.
 
-        None if no pattern has one, or without a model that works.
+        None if not one of them has a vector, or without a model that works.
         """
         if not available():
             return None

@@ -72,17 +72,14 @@ def inject(
       ralphdeck inject --task "Speed up the report query" --top-k 3 --types error,anti --json
       ralphdeck inject --hook claude-code
     """
-    event = None
-    if hook is not None:
-        if output is not None or as_json or strict:
-            raise click.UsageError("--hook goes with none of --output, --json, --strict")
-        event = read_event(hook)
+    if hook is not None and (output is not None or as_json or strict):
+        raise click.UsageError("--hook goes with none of --output, --json, --strict")
+    event = read_event(hook) if hook is not None else None
+    if event is not None:
         _work_in(event.folder)
         if loop_id is None and task is None:
             task = event.task or None
-    elif loop_id is None and task is None:
-        raise click.UsageError("give either a LOOP or --task TEXT")
-    if loop_id is not None and task is not None:
+    if (loop_id is not None and task is not None) or (loop_id is None and task is None and event is None):
         raise click.UsageError("give either a LOOP or --task TEXT")
     if task is not None and not task.strip():
         raise click.UsageError("--task is empty")

@@ -41,7 +41,8 @@ _MAX_CHARS: Final = 2000
 """How much of a text is cut into tokens."""
 _BATCH: Final = 16
 _ERRORS_ONLY: Final = 3
-_MAX_STEPS: Final = 8
+_MAX_LIST: Final = 8
+"""Longest list (steps, symptoms) that is read of one pattern."""
 _REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
 
 
@@ -51,18 +52,17 @@ class ModelUnusable(RalphdeckError):
 
 def meaning_text(pattern: Pattern) -> str:
     """What a pattern is about, for `Embedder.embed`; made only of what its `content_hash` stands for."""
-    return ". ".join(
-        filter(
-            None,
-            (
-                pattern.title,
-                pattern.description,
-                _REGEX_SYNTAX.sub(" ", pattern.error_pattern[:_MAX_CHARS]),
-                pattern.better_alternative,
-                *pattern.steps[:_MAX_STEPS],
-            ),
-        )
+    texts = (
+        pattern.title,
+        pattern.description,
+        _REGEX_SYNTAX.sub(" ", pattern.error_pattern[:_MAX_CHARS]),
+        *pattern.symptoms[:_MAX_LIST],
+        pattern.why_it_fails,
+        pattern.better_alternative,
+        *pattern.steps[:_MAX_LIST],
     )
+    # The description of some patterns is their title.
+    return ". ".join(filter(None, dict.fromkeys(texts)))
 
 
 def available() -> bool:

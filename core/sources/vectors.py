@@ -27,7 +27,7 @@ Stored = tuple[list[str], NDArray[np.int8]]
 Append = Callable[[Sequence[str], NDArray[np.int8]], None]
 
 MAX_VECTOR_BYTES: Final = 128 << 20
-"""Largest file that is read: 300,000 vectors of 384 dimensions."""
+"""Largest file that is read and written: 300,000 vectors of 384 dimensions."""
 _WAIT_SECONDS: Final = 1.0
 """How long to wait for another process that adds vectors: long enough for a few."""
 _HASH_BYTES: Final = 32
@@ -89,8 +89,8 @@ class VectorFile:
         First the file is made anew if it is damaged, or if too many of its vectors are not in `wanted`.
 
         Raises:
-            Unwritable: Another process is adding many vectors, or disk or permissions forbid it, or the folder leads
-                out of the project.
+            Unwritable: Another process is adding many vectors, the disk or a permission forbids it, the folder leads out
+                of the project, or the file is full.
         """
         folder = self.path.parent
         with self._telling_errors():
@@ -102,8 +102,11 @@ class VectorFile:
                 handle = open_regular(self.path, os.O_RDWR | os.O_APPEND)
 
             def append(hashes: Sequence[str], vectors: NDArray[np.int8]) -> None:
+                records = self._encoded(hashes, vectors)
                 with self._telling_errors():
-                    append_bytes(handle, self._encoded(hashes, vectors))
+                    if os.fstat(handle).st_size + len(records) > MAX_VECTOR_BYTES:
+                        raise Unwritable(f"{self.path} has {MAX_VECTOR_BYTES:,} bytes: more would not be read again")
+                    append_bytes(handle, records)
 
             try:
                 yield append

@@ -95,6 +95,14 @@ def test_a_huge_file_is_not_read(file: VectorFile, monkeypatch: pytest.MonkeyPat
     assert numbers(file) == []
 
 
+def test_a_file_grows_no_further_than_it_is_read(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, 0, 1)
+    monkeypatch.setattr(vectors, "MAX_VECTOR_BYTES", file.path.stat().st_size)
+    with pytest.raises(Unwritable, match="would not be read again"):
+        write(file, 2)
+    assert numbers(file) == [0, 1]
+
+
 def test_a_link_or_a_pipe_in_its_place_is_neither_followed_nor_waited_for(file: VectorFile, tmp_path: Path) -> None:
     file.path.parent.mkdir(parents=True)
     secret = tmp_path / "secret"
