@@ -13,7 +13,7 @@ from core.similarity import SimilarityIndex
 from core.snapshot import Snapshot
 from core.text import matcher
 
-_MAX_MESSAGES: Final = 2_000
+_MAX_MESSAGES: Final = 1_000
 """Most messages that a trigger is tried on, evenly taken from all."""
 _MAX_MESSAGE: Final = 1_000
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from core.extraction import Known
+from core.extraction.known import Known
 from core.extraction.records import pattern_of
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.material import Material

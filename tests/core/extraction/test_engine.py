@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.extraction import Extraction, Proposal, extract
+from core.extraction.engine import extract
+from core.extraction.proposals import Extraction, Proposal
 from core.paths import safe_component
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
 from core.records.loops import LoopStatus

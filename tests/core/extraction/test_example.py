@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.extraction import Known, extract
+from core.extraction.engine import extract
+from core.extraction.known import Known
 from core.library import Library
 from core.paths import ProjectPaths
 from core.records.patterns import PatternType

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import UnknownRecord
-from core.extraction import Extraction, Known, extract
+from core.extraction.engine import extract
+from core.extraction.known import Known
+from core.extraction.proposals import Extraction
 from core.library import Library
 from core.paths import ProjectPaths
 from core.records.patterns import PatternType

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.paths import ProjectPaths
+from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Loop, Outcome
 from core.sources.story import MAX_NOTE, read_story
 
@@ -160,3 +161,21 @@ def test_any_json_beside_a_loop_gives_a_story(paths: ProjectPaths, value: Any) -
         write(paths, file, value)
     story = read_story(paths, loop(files=tuple(files)))
     assert all(isinstance(value, str) for fact in story.facts for value in fact)
+
+
+def test_errors_fixes_and_test_results_of_iterations(paths: ProjectPaths) -> None:
+    error = {"type": "TypeError", "message": "x is null", "location": "src/a.ts:42"}
+    fix = {"description": "Checked x", "diff": "+ if (x)", "verification": "passed"}
+    write(paths, f"{HOME}/iterations/iteration-1.json", {"error": error, "errors": ["deadlock detected", 7, {}]})
+    results = {"passed": 12, "failed": 0}
+    write(
+        paths, f"{HOME}/iterations/iteration-2.json", {"fix_applied": fix, "test_results": results, "tools": ["Edit"]}
+    )
+    write(paths, f"{HOME}/iterations/iteration-3.json", {"error": " ", "fix_applied": "by hand", "test_results": None})
+    first, second, third = read_story(paths, loop(iterations=(Iteration(number=1, action="mine"),))).iterations
+    located = Failure(error_type="TypeError", message="x is null", file="src/a.ts", line=42)
+    assert (first.action, first.failures) == ("mine", (located, Failure(message="deadlock detected")))
+    assert second.fix == Fix(description="Checked x", diff="+ if (x)", verified=True)
+    assert (second.results, second.outcome) == (Results(passed=12, failed=0), Outcome.SUCCESS)
+    assert second.tools == ("Edit",)
+    assert (third.failures, third.fix, third.results) == ((), Fix(description="by hand"), None)
