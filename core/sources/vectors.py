@@ -89,8 +89,8 @@ class VectorFile:
         First the file is made anew if it is damaged, or if too many of its vectors are not in `wanted`.
 
         Raises:
-            Unwritable: Another process is adding many vectors, the disk or a permission forbids it, the folder leads out
-                of the project, or the file is full.
+            Unwritable: Another process is adding many vectors, the disk or a permission forbids it, the folder leads
+                out of the project, or the file is full.
         """
         folder = self.path.parent
         with self._telling_errors():
