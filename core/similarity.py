@@ -26,8 +26,8 @@ Rows = NDArray[np.int32]
 
 _RARE_SHARE: Final = 0.75
 """This share of a pattern's words, the rarest ones, finds what it is compared with."""
-_SHARED: Final = 0.5
-"""Two patterns worth comparing have at least this share of the words in common."""
+_SHARED: Final = 0.6
+"""Two patterns worth comparing have at least this share of the threshold of their words in common."""
 _MAX_LIST: Final = 32
 """Longest list of steps that is looked at."""
 _REBUILD_SHARE: Final = 4
@@ -165,7 +165,7 @@ class _Block:
 
     def nearest(self, text: str, threshold: float, after: int = -1) -> list[tuple[str, float]]:
         """Ids in rows beyond `after` whose texts are more than `threshold` similar to `text`."""
-        rows = self._worth_comparing(text)
+        rows = self._worth_comparing(text, threshold)
         rows = rows[rows > after]
         if not len(rows):
             return []
@@ -177,15 +177,16 @@ class _Block:
             for other, ratio in self.nearest(self.texts[row], threshold, after=row):
                 yield min(id, other), max(id, other), ratio
 
-    def _worth_comparing(self, text: str) -> Rows:
-        """Rows that hold enough of the rarer words of `text` to have `_SHARED` of all its words."""
+    def _worth_comparing(self, text: str, threshold: float) -> Rows:
+        """Rows that hold enough of the rarer words of `text` to have enough of all its words."""
         nothing = np.empty(0, np.int32)
         words = set(text.split())
         lists = sorted((self.postings.get(word, nothing) for word in words), key=len)
-        rare = lists[: ceil(len(words) * _RARE_SHARE)]
+        shared = max(1, ceil(len(words) * _SHARED * threshold))
+        rare = lists[: max(ceil(len(words) * _RARE_SHARE), len(words) - shared + 1)]
         if not rare:
             return nothing
-        needed = max(1, ceil(len(words) * _SHARED) - (len(words) - len(rare)))
+        needed = max(1, shared - (len(words) - len(rare)))
         counts = np.bincount(np.concatenate(rare), minlength=1)
         return np.flatnonzero(counts >= needed).astype(np.int32)
 

@@ -8,13 +8,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from typing import Final, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
 from core import __version__
+from core.cli.lazy import load
 from core.cli.options import project_option
 from core.errors import RalphdeckError
 from core.text import visible, visible_line
@@ -82,8 +82,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command with this name, imported now."""
         if cmd_name == "dashboard":
-            return _load(_DASHBOARD[0])
-        return _load(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
+            return load(_DASHBOARD[0])
+        return load(COMMANDS[cmd_name][0]) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
         if word in COMMANDS or word == "dashboard":
             return super().resolve_command(ctx, args)
         if os.path.lexists(word) or os.sep in word or word.startswith(("~", ".")):
-            return "dashboard", _load(_DASHBOARD[0]), args
+            return "dashboard", load(_DASHBOARD[0]), args
         near = difflib.get_close_matches(word, COMMANDS, cutoff=0.5)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise click.UsageError(f"{word!r} is neither a command nor a folder.{hint}", ctx)
@@ -120,13 +120,6 @@ def _while_somebody_reads() -> Iterator[None]:
         _give_up(1)
         _give_up(2)
         raise click.exceptions.Exit(READER_GONE) from None
-
-
-def _load(place: str) -> click.Command:
-    module, _, name = place.partition(":")
-    command = getattr(import_module(module), name)
-    assert isinstance(command, click.Command)
-    return command
 
 
 @click.group(
@@ -170,7 +163,7 @@ def cli(ctx: click.Context) -> None:
       ralphdeck deprecate pat-error-retry-004 --reason "hides the cause"
     """
     if ctx.invoked_subcommand is None:
-        ctx.invoke(_load(_DASHBOARD[0]))
+        ctx.invoke(load(_DASHBOARD[0]))
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

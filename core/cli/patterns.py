@@ -1,4 +1,4 @@
-"""`ralphdeck patterns list` and `patterns show`."""
+"""`ralphdeck patterns`: `list` and `show`; the other commands of the group are loaded when they are called."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any, Final
 
 import click
 
-from core.cli.completing import complete_loop, complete_pattern
-from core.cli.options import Fraction, Words, joined, project_option, reading_options
+from core.cli.completing import complete_pattern
+from core.cli.lazy import LazyCommands
+from core.cli.options import project_option, reading_options
 from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
+from core.cli.pattern_filter import PatternFilter, filter_options
 from core.cli.pattern_text import print_pattern
 from core.cli.project import now, open_deck, read_configuration, read_snapshot
 from core.cli.shapes import json_help, lineage_json, observation_json, pattern_details_json, pattern_json
 from core.learning.assessment import Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.snapshot import Snapshot
 
 Row = tuple[Pattern, Assessment]
 
@@ -35,40 +36,37 @@ SORTS: Final[dict[str, tuple[Callable[[Row], Any], bool]]] = {
 STATE_COLOURS: Final = {"proven": "green", "established": "cyan", "deprecated": "red"}
 
 
-@click.group()
+COMMANDS: Final = {
+    "duplicates": ("core.cli.duplicates:duplicates", "List pairs of patterns that say nearly the same."),
+    "merge": ("core.cli.duplicates:merge", "Make one pattern of two that say the same."),
+    "prune": ("core.cli.prune:prune", "Archive patterns that seldom helped, or that nobody used for long."),
+    "archive": ("core.cli.prune:archive", "Move patterns out of the registry into the archive."),
+    "archived": ("core.cli.prune:archived", "List the archived patterns."),
+    "restore": ("core.cli.prune:restore", "Bring a pattern back from the archive."),
+    "export": ("core.cli.exchange:export_patterns", "Write patterns to a file that another project can import."),
+    "import": ("core.cli.exchange:import_patterns", "Take patterns in that another project exported."),
+}
+"""Where each further command is, and its one line of help."""
+
+
+@click.group(cls=LazyCommands, places=COMMANDS)
 @project_option
 def patterns() -> None:
-    """List the learned patterns, or show everything about one.
+    """List the learned patterns, show one, tidy them up, and exchange them with other projects.
 
     \b
     Examples:
       ralphdeck patterns list --state proven
       ralphdeck patterns show pat-error-null-check-015
+      ralphdeck patterns prune --dry-run
     """
 
 
 @patterns.command("list", epilog=json_help("patterns list"))
-@click.option("--type", "types", type=Words(list(PatternType)), multiple=True, help="Only these types.")
-@click.option("--state", "states", type=Words(list(Maturity)), multiple=True, help="Only in these states.")
-@click.option("--min-success-rate", type=Fraction(), help="Only with at least this rate.")
-@click.option("--max-success-rate", type=Fraction(), help="Only with at most this rate.")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; repeat to ask for several.")
-@click.option(
-    "--from-loop", metavar="ID", help="Only those that this loop found or used.", shell_complete=complete_loop
-)
+@filter_options
 @click.option("--sort", type=click.Choice(list(SORTS)), default="score", show_default=True)
 @reading_options
-def list_patterns(
-    types: tuple[tuple[str, ...], ...],
-    states: tuple[tuple[str, ...], ...],
-    min_success_rate: float | None,
-    max_success_rate: float | None,
-    tags: tuple[str, ...],
-    from_loop: str | None,
-    sort: str,
-    as_json: bool,
-    strict: bool,
-) -> None:
+def list_patterns(wanted: PatternFilter, sort: str, as_json: bool, strict: bool) -> None:
     """List the learned patterns with state, success rate and use.
 
     Rates and counts are what the evidence shows, not only what the files claim. A pattern without any result has
@@ -83,22 +81,8 @@ def list_patterns(
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
     board = Scoreboard.build(snapshot, now(), configuration.settings)
-    wanted_types, wanted_states = joined(types), joined(states)
-    wanted_tags = {tag.lower() for tag in tags}
-    of_loop = None if from_loop is None else _of_loop(snapshot, from_loop)
-    rows: list[Row] = []
-    for pattern in snapshot.patterns.values():
-        if (wanted_types and pattern.type not in wanted_types) or (of_loop is not None and pattern.id not in of_loop):
-            continue
-        if not wanted_tags <= {tag.lower() for tag in pattern.tags}:
-            continue
-        assessment = board.assessment(pattern.id)
-        if (not wanted_states or assessment.state in wanted_states) and _rate_between(
-            assessment.rate, min_success_rate, max_success_rate
-        ):
-            rows.append((pattern, assessment))
+    rows = wanted.rows(snapshot, board)
     key, descending = SORTS[sort]
-    rows.sort(key=lambda row: row[0].id)
     rows.sort(key=key, reverse=descending)
     if as_json:
         document = {"patterns": [pattern_json(*row) for row in rows]}
@@ -119,27 +103,6 @@ def list_patterns(
         if not rows:
             remark("no patterns")
     end(snapshot.findings, strict=strict)
-
-
-def _rate_between(rate: float | None, low: float | None, high: float | None) -> bool:
-    if low is None and high is None:
-        return True
-    return rate is not None and (low is None or rate >= low) and (high is None or rate <= high)
-
-
-def _of_loop(snapshot: Snapshot, loop_id: str) -> set[str]:
-    """Ids of the patterns that a loop found or used, by its own word or by the pattern's."""
-    names = {loop_id}
-    found: set[str] = set()
-    for loop in snapshot.loops.values():
-        if loop_id == loop.id or loop_id in loop.aliases:
-            names |= {loop.id, *loop.aliases}
-            found |= {use.pattern_id for use in loop.injected if use.applied}
-            found |= {extracted.pattern_id for extracted in loop.extracted}
-    for pattern in snapshot.patterns.values():
-        if any(source.loop_id in names for source in pattern.source_loops):
-            found.add(pattern.id)
-    return found
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -264,7 +264,8 @@ def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, r
 
 def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> Draft:
     """Bring a pattern back from the newest archive that holds it."""
-    if pattern_id in patterns:
+    present = patterns.get(pattern_id)
+    if present is not None and not present.mirror_of:
         raise Refused(f"{shown(pattern_id)} is in the registry")
     for file in batch.registry.archives():
         stored = batch.registry.find(file, pattern_id)

@@ -47,7 +47,7 @@ def documented(name: str) -> set[str]:
     records = DOCUMENTS["record"].partition("records: ")[2].partition("]")[0]
     text = text.replace("records: [as in record]", f"records: {records}")
     text = text.replace("as in outcome, and: ", f"{came_out}, ").replace("as in record", criterion)
-    text = re.sub(r": [a-z ]+", "", re.split("With a verdict|Without arguments", text)[0])
+    text = re.sub(r": [a-z ]+", "", re.split("With a verdict|Without", text)[0])
     return set(re.findall(r"\w+", text))
 
 
@@ -70,6 +70,9 @@ def test_every_command_with_json_tells_its_keys() -> None:
         ("loops", ["loops"]),
         ("patterns list", ["patterns", "list"]),
         ("patterns show", ["patterns", "show", PATTERN]),
+        ("patterns duplicates", ["patterns", "duplicates", "--threshold", "0.1"]),
+        ("patterns prune", ["patterns", "prune", "--dry-run", "--max-age-days", "1"]),
+        ("patterns archived", ["patterns", "archived"]),
         ("reflections", ["reflections"]),
         ("inject", ["inject", "--task", "Fix TypeScript type errors"]),
         ("extract", ["extract", "current-loop"]),
@@ -81,6 +84,7 @@ def test_every_command_with_json_tells_its_keys() -> None:
         ("score", ["score"]),
         ("errors", ["errors", "bd-1", "--add", "x"]),
         ("bursts", ["bursts"]),
+        ("metrics", ["metrics"]),
         ("what-if", ["what-if", "maturity.half_life_days=20"]),
         ("doctor", ["doctor"]),
         ("demo", ["demo", "--check"]),
