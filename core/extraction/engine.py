@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Final
 
 from core.extraction.approaches import approaches
 from core.extraction.error_fixes import error_patterns
@@ -16,7 +18,9 @@ from core.records.material import Material
 from core.records.patterns import PatternType
 from core.settings import ExtractionSettings
 
-ALL_TYPES = frozenset(PatternType)
+ALL_TYPES: Final = frozenset(PatternType)
+MAX_PROPOSALS: Final = 50
+"""Most proposals of one type and loop: nobody reviews more, and each is compared with all others."""
 
 
 def extract(
@@ -43,7 +47,7 @@ def extract(
 def _found(
     material: Material, known: Known, settings: ExtractionSettings, types: Collection[PatternType]
 ) -> Iterator[Proposal]:
-    fixed = repairs(material)
+    fixed = repairs(material)[:MAX_PROPOSALS]
     if PatternType.ERROR in types:
         for proposal, repair in error_patterns(material, fixed):
             yield narrowed(proposal, repair.error, known, settings)
@@ -51,6 +55,6 @@ def _found(
         for proposal in approaches(material):
             yield without_broad_task(proposal, known, settings)
     if PatternType.ANTI in types:
-        yield from anti_patterns(material, fixed, settings)
+        yield from islice(anti_patterns(material, fixed, settings), MAX_PROPOSALS)
     if PatternType.TEMPLATE in types and settings.extract_code_templates:
         yield from code_templates(material, fixed)

@@ -208,7 +208,9 @@ def _proposal(
         **first_use(at),
         "tags": list(dict.fromkeys(filter(None, tags))),
     }
-    return Proposal(type=PatternType.ANTI, slug=slug(approach, mode.replace("_", "-")), record=record, trace=(trace,))
+    return Proposal(
+        type=PatternType.ANTI, slug=slug(approach, mode.replace("_", "-")), record=record, trace=(line(trace),)
+    )
 
 
 def _sightings(material: Material) -> Iterator[Sighting]:

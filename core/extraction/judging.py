@@ -52,7 +52,8 @@ def each_once(proposals: Iterable[Proposal], settings: ExtractionSettings) -> tu
         pattern = pattern_of(proposal.type, proposal.slug, proposal.record)
         for place, (other, like) in enumerate(kept):
             if _same(pattern, like) or similarity(pattern, like) > settings.similarity_threshold:
-                kept[place] = (replace(other, trace=tuple(dict.fromkeys((*other.trace, *proposal.trace)))), like)
+                trace = tuple(dict.fromkeys((*other.trace, *proposal.trace)))
+                kept[place] = (replace(other, trace=trace), like)
                 break
         else:
             kept.append((proposal, pattern))
@@ -90,6 +91,7 @@ def _same(one: Pattern, other: Pattern) -> bool:
 def _told_before(new: Pattern, known: Pattern, loop_id: str) -> bool:
     """Whether a pattern that names this loop among its sources is what the loop offers now, in other words."""
     if new.type is PatternType.ERROR:
+        # The message itself is not at hand; without escapes its signature reads as one of its kind.
         text = new.error_pattern.replace("\\", "")
         return known.error_pattern == new.error_pattern or (
             known.category == new.category and bool(known.error_pattern) and matcher(known.error_pattern).matches(text)

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession
 from core.records.events import Event
-from core.records.loops import Loop
+from core.records.loops import Iteration, Loop
 from core.records.material import Material
 from core.records.reflections import Reflection
 from core.snapshot import Snapshot
@@ -19,6 +21,13 @@ from core.sources.story import read_story
 from core.text import visible_line
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
+MAX_RECORDS: Final = 500
+"""Most iterations, reflections and errors of one loop that are looked at, the newest ones; loops have tens of them."""
+MAX_SESSIONS: Final = 20
+MAX_RUNS: Final = 50
+"""Most executions of one session, the last ones."""
+MAX_FAILURES: Final = 20
+"""Most failures of one iteration or execution."""
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -46,7 +55,7 @@ class Materials:
         session = self._snapshot.debug_sessions.get(source_id)
         if session is not None:
             home = self._snapshot.loops.get(self._ids.get(session.loop_id, ""))
-            return Material(source_id=session.id, loop=home, sessions=(session,))
+            return Material(source_id=session.id, loop=home, sessions=(_cut_session(session),))
         raise UnknownRecord(f"no loop and no debug session {visible_line(source_id, 120)!r} in {self._paths.project}")
 
     def _of_loop(self, loop: Loop) -> Material:
@@ -54,10 +63,10 @@ class Materials:
         return Material(
             source_id=loop.id,
             loop=loop,
-            iterations=read_story(self._paths, loop).iterations,
-            sessions=tuple(sorted(sessions, key=lambda one: (one.created_at or one.updated_at or _EARLIEST, one.id))),
-            reflections=tuple(self._reflections.get(loop.id, ())),
-            errors=tuple(self._errors.get(loop.id, ())),
+            iterations=tuple(map(_cut_iteration, read_story(self._paths, loop).iterations[-MAX_RECORDS:])),
+            sessions=tuple(map(_cut_session, sorted(sessions, key=_age)[-MAX_SESSIONS:])),
+            reflections=tuple(self._reflections.get(loop.id, ())[:MAX_RECORDS]),
+            errors=tuple(self._errors.get(loop.id, ())[-MAX_RECORDS:]),
             resolved=tuple(self._resolved.get(loop.id, ())),
         )
 
@@ -67,6 +76,21 @@ class Materials:
             if loop_id := self._ids.get(record.loop_id):
                 grouped[loop_id].append(record)
         return grouped
+
+
+def _age(session: DebugSession) -> tuple[datetime, str]:
+    return session.created_at or session.updated_at or _EARLIEST, session.id
+
+
+def _cut_iteration(iteration: Iteration) -> Iteration:
+    if len(iteration.failures) <= MAX_FAILURES:
+        return iteration
+    return replace(iteration, failures=iteration.failures[:MAX_FAILURES])
+
+
+def _cut_session(session: DebugSession) -> DebugSession:
+    runs = (replace(run, failures=run.failures[:MAX_FAILURES]) for run in session.executions[-MAX_RUNS:])
+    return replace(session, executions=tuple(runs))
 
 
 def read_material(paths: ProjectPaths, snapshot: Snapshot, source_id: str) -> Material:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import UnknownRecord
-from core.extraction.engine import extract
+from core.extraction.engine import MAX_PROPOSALS, extract
 from core.extraction.known import Known
 from core.extraction.proposals import Extraction
 from core.library import Library
@@ -18,7 +19,7 @@ from core.records.patterns import PatternType
 from core.settings import Settings
 from core.similarity import SimilarityIndex
 from core.snapshot import Snapshot
-from core.sources.material import Materials, read_material
+from core.sources.material import MAX_FAILURES, Materials, read_material
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ProjectPaths(ROOT / "sample_data")
@@ -86,3 +87,24 @@ def test_the_reference_tree_offers_what_it_has() -> None:
     }
     assert {kind for kind, *_ in offered["ralph-fix-all-failing-tests-059d030e"]} == {PatternType.SUCCESS}
     assert offered["ralph-moji-5cfda65c"] == set()
+
+
+def test_a_loop_of_any_size_is_read_in_part(tmp_path: Path) -> None:
+    folder = tmp_path / ".aiwg/ralph/loops/ralph-huge-00000001"
+    folder.mkdir(parents=True)
+    steps = [
+        {
+            "number": n,
+            "action": f"did {n}",
+            "verified": n % 2 == 0,
+            "errors": [f"broken part {n}-{m}" for m in range(30)],
+        }
+        for n in range(1000)
+    ]
+    (folder / "state.json").write_text(json.dumps({"task": "x", "status": "completed", "iterations": steps}))
+    paths = ProjectPaths(tmp_path)
+    material = read_material(paths, load(paths), "ralph-huge-00000001")
+    assert [step.number for step in material.iterations] == list(range(500, 1000))
+    assert {len(step.failures) for step in material.iterations} == {MAX_FAILURES}
+    known = Known({}, SimilarityIndex.build({}))
+    assert len(extract(material, known, Settings().extraction, {PatternType.ERROR}).proposals) <= MAX_PROPOSALS
