@@ -16,10 +16,11 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
 from core.learning.sums import rounded
 from core.records.loops import Loop, LoopStatus
-from core.records.patterns import Pattern, PatternType
+from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.retrieval.task import analyse_task
 from core.settings import Settings
@@ -39,7 +40,7 @@ _TYPE_KEYS: Final = {
 
 
 class UsageStats(Struct, frozen=True):
-    """(3) `pattern_usage_stats`: applications with a result, those of anti-patterns left out: nobody applies one."""
+    """(3) `pattern_usage_stats`: applications with a result; of an anti-pattern that is an occurrence (semantics 1)."""
 
     total_applications: int
     successful_applications: int
@@ -121,7 +122,7 @@ def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> Effec
     """(3) `EffectivenessMetrics` as the evidence has them."""
     registry = _registry(snapshot)
     types = Counter(pattern.type for pattern in registry)
-    rows = [board.row(pattern.id) for pattern in registry if pattern.type is not PatternType.ANTI]
+    rows = [board.row(pattern.id) for pattern in registry]
     successes, failures = int(board.successes[rows].sum()), int(board.failures[rows].sum())
     having, lacking = _by_injection(snapshot)
     completed = _completed(snapshot)
@@ -160,7 +161,8 @@ def benefit(having: int, lacking: int, average_with: float | None, average_witho
 
 def states(snapshot: Snapshot, board: Scoreboard) -> dict[str, int]:
     """How many patterns of the registry are in each state."""
-    return dict(Counter(board.assessment(pattern.id).state.value for pattern in _registry(snapshot)))
+    found = Counter(STATES[board.state_codes[board.row(pattern.id)]] for pattern in _registry(snapshot))
+    return {state.value: found[state] for state in Maturity}
 
 
 def injection_effect(snapshot: Snapshot, settings: Settings) -> Comparison:

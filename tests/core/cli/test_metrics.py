@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.core.cli.conftest import Call
+from tests.core.cli.test_patterns import complete
+
+
+def test_the_metrics_say_what_they_cannot_tell(examples: Path, call: Call) -> None:
+    result = call("metrics", "--project", examples)
+    lines = result.out.splitlines()
+    assert result.code == 0
+    assert lines[0] == "Patterns: 6"
+    assert lines[1] == "  by type: 3 error patterns, 1 success pattern, 1 anti pattern, 1 code template"
+    assert "Difference, like tasks compared: cannot tell (needs about 3 more loops of each kind)" in lines
+    assert "! the file says total_patterns 47, the evidence 6" in lines
+
+
+def test_the_difference_is_told_with_its_interval(examples: Path, call: Call) -> None:
+    for number in range(3):
+        complete(examples, f"ralph-fix-with-{number}", 3, successful=True)
+        complete(examples, f"ralph-fix-other-{number}", 5)
+    out = call("metrics", "--project", examples).out
+    assert "Difference, like tasks compared: -2.0 iterations\n" in out
+    assert "  -2.0 iterations, 90 % interval -2.5 to -1.5; 3 and 3 loops in 1 category\n" in out
+    document = call("metrics", "--json", "--project", examples).document
+    comparison = document["comparison"]
+    assert (comparison["tells"], comparison["loops_needed"], comparison["level"]) == (True, 0, 0.9)
+    assert document["effectiveness_metrics"]["cross_loop_benefit"]["improvement_percentage"] == 40.0
+
+
+def test_a_report_brings_the_metrics_file_up_to_date(examples: Path, call: Call) -> None:
+    file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
+    before = json.loads(file.read_text())
+    call("record", "bd-1", "pat-error-null-check-015", "--success", "--project", examples)
+    after = json.loads(file.read_text())
+    inner = after.get("effectiveness_metrics", after)
+    assert list(after) == list(before)
+    assert (inner["total_patterns"], inner["pattern_usage_stats"]["total_applications"]) == (6, 65)
+    disputed = [line for line in call("metrics", "--project", examples).out.splitlines() if line.startswith("!")]
+    assert disputed == []
+
+
+def test_hostile_claims_are_shown_harmless(examples: Path, call: Call) -> None:
+    file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
+    file.write_text(
+        json.dumps({"total_patterns": "\x1b[2J" + "x" * 10_000, "patterns_by_type": {"error_patterns": []}})
+    )
+    out = call("metrics", "--project", examples).out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) < 200
+    assert "! the file says patterns_by_type.error_patterns [], the evidence 3" in out

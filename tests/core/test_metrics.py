@@ -1,0 +1,200 @@
+"""What sharing patterns has brought: the document's numbers, and claims only where the sample carries them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import convert, to_builtins
+
+from core.learning.scoreboard import Scoreboard
+from core.metrics import (
+    MOST_LOOPS,
+    EffectivenessMetrics,
+    Group,
+    benefit,
+    compare,
+    effectiveness,
+    injection_effect,
+    pattern_effect,
+    states,
+)
+from core.records.events import Event
+from core.records.loops import Loop, LoopStatus
+from core.records.patterns import PatternType
+from core.settings import Settings
+from core.snapshot import Snapshot
+from tests.core.learning.making import NOW, SETTINGS, claim, days_ago, event, make_pattern, use
+
+DOCUMENT = {
+    "total_patterns": 47,
+    "patterns_by_type": {"error_patterns": 24, "success_patterns": 15, "anti_patterns": 5, "code_templates": 3},
+    "pattern_usage_stats": {
+        "total_applications": 156,
+        "successful_applications": 142,
+        "failed_applications": 14,
+        "overall_success_rate": 0.91,
+    },
+    "cross_loop_benefit": {
+        "loops_with_pattern_injection": 23,
+        "loops_without_pattern_injection": 8,
+        "average_iterations_with": 3.2,
+        "average_iterations_without": 5.1,
+        "improvement_percentage": 37.3,
+    },
+    "last_updated": "2026-02-02T20:00:00Z",
+}
+"""(0) Metrics Tracked."""
+PATTERN = make_pattern(claim=claim(3, 1))
+
+
+def loop(
+    number: int, iteration: int | None, injected: bool = False, pattern_id: str = PATTERN.id, **fields: object
+) -> Loop:
+    told = {
+        "id": f"ralph-{number}",
+        "status": LoopStatus.COMPLETED,
+        "task": "Fix the crash",
+        "iteration": iteration,
+        "injected": (use(pattern_id, True),) if injected else (),
+    }
+    return Loop(**{**told, **fields})  # type: ignore[arg-type]
+
+
+def known(*loops: Loop, events: tuple[Event, ...] = ()) -> Snapshot:
+    return Snapshot(patterns={PATTERN.id: PATTERN}, loops={one.id: one for one in loops}, events=events)
+
+
+def board_of(snapshot: Snapshot) -> Scoreboard:
+    return Scoreboard.build(snapshot, NOW, SETTINGS)
+
+
+def test_the_documents_numbers_go_there_and_back() -> None:
+    assert to_builtins(convert(DOCUMENT, EffectivenessMetrics)) == DOCUMENT
+    assert to_builtins(benefit(23, 8, 3.2, 5.1)) == DOCUMENT["cross_loop_benefit"]
+
+
+def test_metrics_are_those_of_the_evidence() -> None:
+    anti = make_pattern("pat-anti-early-001", PatternType.ANTI, claim=claim(2, 0))
+    mirrored = make_pattern("pat-error-mirrored-001", mirror_of=".aiwg/ralph/memory/patterns", claim=claim(9, 0))
+    snapshot = Snapshot(
+        patterns={one.id: one for one in (PATTERN, anti, mirrored)},
+        loops={
+            one.id: one
+            for one in (
+                loop(1, 3, injected=True),
+                loop(2, 4, injected=True),
+                loop(3, 5),
+                loop(4, 40, status=LoopStatus.LIMIT),
+                loop(5, None),
+            )
+        },
+    )
+    board = board_of(snapshot)
+    found = to_builtins(effectiveness(snapshot, board, NOW))
+    assert found["total_patterns"] == 2
+    assert found["patterns_by_type"] == {
+        "error_patterns": 1,
+        "success_patterns": 0,
+        "anti_patterns": 1,
+        "code_templates": 0,
+    }
+    assert found["pattern_usage_stats"] == {
+        "total_applications": 6,
+        "successful_applications": 5,
+        "failed_applications": 1,
+        "overall_success_rate": 0.83,
+    }
+    assert found["cross_loop_benefit"] == {
+        "loops_with_pattern_injection": 2,
+        "loops_without_pattern_injection": 3,
+        "average_iterations_with": 3.5,
+        "average_iterations_without": 5.0,
+        "improvement_percentage": 30.0,
+    }
+    assert states(snapshot, board) == {"candidate": 1, "established": 1, "proven": 0, "deprecated": 0}
+
+
+def test_an_event_tells_of_an_injection_too_and_of_a_failure() -> None:
+    events = (
+        event(1, "injected", days_ago(1), loop_id="other-name"),
+        event(2, "outcome", days_ago(1), pattern_id="", loop_id="ralph-2", success=False),
+    )
+    snapshot = known(loop(1, 3, aliases=("other-name",)), loop(2, 9), loop(3, 5), events=events)
+    found = effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
+    assert (found.loops_with_pattern_injection, found.loops_without_pattern_injection) == (1, 2)
+    assert (found.average_iterations_with, found.average_iterations_without) == (3.0, 5.0)
+
+
+def test_nothing_known_is_nothing_claimed() -> None:
+    snapshot = Snapshot()
+    found = effectiveness(snapshot, board_of(snapshot), NOW)
+    assert found.pattern_usage_stats.overall_success_rate is None
+    assert found.cross_loop_benefit.improvement_percentage is None
+    assert injection_effect(snapshot, SETTINGS).verdict == "cannot tell (needs about 3 more loops of each kind)"
+
+
+def test_loops_are_compared_with_those_of_like_tasks() -> None:
+    hard, easy = "Migrate the database to Postgres", "Document the login"
+    loops = [
+        *(loop(n, 9 + n % 2, injected=True, task=hard) for n in range(8)),
+        *(loop(10 + n, 11 + n % 2, task=hard) for n in range(3)),
+        *(loop(20 + n, 2 + n % 2, injected=True, task=easy) for n in range(2)),
+        *(loop(30 + n, 4 + n % 2, task=easy) for n in range(9)),
+        loop(99, 50, task="Zzz"),
+    ]
+    snapshot = known(*loops)
+    plain = effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
+    assert plain.improvement_percentage is not None and plain.improvement_percentage < 20
+    found = injection_effect(snapshot, SETTINGS)
+    assert [(group.category, len(group.having), len(group.lacking)) for group in found.groups] == [
+        ("documentation", 2, 9),
+        ("migration", 8, 3),
+    ]
+    assert found.tells and found.difference == pytest.approx(-1.9, abs=0.2)
+    assert found.low is not None and found.difference is not None and found.high is not None
+    assert found.low < found.difference < found.high < 0
+
+
+def test_scatter_that_hides_the_difference_is_said_with_what_it_would_take() -> None:
+    found = compare([Group("debugging", (2, 6, 3, 7, 4), (3, 8, 4, 7, 5))], SETTINGS)
+    assert not found.tells
+    # Two samples of so many loops show one iteration at a variance of 4.3 with 80 % at a level of 90 %.
+    assert found.difference == pytest.approx(-1.0)
+    assert found.verdict == "cannot tell (needs about 49 more loops of each kind)"
+    same = compare([Group("", (2, 6, 3), (2, 6, 3))], SETTINGS)
+    assert same.needed > MOST_LOOPS and same.verdict == "cannot tell (needs more than 10,000 more loops of each kind)"
+
+
+def test_one_pattern_is_compared_with_loops_without_any() -> None:
+    loops = [
+        *(loop(n, 3, injected=True) for n in range(3)),
+        *(loop(10 + n, 5) for n in range(3)),
+        *(loop(20 + n, 1, injected=True, pattern_id="pat-error-other-002") for n in range(5)),
+    ]
+    snapshot = known(*loops)
+    assert pattern_effect(snapshot, board_of(snapshot), PATTERN.id, SETTINGS).verdict == "-2.0 iterations"
+
+
+counts = st.lists(st.integers(1, 60), max_size=5).map(tuple)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "testing", "debugging"]), counts, counts), max_size=3))
+@settings(max_examples=50, deadline=None)
+def test_the_interval_holds_the_difference_and_turns_with_the_kinds(
+    groups: list[tuple[str, tuple[int, ...], tuple[int, ...]]],
+) -> None:
+    found = compare([Group(*group) for group in groups], SETTINGS)
+    turned = compare([Group(name, lacking, having) for name, having, lacking in groups], SETTINGS)
+    assert (found.needed, found.tells) == (turned.needed, turned.tells)
+    assert found.tells or found.needed > 0
+    if found.low is None or found.high is None:
+        return
+    assert found.difference is not None and turned.difference is not None
+    assert found.low < found.difference < found.high
+    assert math.isclose(found.difference, -turned.difference, abs_tol=1e-9)
+    assert found.tells == (found.low > 0 or found.high < 0)
+    surer = compare([Group(*group) for group in groups], Settings(interval_level=0.99))
+    assert surer.low is not None and surer.low < found.low
