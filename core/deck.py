@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from core.curation.batches import PRUNE
-from core.curation.counting import Counted, record_events
+from core.curation.counting import Counted, keep_brought_counts, record_events
 from core.curation.curator import Curator, Decided
 from core.curation.derived import write_derived, write_metrics
 from core.curation.prospects import Prospects
@@ -473,12 +473,14 @@ class Deck:
         origin = project_origin(self.project, self.settings.watch.retry_seconds)
 
         def decide(now: datetime) -> Decided:
-            return self.curator.import_patterns(
+            decided = self.curator.import_patterns(
                 lambda batch: self._import_plan(arriving, batch.registry, batch.ids, origin),
                 self._view.snapshot.patterns,
                 now=now,
                 reason=reason,
             )
+            self._keep_brought_counts(decided.decision, decided.decision.after["joined"])
+            return decided
 
         return self._decide_any(decide)
 
@@ -502,9 +504,15 @@ class Deck:
 
         def decide(now: datetime) -> Decided:
             kept, other = self._view.pattern(kept_id), self._view.pattern(other_id)
-            return self.curator.merge(kept, other, now=now, reason=reason)
+            decided = self.curator.merge(kept, other, now=now, reason=reason)
+            self._keep_brought_counts(decided.decision, (kept.id,))
+            return decided
 
         return self._decide_any(decide)
+
+    def _keep_brought_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
+        view, _ = self.apply((self.project.ledger, self.project.patterns))
+        keep_brought_counts(self.project, view.snapshot, view.board, pattern_ids, decision)
 
     def archive(self, pattern_id: str, *, reason: str) -> Decided:
         """Move a pattern out of the registry into the archive."""

@@ -20,6 +20,7 @@ from core.learning.evidence import DISCOVERY, is_later, kept_counts
 from core.learning.scoreboard import Scoreboard
 from core.learning.sums import AGGREGATE, TREND, Counts, growing_trend
 from core.paths import ProjectPaths
+from core.records.decisions import Decision
 from core.records.events import Event, Observation, event_id
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
@@ -107,6 +108,33 @@ def record_events(
     return tuple(counted)
 
 
+def keep_brought_counts(
+    paths: ProjectPaths, snapshot: Snapshot, board: Scoreboard, pattern_ids: Iterable[str], decision: Decision
+) -> None:
+    """Write down what records tell of since a decision brought counts into them from elsewhere.
+
+    Else a use that is reported a moment later would pass for one of those.
+
+    Raises:
+        Unwritable: The event log cannot be written.
+    """
+    events = [
+        Event(
+            id=event_id(decision.at),
+            at=decision.at,
+            kind="counted",
+            pattern_id=pattern_id,
+            by=decision.by,
+            unrecorded=_told_by_record(board, pattern_id),
+            decision=decision.id,
+        )
+        for pattern_id in pattern_ids
+        if pattern_id in snapshot.patterns and _kept(snapshot, snapshot.patterns[pattern_id]) is not None
+    ]
+    if events:
+        append_events(paths, *events)
+
+
 def _told_of(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str, ...]:
     """The patterns whose counts the events may change, sorted."""
     found = set()
@@ -145,10 +173,18 @@ def _first_counts(
         pattern = snapshot.patterns.get(pattern_id)
         if pattern is None or (pattern.last_used is not None) is not dated:
             continue
-        told = tuple(seen for seen in board.observations(pattern_id) if seen.source in _TOLD_BY_RECORD)
-        last = kept_counts(pattern, (event for event in snapshot.events if event.pattern_id == pattern_id))
+        told = _told_by_record(board, pattern_id)
+        last = _kept(snapshot, pattern)
         if last is None or sorted(map(str, last.unrecorded)) != sorted(map(str, told)):
             yield Event(id=event_id(now), at=now, kind="counted", pattern_id=pattern_id, by=by, unrecorded=told)
+
+
+def _told_by_record(board: Scoreboard, pattern_id: str) -> tuple[Observation, ...]:
+    return tuple(seen for seen in board.observations(pattern_id) if seen.source in _TOLD_BY_RECORD)
+
+
+def _kept(snapshot: Snapshot, pattern: Pattern) -> Event | None:
+    return kept_counts(pattern, (event for event in snapshot.events if event.pattern_id == pattern.id))
 
 
 def _write(

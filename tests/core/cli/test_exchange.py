@@ -111,3 +111,49 @@ def test_files_that_cannot_be_imported_say_so(sample: Path, tmp_path: Path, call
 
 def test_json_and_patterns_are_never_mixed(sample: Path, call: Call) -> None:
     assert call("patterns", "export", "--json", "--project", sample).code == 2
+
+
+def counts(project: Path) -> tuple[int, int]:
+    """Uses and successes in the record of the first error pattern."""
+    content = json.loads((project / ".aiwg/ralph/shared/patterns/error-patterns.json").read_text())
+    (record,) = content["pattern_registry"]["error_patterns"]
+    return record["usage_count"], round(record["success_rate"] * record["usage_count"])
+
+
+def test_uses_that_are_reported_between_exchanges_count_once(empty: Path, tmp_path: Path, call: Call) -> None:
+    other = tmp_path / "other"
+    (other / ".aiwg/ralph/shared/patterns").mkdir(parents=True)
+    loops = [{"loop_id": "ralph-a-00000001", "timestamp": "2026-01-01T00:00:00Z"}]
+    record = {
+        "pattern_id": "pat-error-a-001",
+        "error_signature": {"error_type": "TypeError", "error_pattern": "a is null"},
+        "fix_approach": {"description": "Check a for null before it is read", "fix_category": "other"},
+        **{"source_loops": loops, "success_rate": 1.0, "usage_count": 4, "last_used": "2026-01-05T00:00:00Z"},
+    }
+    file = tmp_path / "patterns.json"
+    file.write_text(json.dumps([record]))
+
+    def use(project: Path, bead: str, result: str) -> None:
+        assert call("record", bead, "pat-error-a-001", result, "--project", project).code == 0
+
+    def give(giver: Path, taker: Path) -> None:
+        exported(call, giver, file)
+        assert call("patterns", "import", "--input", file, "--project", taker).code == 0
+
+    call("patterns", "import", "--input", file, "--project", empty)
+    give(empty, other)
+    use(other, "bd-1", "--success")
+    use(empty, "bd-2", "--failure")
+    give(other, empty)
+    assert counts(empty) == (6, 5)
+    call("undo", "--project", empty)
+    assert counts(empty) == (5, 4)
+    give(other, empty)
+    use(empty, "bd-3", "--success")
+    assert counts(empty) == (7, 6)
+    give(empty, other)
+    assert counts(other) == (7, 6)
+    use(other, "bd-4", "--success")
+    give(other, empty)
+    give(empty, other)
+    assert (counts(empty), counts(other)) == ((8, 7), (8, 7))
