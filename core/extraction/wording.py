@@ -16,7 +16,7 @@ _SMALL: Final = frozenset(
     | {"from", "so", "that", "this", "be", "as", "all", "one", "their", "then", "when", "while"}
 )
 """Words that no name needs."""
-_LABEL: Final = re.compile(r"(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\s*(?:attempt|iteration|step)\s+\d{1,6}\s*[:.-]\s*", re.IGNORECASE)
 
 
 def line(text: str, limit: int = MAX_LINE) -> str:
@@ -32,7 +32,8 @@ def storable(text: str) -> str:
 
 def told(text: str) -> str:
     """What an iteration says it did, without the label in front: `Attempt 2: guard` is `guard`."""
-    return line(_LABEL.sub("", text.strip(), count=1))
+    label = _LABEL.match(text)
+    return line(text[label.end() :] if label else text)
 
 
 def slug(text: str, fallback: str) -> str:
