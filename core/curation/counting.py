@@ -180,7 +180,9 @@ def _first_counts(
 
 
 def _told_by_record(board: Scoreboard, pattern_id: str) -> tuple[Observation, ...]:
-    return tuple(seen for seen in board.observations(pattern_id) if seen.source in _TOLD_BY_RECORD)
+    """What only the record tells of, also where that came from a pattern that was merged into it."""
+    told = (seen for seen in board.observations(pattern_id) if seen.source in _TOLD_BY_RECORD)
+    return tuple(replace(seen, pattern_id=pattern_id) for seen in told)
 
 
 def _kept(snapshot: Snapshot, pattern: Pattern) -> Event | None:
