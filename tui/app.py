@@ -60,6 +60,7 @@ from tui.screens.reflections import ReflectionsPlace
 from tui.screens.review import ReviewPlace
 from tui.screens.what_if import WhatIf
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
+from tui.vectors import AFTER_SECONDS, VectorMaker
 from tui.widgets.bars import Item
 
 log = logging.getLogger("ralphdeck")
@@ -106,6 +107,7 @@ class DeckApp(App[None], inherit_bindings=False):
         self.deck = deck
         self.kept = kept
         self.engine = Engine(deck, self, looks_further=looks_further)
+        self._vectors = VectorMaker(deck, self)
         self.view: View = deck.view
         self.themes = themes
         self.progress: tuple[int, int] | None = (0, 0)
@@ -171,10 +173,12 @@ class DeckApp(App[None], inherit_bindings=False):
 
     def _start_engine(self) -> None:
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
+        self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
 
     def on_unmount(self) -> None:
         """Stop the engine and keep what is to be remembered."""
         self.engine.stop()
+        self._vectors.stop()
         self.kept.save()
 
     def _handle_exception(self, error: Exception) -> None:
@@ -217,6 +221,8 @@ class DeckApp(App[None], inherit_bindings=False):
         loading = self.progress is not None
         if self.view.snapshot.complete:
             self.progress = None
+        if self.view.snapshot.complete and (loading or delta.patterns):
+            self.set_timer(AFTER_SECONDS, self._vectors.want)
         if loading:
             for place in self._places():
                 place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
@@ -241,6 +247,12 @@ class DeckApp(App[None], inherit_bindings=False):
     @on(Engine.Written)
     def _written(self, message: Engine.Written) -> None:
         self.say(message.text, severity="warning" if message.refused else "information")
+
+    @on(VectorMaker.Progress)
+    def _embedding(self, message: VectorMaker.Progress) -> None:
+        for place in self._places():
+            if isinstance(place, ContextPlace):
+                place.embedding(message.done, message.total)
 
     @on(Engine.Watching)
     def _watching(self, message: Engine.Watching) -> None:

@@ -41,6 +41,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
         "RALPHDECK_USER": "ana",
+        "RALPHDECK_MEANING": "off",
         **more,
     }
 
