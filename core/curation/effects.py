@@ -129,11 +129,15 @@ def _change(document: JsonText, step: Step) -> Sequence[Outcome]:
     if effect.seen and step.expected is None:
         _joined(document, record, effect)
         return ()
+    parted = _parted(record, step.expected) if step.expected is not None else {}
     for key in dict.fromkeys((*effect.unset, *effect.set, *effect.text)):
         if _is_left_by(document, record, key, effect):
             continue
         if step.expected is not None and not _is_left_by(document, record, key, step.expected):
-            left.append(key)
+            if key not in parted:
+                left.append(key)
+            elif parted[key] != record.value.get(key):
+                document.set(record.path, key, parted[key])
         elif key in effect.text:
             # Valid JSON has line ends only between its parts; in JSON lines a record must not have any.
             text = effect.text[key].replace("\n", " ") if document.is_lines else effect.text[key]
@@ -173,6 +177,32 @@ def _joined(document: JsonText, record: Record, effect: Effect) -> None:
     for key in effect.unset:
         if key in record.value:
             document.remove((*record.path, key))
+
+
+def _parted(record: Record, expected: Effect) -> dict[str, Any]:
+    """Counts and lists that went on since `expected`, without what that had brought into them.
+
+    The entries that it added to lists tell whether that was taken out already.
+    """
+    added = {
+        key: _more(value, expected.seen.get(key)) for key, value in expected.set.items() if isinstance(value, list)
+    }
+    held = [key for key, items in added.items() if _common(items, record.value.get(key))]
+    parted: dict[str, Any] = {}
+    for key, wanted in expected.set.items():
+        here, seen = record.value.get(key), expected.seen.get(key, _MISSING)
+        if key in added and isinstance(here, list):
+            parted[key] = _more(here, added[key])
+        elif any(added.values()) and all(map(_is_count, (here, seen, wanted))):
+            parted[key] = max(here - (wanted - seen), 0) if held else here
+    good, bad = parted.get("successful_applications"), parted.get("failed_applications")
+    if good is not None and bad is not None and good + bad:
+        parted["success_rate"] = good / (good + bad)
+    return parted
+
+
+def _common(items: list[Any], known: Any) -> bool:
+    return isinstance(known, list) and any(item in known for item in items)
 
 
 def _more(items: Any, known: Any) -> list[Any]:

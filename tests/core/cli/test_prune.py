@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from tests.core.cli.conftest import Call
 
@@ -66,3 +68,40 @@ def test_duplicates_are_merged(sample: Path, call: Call) -> None:
     shown = call("patterns", "show", other, "--json", "--project", sample).document["pattern"]
     assert shown["id"] == kept
     assert other in shown["aliases"]
+
+
+def test_a_merge_and_its_undo_keep_what_was_reported_since(tmp_path: Path, call: Call) -> None:
+    file = tmp_path / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    file.parent.mkdir(parents=True)
+
+    def record(number: int) -> dict[str, Any]:
+        return {
+            "pattern_id": f"pat-error-a-00{number}",
+            "error_signature": {"error_type": "TypeError", "error_pattern": "a is null"},
+            "fix_approach": {"description": "Check a for null before it is read", "fix_category": "other"},
+            "source_loops": [{"loop_id": f"ralph-a-0000000{number}", "timestamp": "2026-01-01T00:00:00Z"}],
+            **{"success_rate": 1.0, "usage_count": 4, "last_used": "2026-01-05T00:00:00Z"},
+        }
+
+    file.write_text(json.dumps({"pattern_registry": {"error_patterns": [record(1), record(2)]}}))
+
+    def use(bead: str, number: int, result: str) -> None:
+        assert call("record", bead, f"pat-error-a-00{number}", result, "--project", tmp_path).code == 0
+
+    def counts() -> dict[int, tuple[int, float]]:
+        records = json.loads(file.read_text())["pattern_registry"]["error_patterns"]
+        return {int(r["pattern_id"][-1]): (r["usage_count"], r["success_rate"]) for r in records}
+
+    for bead, number in (("bd-1", 1), ("bd-2", 2), ("bd-3", 2)):
+        use(bead, number, "--success")
+    assert counts() == {1: (5, 1), 2: (6, 1)}
+    assert call("patterns", "merge", "pat-error-a-001", "pat-error-a-002", "--project", tmp_path).code == 0
+    assert counts() == {1: (11, 1)}
+    use("bd-4", 2, "--failure")
+    use("bd-5", 1, "--success")
+    assert counts() == {1: (13, 12 / 13)}
+    assert call("undo", "--project", tmp_path).code == 0
+    assert counts() == {1: (7, 6 / 7), 2: (6, 1)}
+    use("bd-6", 2, "--success")
+    use("bd-7", 1, "--success")
+    assert counts() == {1: (8, 7 / 8), 2: (7, 1)}
