@@ -136,3 +136,25 @@ def test_an_error_of_no_known_type_is_unknown() -> None:
     (event,), (finding,) = read_events(line(kind="error", error={"error_type": "sigh", "message": "m"}))
     assert event.error == ErrorNote(error_type=ErrorType.UNKNOWN, message="m")
     assert finding.code == "wrong-type"
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "count": 0},
+        {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "count": 10**16},
+        {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "count": -3},
+        {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "weight": 9.5},
+        {"pattern_id": "p", "kind": "applied", "source": "event-log"},
+        {"pattern_id": "other", "kind": "aggregate", "source": "aggregate"},
+        {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "at": "2026-05-03T10:00:00"},
+        {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "at": "yesterday"},
+        "aggregate",
+    ],
+)
+def test_counts_that_a_record_told_of_are_taken_as_they_were_written_or_not_at_all(seen: Any) -> None:
+    good = {"pattern_id": "p", "kind": "aggregate", "source": "aggregate", "at": "2026-05-03T10:00:00Z", "count": 3}
+    (found,), findings = read_events(line(kind="counted", success=None, unrecorded=[good]))
+    assert ([kept.count for kept in found.unrecorded], findings) == ([3], ())
+    found_too, (finding,) = read_events(line(kind="counted", success=None, unrecorded=[good, seen]))
+    assert (found_too, finding.code) == ((), "bad-event")
