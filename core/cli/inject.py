@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,18 +12,19 @@ from msgspec.structs import replace
 from core.cli.completing import complete_loop
 from core.cli.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event
 from core.cli.options import Fraction, Invocation, Words, reading_options
+from core.cli.outfile import write_file
 from core.cli.output import end, findings_json, print_bytes, print_json, remark, warn
 from core.cli.project import named_project, open_deck
 from core.cli.shapes import injection_json, json_help
 from core.deck import Deck, View
 from core.embeddings import Embeddings
-from core.errors import BadInput, RalphdeckError, Unwritable
+from core.errors import BadInput, RalphdeckError
 from core.paths import find_project
 from core.records.loops import Liveness, Loop
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import CATEGORIES, analyse_task
-from core.text import plural, visible_line
+from core.text import plural
 
 _HOOK_HELP: Final = (
     f"Print what a hook expects. claude-code reads the event on stdin and answers {SESSION} and {PROMPT}, whose "
@@ -96,7 +95,7 @@ def inject(
         return
     context = injection.context.encode("utf-8", "replace")
     if output is not None:
-        _write(output, context)
+        write_file(output, context)
     findings = deck.view.findings
     if as_json:
         print_json({**injection_json(injection), "findings": findings_json(findings)})
@@ -183,23 +182,3 @@ def _record(deck: Deck, loop_id: str, injection: Injection) -> None:
         deck.inject(loop_id, injection)
     except (RalphdeckError, OSError) as error:
         warn(f"not recorded as injected: {error}")
-
-
-def _write(file: Path, data: bytes) -> None:
-    """Whole or not at all; who may read a file that exists already stays as it is."""
-    try:
-        file = file.resolve()
-        present = file.stat() if file.exists() else None
-        if present is not None and not stat.S_ISREG(present.st_mode):
-            raise BadInput(f"{file} is no regular file; without --output the context goes to stdout")
-        draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-        try:
-            with draft.open("xb") as opened:
-                if present is not None:
-                    os.fchmod(opened.fileno(), stat.S_IMODE(present.st_mode))
-                opened.write(data)
-            draft.replace(file)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise Unwritable(f"cannot write {visible_line(str(file), 300)}: {error.strerror}") from None

@@ -128,7 +128,10 @@ def test_uses_that_are_reported_between_exchanges_count_once(empty: Path, tmp_pa
         "pattern_id": "pat-error-a-001",
         "error_signature": {"error_type": "TypeError", "error_pattern": "a is null"},
         "fix_approach": {"description": "Check a for null before it is read", "fix_category": "other"},
-        **{"source_loops": loops, "success_rate": 1.0, "usage_count": 4, "last_used": "2026-01-05T00:00:00Z"},
+        "source_loops": loops,
+        "success_rate": 1.0,
+        "usage_count": 4,
+        "last_used": "2026-01-05T00:00:00Z",
     }
     file = tmp_path / "patterns.json"
     file.write_text(json.dumps([record]))

@@ -80,7 +80,9 @@ def test_a_merge_and_its_undo_keep_what_was_reported_since(tmp_path: Path, call:
             "error_signature": {"error_type": "TypeError", "error_pattern": "a is null"},
             "fix_approach": {"description": "Check a for null before it is read", "fix_category": "other"},
             "source_loops": [{"loop_id": f"ralph-a-0000000{number}", "timestamp": "2026-01-01T00:00:00Z"}],
-            **{"success_rate": 1.0, "usage_count": 4, "last_used": "2026-01-05T00:00:00Z"},
+            "success_rate": 1.0,
+            "usage_count": 4,
+            "last_used": "2026-01-05T00:00:00Z",
         }
 
     file.write_text(json.dumps({"pattern_registry": {"error_patterns": [record(1), record(2)]}}))
