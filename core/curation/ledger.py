@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
+from zlib import crc32
 
 import msgspec
 from msgspec.structs import replace
@@ -39,9 +40,42 @@ def read_decisions(data: bytes) -> tuple[tuple[Decision, ...], tuple[Finding, ..
 
     An unfinished last line is no news yet. Lines of a kind that is not known here are left alone.
     """
-    lines = _Lines()
-    lines.feed(data[: data.rfind(b"\n") + 1])
-    return tuple(lines.decisions.values()), tuple(lines.findings)
+    log = DecisionLog()
+    log.read(data)
+    return log.decisions, log.findings
+
+
+class DecisionLog:
+    """The decisions of a ledger as read so far; reads on where it stopped while the file only grows.
+
+    Attributes:
+        decisions: Oldest first.
+        findings: What is wrong with its lines.
+    """
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self.decisions: tuple[Decision, ...] = ()
+        self.findings: tuple[Finding, ...] = ()
+        self._lines = _Lines()
+        self._end = 0
+        self._read_so_far = 0
+
+    def read(self, data: bytes) -> None:
+        """Take in the complete lines of the file, which holds `data` now."""
+        if crc32(memoryview(data)[: self._end]) != self._read_so_far:
+            self._forget()  # not only appended to: everything is new
+        end = data.rfind(b"\n") + 1
+        if end <= self._end:
+            return
+        self._lines.feed(data[self._end : end])
+        self._lines.documents.clear()  # whoever asks for decisions needs no others
+        self._read_so_far = crc32(memoryview(data)[self._end : end], self._read_so_far)
+        self._end = end
+        self.decisions = tuple(self._lines.decisions.values())
+        self.findings = tuple(self._lines.findings)
 
 
 class _Lines:

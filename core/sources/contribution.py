@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.curation.ledger import read_decisions
+from core.curation.ledger import DecisionLog
 from core.records.attempts import Attempt
 from core.records.debug_sessions import DebugSession
 from core.records.decisions import Decision
@@ -50,6 +50,7 @@ class Earlier:
     def __init__(self) -> None:
         self.records: Records = {}
         self.log: EventLog | None = None
+        self.ledger: DecisionLog | None = None
 
 
 MAX_FINDINGS: Final = 200
@@ -80,8 +81,10 @@ def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution
         earlier.log = log
         return Contribution(events=log.events, findings=log.findings)
     if kind is Kind.LEDGER:
-        decisions, findings = read_decisions(raw.data)
-        return Contribution(decisions=decisions, findings=findings)
+        ledger = earlier.ledger or DecisionLog()
+        ledger.read(raw.data)
+        earlier.ledger = ledger
+        return Contribution(decisions=ledger.decisions, findings=ledger.findings)
     if kind is Kind.HISTORY:
         return _history(file, raw)
     mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tinydb import where
 
-from core.curation.ledger import Ledger, read_decisions
+from core.curation.ledger import DecisionLog, Ledger, read_decisions
 from core.errors import BadInput, UnknownRecord, Unwritable
 from core.paths import ProjectPaths
 from core.records.decisions import Decision, Effect, Verb
@@ -199,3 +199,22 @@ def test_a_ledger_outside_the_project_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(Unwritable, match="leads out"):
         Ledger(paths).append(made("d1"))
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_log_of_decisions_reads_on_and_begins_anew_where_the_file_is_another_one(paths: ProjectPaths) -> None:
+    ledger, log = Ledger(paths), DecisionLog()
+    ledger.append(made("d1"))
+    log.read(first := paths.ledger.read_bytes())
+    known = log.decisions[0]
+    ledger.append(made("d2"))
+    whole = paths.ledger.read_bytes()
+    log.read(whole[:-3])
+    assert log.decisions == (known,)
+    log.read(whole)
+    assert [decision.id for decision in log.decisions] == ["d1", "d2"] and log.decisions[0] is known
+    log.read(whole + b"no json\n")
+    assert [finding.pointer for finding in log.findings] == ["line 3"]
+    log.read(first)
+    assert (log.decisions, log.findings) == ((known,), ())
+    log.read(b"")
+    assert log.decisions == ()
