@@ -95,7 +95,8 @@ def record_events(
         with curation_lock(paths):
             append_events(paths, *_first_counts(read(), ids, now, events[0].by, dated=False), *events)
             logged = True
-            append_events(paths, *_first_counts(read(), ids, now, events[0].by, dated=True))
+            if first := tuple(_first_counts(read(), ids, now, events[0].by, dated=True)):
+                append_events(paths, *first)
             writer = _Writer(*read(), events, now)
             for file, own in files.items():
                 counted += _write(paths, settings, file, own, writer)
