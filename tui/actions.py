@@ -53,6 +53,7 @@ class Action:
         return Binding(self.keys, f"act('{self.id}')", self.label, show=self.shown, tooltip=self.tooltip, id=self.id)
 
 
+_CONTEXT: Final = ("context",)
 _TABLES: Final = ("loops", "patterns", "reflections", "log")
 
 ACTIONS: Final[tuple[Action, ...]] = (
@@ -77,11 +78,21 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES),
     Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES, shown=False),
-    Action("step_down", "left,minus", "less", "Step the threshold down", "Look", ("what_if",)),
-    Action("step_up", "right,plus,equals_sign", "more", "Step the threshold up", "Look", ("what_if",)),
-    Action("put_back", "r", "put back", "Put the threshold back to today's", "Look", ("what_if",)),
-    Action("put_all_back", "R", "put all back", "Put all thresholds back to today's", "Look", ("what_if",)),
-    Action("open", "enter", "open", "Open the details, or go to what this belongs to", "Look", (*_TABLES, "what_if")),
+    Action("compare", "c", "text", "The text alone, or with what the knobs change in it", "Look", _CONTEXT),
+    Action("edit_task", "slash", "task", "Type the task to preview", "Look", _CONTEXT),
+    Action("pick_loop", "l", "loop", "Take the task of the next running loop", "Look", _CONTEXT),
+    Action("step_down", "left,minus", "less", "Step the value down", "Look", ("what_if", "context")),
+    Action("step_up", "right,plus,equals_sign", "more", "Step the value up", "Look", ("what_if", "context")),
+    Action("put_back", "r", "put back", "Put the value back to today's", "Look", ("what_if", "context")),
+    Action("put_all_back", "R", "put all back", "Put all values back to today's", "Look", ("what_if", "context")),
+    Action(
+        "open",
+        "enter",
+        "open",
+        "Open the details, or go to what this belongs to",
+        "Look",
+        (*_TABLES, "what_if", "context"),
+    ),
     Action("back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False),
     Action("mark", "m", "mark", "Mark this one, to act on many at once", "Look", ("patterns",)),
     Action(
@@ -120,14 +131,24 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("patterns", "loops", "review"),
     ),
     Action("what_if", "t", "what if", "Try other thresholds on all history", "Look", ("patterns", "review")),
-    Action("edit_task", "slash,t", "task", "Type the task to preview", "Look", ("context",)),
-    Action("pick_loop", "l", "loop", "Take the task of the next running loop", "Look", ("context",)),
-    Action("top_k_up", "plus", "+1 pattern", "Let one pattern more in", "Look", ("context",), shown=False),
-    Action("top_k_down", "minus", "-1 pattern", "Let one pattern less in", "Look", ("context",), shown=False),
-    Action("min_rate", "f", "min rate", "Cycle the lowest success rate that is let in", "Look", ("context",)),
-    Action("order", "b", "order", "Order by score, or by the lower bound of the interval", "Look", ("context",)),
-    Action("types", "v", "types", "Cycle which pattern types are let in", "Look", ("context",), shown=False),
-    Action("compare", "c", "compare", "Compare with the context before the last change", "Look", ("context",)),
+    Action(
+        "top_k", "n", "patterns", "To the number of patterns; left and right step it", "Look", _CONTEXT, shown=False
+    ),
+    Action("min_rate", "f", "min rate", "To the lowest success rate that is let in", "Look", _CONTEXT, shown=False),
+    Action("budget", "b", "tokens", "To the most tokens that the context may have", "Look", _CONTEXT, shown=False),
+    Action("order", "o", "order", "By score, or by the lower bound of the interval", "Look", _CONTEXT, shown=False),
+    Action("errors", "e", "errors", "Error patterns on or off", "Look", _CONTEXT, shown=False),
+    Action("successes", "s", "successes", "Success patterns on or off", "Look", _CONTEXT, shown=False),
+    Action("antis", "a", "anti", "Anti-patterns on or off", "Look", _CONTEXT, shown=False),
+    Action("templates", "t", "templates", "Code templates on or off", "Look", _CONTEXT, shown=False),
+    Action(
+        "inject",
+        "I",
+        "record",
+        "Write down that a running loop got these patterns; a fact, not to be undone",
+        "Decide",
+        _CONTEXT,
+    ),
     Action("accept", "a", "accept", "Accept what is proposed", "Decide", ("review",)),
     Action("reject", "x", "reject", "Reject what is proposed", "Decide", ("review",)),
     Action("rewrite", "e", "rewrite", "Accept in your own words", "Decide", ("review",)),

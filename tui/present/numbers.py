@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from math import ceil, floor
 
 from tui.present.marks import Glyphs
 
@@ -76,6 +77,23 @@ def fraction(value: float) -> str:
     """A number 0..1 with two digits and no leading zero: `.78`, `1.0`."""
     text = f"{value:.2f}"
     return "1.0" if text == "1.00" else text.removeprefix("0")
+
+
+def written(value: float) -> str:
+    """A number in a field that is typed, without digits that only come of dividing."""
+    return f"{round(value, 9):.15g}"
+
+
+def stepped(value: float, step: float, steps: int, least: float, most: float) -> float:
+    """The value so many steps above or below, on whole steps."""
+    at = round(value / step, 6)
+    return min(max(((floor(at) if steps > 0 else ceil(at)) + steps) * step, least), most)
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `11th`."""
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
 
 
 def bar(done: float, total: float | None, width: int, glyphs: Glyphs) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, floor, inf
+from math import inf
 from typing import Final
 
 from textual.content import Content
@@ -18,7 +18,7 @@ from core.settings import Settings
 from core.text import plural, visible_line
 from core.thresholds import Threshold, Unit, threshold, with_threshold
 from tui.present.marks import STATE_STYLES, Cells, Glyphs, state_mark
-from tui.present.numbers import day_text
+from tui.present.numbers import day_text, stepped, written
 
 _DOCUMENTS: Final = Settings()
 _MS_PER_MINUTE: Final = 60_000.0
@@ -53,7 +53,7 @@ class Knob:
     def text(self, settings: Settings) -> str:
         """The value in these settings, as it stands in the field."""
         value = self.threshold.value(settings)
-        return self.threshold.text(settings) if isinstance(value, str) else _written(value / self.scale)
+        return self.threshold.text(settings) if isinstance(value, str) else written(value / self.scale)
 
     def put(self, settings: Settings, text: str) -> Settings:
         """`settings` with what the field says.
@@ -73,15 +73,8 @@ class Knob:
         if isinstance(value, str):
             choices = self.threshold.choices
             return choices[(choices.index(value) + steps) % len(choices)]
-        at = round(value / self.scale / self.step, 6)
-        reached = ((floor(at) if steps > 0 else ceil(at)) + steps) * self.step
         most = 1.0 if self.threshold.unit is Unit.SHARE else inf
-        return _written(min(max(reached, self.least), most))
-
-
-def _written(value: float) -> str:
-    """A number without digits that only come of dividing."""
-    return f"{round(value, 9):.15g}"
+        return written(stepped(value / self.scale, self.step, steps, self.least, most))
 
 
 def _knob(name: str, label: str, step: float = 1.0, unit: str = "", scale: float = 1.0, least: float = 0.0) -> Knob:

@@ -2,53 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import partial
+from typing import ClassVar, Final
 
-import msgspec
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, Static
 
-from core.deck import View
+from core.deck import Deck, View
+from core.errors import BadInput, Refused
+from core.records.loops import Loop
 from core.retrieval.ranking import Injection
 from core.settings import InjectionSettings
 from core.snapshot import Delta
+from core.text import visible_line
 from tui.present import context as present
-from tui.present.review import diff_lines
+from tui.present.context_knobs import KNOBS, Knob
+from tui.screens.dialogs import Choose
 from tui.screens.place import Place
+from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
+from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
+from tui.widgets.value_field import ValueField
 
-RATES: Final = (0.0, 0.4, 0.6, 0.8, 0.9)
-TYPE_SETS: Final = {
-    "E S A T": (True, True, True, True),
-    "E": (True, False, False, False),
-    "S": (False, True, False, False),
-    "A": (False, False, True, False),
-    "T": (False, False, False, True),
-    "E S": (True, True, False, False),
-}
-"""What `types` cycles through: errors, successes, anti-patterns, templates."""
+BESIDE: Final = 100
+"""Cells from which the reasons stand beside the text."""
 
 
 class ContextPlace(Place):
-    """Type a task or take a running loop's; turn the knobs; compare."""
+    """Type a task or take a running loop's; turn the knobs; see at once what that changes."""
 
     place = "context"
     ABOUT = (
-        "The exact text that `ralphdeck inject` prints for a task: byte for byte. Left: the text. Right: each "
-        "pattern's score part by part, and what was left out and why. Turn the knobs and compare with before."
+        "The exact text that `ralphdeck inject` prints for a task: byte for byte. Beside it each pattern with its "
+        "score, part by part, and what was left out and why; tab and enter go there. Below it the knobs: with them you "
+        "try other settings, and what that changes in the text is marked at once. Only I writes: which patterns a "
+        "running loop got."
+    )
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("rank", "#", 4),
+        Column("score", "score", 5, align="right"),
+        Column("id", "pattern", 18, flex=2, keep_end=4),
+        Column("why", "why", 11, flex=3),
     )
 
     class Prepared(Message):
         """A worker has prepared the context."""
 
-        def __init__(self, injection: Injection, task: str) -> None:
+        def __init__(self, preview: present.Preview, task: str) -> None:
             super().__init__()
-            self.injection = injection
+            self.preview = preview
             self.task = task
 
         def can_replace(self, message: Message) -> bool:
@@ -57,35 +63,65 @@ class ContextPlace(Place):
     def __init__(self) -> None:
         super().__init__()
         self._settings: InjectionSettings | None = None
-        self._types = "E S A T"
-        self._injection: Injection | None = None
-        self._before: Injection | None = None
-        self._comparing = False
+        self._preview: present.Preview | None = None
+        self._plain = False
+        """Whether the text is shown without what differs."""
         self._loop = -1
+        self._embedding: tuple[int, int] | None = None
 
     def compose_content(self) -> ComposeResult:
         """Task, text and reasons, knobs."""
         yield FilterLine("describe a task, e.g. Fix TypeScript type errors in user validation")
-        with Horizontal(classes="sides"):
+        with Container(classes="sides"):
             with Vertical(classes="side side--text"):
-                yield Static(Content(""), classes="heading", id="context-size")
+                yield ItemLine(id="context-head")
                 yield TextPane(id="context-text")
             with Vertical(classes="side side--right"):
-                yield Static(Content("why these"), classes="heading")
-                yield TextPane(id="context-why")
-        yield Static(Content(""), classes="heading heading--rule", id="context-knobs")
+                yield ItemLine(id="context-why")
+                with Container(id="context-reasons"):
+                    yield RecordTable(self.COLUMNS, self._cells, lambda: Content(""))
+                    yield TextPane(id="context-parts")
+        with Container(id="context-knobs"):
+            for knob in KNOBS.values():
+                key = self.deck_app.shown_key(knob.action)
+                own = knob.text(self._own)
+                label = Content.assemble((key, "$accent"), f" {knob.label}")
+                yield ValueField(knob.field, label, Content(f"({own})"), own)
+
+    @property
+    def _own(self) -> InjectionSettings:
+        """The project's settings."""
+        return self.view.settings.injection
 
     @property
     def settings(self) -> InjectionSettings:
         """The knobs as they stand; they start at the project's settings."""
-        if self._settings is None:
-            self._settings = self.view.settings.injection
-        return self._settings
+        return self._settings or self._own
 
     @property
     def task_text(self) -> str:
         """The task in question."""
         return self.query_one(FilterLine).text
+
+    @property
+    def table(self) -> RecordTable:
+        """The patterns, injected ones first."""
+        return self.query_one(RecordTable)
+
+    @property
+    def text(self) -> TextPane:
+        """The context."""
+        return self.query_one("#context-text", TextPane)
+
+    @property
+    def fields(self) -> dict[str, ValueField]:
+        """The knobs, in order."""
+        return {str(field.name): field for field in self.query(ValueField)}
+
+    @property
+    def field(self) -> ValueField | None:
+        """The knob that has focus."""
+        return next((field for field in self.fields.values() if field.has_focus_within), None)
 
     def on_mount(self) -> None:
         """Take up the task of the last run."""
@@ -95,17 +131,26 @@ class ContextPlace(Place):
         if kept:
             self.query_one(FilterLine).text = kept
         super().on_mount()
-        self.query_one("#context-text", TextPane).focus()
+        self.text.focus()
 
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
-        self.set_class(event.size.width >= 100, "-wide")
+        self.set_class(event.size.width >= BESIDE, "-wide")
+        self._show_parts()
         self.refresh_frame()
 
     def preview(self, task: str) -> None:
         """Show the context of a task."""
         self.query_one(FilterLine).text = task
-        self.query_one("#context-text", TextPane).focus()
+        self.text.focus()
+
+    def embedding(self, done: int, total: int) -> None:
+        """Tell how far the work on what patterns mean has come; at its end the task is looked at again."""
+        self._embedding = (done, total) if done < total else None
+        if self.whole:
+            self._show_heads()
+            if done >= total:
+                self._prepare()
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Patterns, evidence and decisions change what is injected."""
@@ -116,134 +161,326 @@ class ContextPlace(Place):
     def _typed(self, message: FilterLine.Changed) -> None:
         message.stop()
         self.deck_app.kept.set_here("context-task", message.text)
-        self._before, self._comparing = None, False
         self._prepare()
 
     @on(FilterLine.Left)
     def _left(self, message: FilterLine.Left) -> None:
         message.stop()
-        self.query_one("#context-text", TextPane).focus()
+        self.text.focus()
 
     def _prepare(self) -> None:
         task, view, settings = self.task_text.strip(), self.view, self.settings
-        self.query_one("#context-knobs", Static).update(present.knobs_line(settings, self._types))
         if not task:
-            self._injection = None
+            self._preview = None
             self._show()
             return
 
         def work() -> None:
-            self.post_message(self.Prepared(view.injection(task, settings), task))
+            self.post_message(self.Prepared(present.Preview.prepare(view, task, settings), task))
 
         self.run_worker(work, thread=True, group="injection", exclusive=True)
 
     def on_context_place_prepared(self, message: Prepared) -> None:
         """Show the newest answer."""
-        if message.task == self.task_text.strip():
-            another = self._injection is None or self._injection.profile.text != message.injection.profile.text
-            self._injection = message.injection
+        if (message.task, message.preview.settings) == (self.task_text.strip(), self.settings):
+            before, self._preview = self._preview, message.preview
+            another = before is None or before.injection.profile.text != message.preview.injection.profile.text
             self._show(top=another)
 
+    # Showing
+
     def _show(self, *, top: bool = False) -> None:
-        text, why = self.query_one("#context-text", TextPane), self.query_one("#context-why", TextPane)
-        injection = self._injection
-        line = self.query_one(FilterLine)
-        size = self.query_one("#context-size", Static)
-        if injection is None:
-            line.count(Content(""))
-            size.update(Content.styled("what the loop will read", "$quiet"))
-            text.show(
+        preview = self._preview
+        self._show_heads()
+        if preview is None:
+            self.text.show(
                 [
                     Content("Press / and type a task, or l for the task of a running loop."),
                     Content.styled("You will see the exact bytes that the loop would get.", "$quiet"),
                 ]
             )
-            why.show([])
-            return
-        line.count(present.profile_line(injection))
-        size.update(present.size_line(injection, self.settings))
-        if self._comparing and self._before is not None:
-            lines = diff_lines(self._before.context, injection.context)
-            text.show(lines or [Content.styled("No difference to before the last change.", "$quiet")])
+            self.table.show([])
         else:
-            text.show(present.context_lines(injection), top=top)
-        why.show(present.why_lines(injection, self.glyphs), top=top)
+            if self._comparing:
+                lines, marks = present.difference(preview)
+                self.text.show(lines, top=top, marks=marks)
+                self.text.reach(next(n for n, (sign, _line) in enumerate(preview.lines) if sign != " "))
+            else:
+                self.text.show(present.context_lines(preview.injection), top=top)
+            self.table.show([*preview.chosen, *preview.left_out])
+            if top:
+                self.table.cursor = 0
+        self._show_parts()
         self.refresh_frame()
+
+    @property
+    def _comparing(self) -> bool:
+        return self._preview is not None and self._preview.differs and not self._plain
+
+    def _show_heads(self) -> None:
+        head, why = self.query_one("#context-head", ItemLine), self.query_one("#context-why", ItemLine)
+        preview, line = self._preview, self.query_one(FilterLine)
+        making = [] if self._embedding is None else [Item(present.embedding_line(*self._embedding, self.glyphs))]
+        if preview is None:
+            line.count(Content(""))
+            head.show([Item(Content.styled("what the loop will read", "$quiet"))])
+            why.show([Item(Content.styled("why these", "$quiet"))], making)
+            return
+        line.count(present.profile_line(preview.injection))
+        fault = next((field.fault for field in self.fields.values() if field.faulty), "")
+        if fault:
+            right = [Item(Content.styled(f"! {visible_line(fault, 100)}", "$error"))]
+        else:
+            right = [Item(present.difference_line(preview))] if self.settings != self._own else []
+        head.show([Item(size) for size in present.size_items(preview.injection, self.settings)], right)
+        why.show([Item(present.found_line(preview.injection))], making or [Item(present.count_line(preview))])
+
+    def _cells(self, key: str) -> dict[str, Content]:
+        assert self._preview is not None
+        return dict(present.score_cells(self._preview, key, self.glyphs))
+
+    @on(RecordTable.Highlighted)
+    def _highlighted(self, message: RecordTable.Highlighted) -> None:
+        message.stop()
+        self._show_parts()
+
+    def _show_parts(self) -> None:
+        pattern = self.view.snapshot.patterns.get(self.table.cursor_key or "")
+        lines: list[Content] = []
+        if self._preview is not None and pattern is not None:
+            short = not self.has_class("-wide")
+            lines = present.detail_lines(self._preview, pattern, self.view, self.glyphs, short=short)
+        self.query_one("#context-parts", TextPane).show(lines)
 
     # Knobs
 
-    def _turn(self, **changes: object) -> None:
-        self._before = self._injection
-        self._settings = msgspec.structs.replace(self.settings, **changes)
-        self._prepare()
+    @on(ValueField.Changed)
+    def _turned(self, message: ValueField.Changed) -> None:
+        message.stop()
+        field, knob, before = message.field, _knob(message.field), self.settings
+        fault = ""
+        if message.text:
+            try:
+                self._settings = knob.put(before, message.text, self._own)
+            except BadInput as error:
+                fault = str(error)
+        field.tell(changed=knob.text(self.settings) != knob.text(self._own), fault=fault)
+        if self.settings != before:
+            self._prepare()
+        else:
+            self._show_heads()
 
-    def do_top_k_up(self) -> None:
-        """One pattern more."""
-        most = self.settings.max_patterns_injected
-        self._turn(top_k_patterns=min(self.settings.top_k_patterns + 1, most))
+    @on(ValueField.Entered)
+    def _entered(self, message: ValueField.Entered) -> None:
+        message.stop()
+        self.refresh_frame()
 
-    def do_top_k_down(self) -> None:
-        """One pattern less."""
-        self._turn(top_k_patterns=max(self.settings.top_k_patterns - 1, 1))
+    @on(ValueField.Left)
+    def _field_left(self, message: ValueField.Left) -> None:
+        message.stop()
+        if not message.field.text or message.field.faulty:
+            message.field.put(_knob(message.field).text(self.settings))
+
+    def _step(self, name: str, steps: int) -> None:
+        self.fields[name].put(KNOBS[name].stepped(self.settings, steps))
+
+    def do_step_up(self) -> None:
+        """A step more of the knob that has focus; of the patterns where none has."""
+        self._step(str(self.field.name) if self.field else "top_k_patterns", 1)
+
+    def do_step_down(self) -> None:
+        """A step less."""
+        self._step(str(self.field.name) if self.field else "top_k_patterns", -1)
+
+    def do_top_k(self) -> None:
+        """To the number of patterns."""
+        self.fields["top_k_patterns"].enter()
 
     def do_min_rate(self) -> None:
-        """The next lowest rate."""
-        higher = [rate for rate in RATES if rate > self.settings.min_success_rate + 1e-9]
-        self._turn(min_success_rate=higher[0] if higher else RATES[0])
+        """To the lowest rate."""
+        self.fields["min_success_rate"].enter()
+
+    def do_budget(self) -> None:
+        """To the most tokens."""
+        self.fields["max_tokens"].enter()
 
     def do_order(self) -> None:
         """By score or by lower bound."""
-        self._turn(order="score" if self.settings.order == "lower-bound" else "lower-bound")
+        self._step("order", 1)
 
-    def do_types(self) -> None:
-        """The next set of types."""
-        names = list(TYPE_SETS)
-        self._types = names[(names.index(self._types) + 1) % len(names)]
-        errors, successes, antis, templates = TYPE_SETS[self._types]
-        self._turn(
-            include_error_patterns=errors,
-            include_success_patterns=successes,
-            include_anti_patterns=antis,
-            include_code_templates=templates,
-        )
+    def do_errors(self) -> None:
+        """Error patterns on or off."""
+        self._step("include_error_patterns", 1)
+
+    def do_successes(self) -> None:
+        """Success patterns on or off."""
+        self._step("include_success_patterns", 1)
+
+    def do_antis(self) -> None:
+        """Anti-patterns on or off."""
+        self._step("include_anti_patterns", 1)
+
+    def do_templates(self) -> None:
+        """Code templates on or off."""
+        self._step("include_code_templates", 1)
+
+    def do_put_back(self) -> None:
+        """The knob that has focus as the project has it."""
+        if field := self.field:
+            field.put(_knob(field).text(self._own))
+
+    def do_put_all_back(self) -> None:
+        """All knobs as the project has them."""
+        for field in self.fields.values():
+            field.put(_knob(field).text(self._own))
 
     def do_compare(self) -> None:
-        """Show the difference to before the last change, or the text again."""
-        self._comparing = not self._comparing
+        """Show the text alone, or what differs again."""
+        self._plain = not self._plain
         self._show()
 
+    # Actions
+
     def why_not(self, action: str) -> str | None:
-        """Comparing needs something to compare with."""
-        if action == "compare" and self._before is None and not self._comparing:
-            return "turn a knob first; then c shows what it changed"
-        if action == "pick_loop" and not self._running_tasks():
+        """What needs a task, a pattern, a loop or a turned knob."""
+        if action == "compare" and (self._preview is None or not self._preview.differs):
+            return "turn a knob first: what that changes is shown at once, and c leaves it out"
+        if action == "put_back" and self.field is None:
+            return "n, f or b goes to a knob; R puts all of them back"
+        if action == "put_all_back" and self.settings == self._own:
+            return "all knobs stand as the project has them"
+        if action == "pick_loop" and not self._running_loops():
             return "no loop with a task is running"
-        if action == "copy" and (self._injection is None or not self._injection.context):
+        if action == "inject" and not (self._preview and self._preview.chosen):
+            return "there is no pattern to record"
+        if action == "inject" and not self._running_loops():
+            return "no loop with a task is running: nobody gets these patterns"
+        if action == "open" and self.table.cursor_key is None:
+            return "there is no pattern to open"
+        if action == "copy" and not self.copy_text():
             return "there is no context to copy"
         return None
 
     def wording(self, action: str) -> str | None:
-        """Comparing is a switch."""
-        return "whole text" if action == "compare" and self._comparing else None
+        """What a key would do as things stand."""
+        if action == "compare" and self._plain:
+            return "difference"
+        if action == "open" and not self.table.has_focus:
+            return "patterns"
+        if action == "inject" and len(loops := self._of_task()) == 1:
+            return f"record for {visible_line(loops[0].id, 24)}"
+        return None
 
     def do_edit_task(self) -> None:
         """Type a task."""
         self.query_one(FilterLine).focus_input()
 
-    def _running_tasks(self) -> list[str]:
-        return [loop.task for loop in self.view.snapshot.loops.values() if loop.status.active and loop.task]
+    def _running_loops(self) -> list[Loop]:
+        return [loop for loop in self.view.snapshot.loops.values() if loop.status.active and loop.task]
+
+    def _of_task(self) -> list[Loop]:
+        """The running loops that have the task in question."""
+        task = self.task_text.strip()
+        return [loop for loop in self._running_loops() if loop.task.strip() == task]
 
     def do_pick_loop(self) -> None:
         """The task of the next running loop."""
-        tasks = self._running_tasks()
-        self._loop = (self._loop + 1) % len(tasks)
-        self.preview(tasks[self._loop])
+        loops = self._running_loops()
+        self._loop = (self._loop + 1) % len(loops)
+        self.preview(loops[self._loop].task)
+
+    def do_inject(self) -> None:
+        """Write the patterns into the record of the loop whose task this is, or of the one that is chosen."""
+        if self._preview is None:
+            return
+        injection, loops = self._preview.injection, self._of_task()
+        if len(loops) == 1:
+            self._record(loops[0].id, injection)
+            return
+
+        def chosen(loop_id: str | None) -> None:
+            if loop_id is not None:
+                self._record(loop_id, injection)
+
+        count = len(injection.chosen)
+        title = f"Which loop got {f'these {count} patterns' if count > 1 else 'this pattern'}?"
+        detail = "Written down as a fact, so that their effect can be measured; it is not undone."
+        choices = present.loop_choices(loops or self._running_loops())
+        self.app.push_screen(Choose(Content(title), Content(detail), choices), chosen)
+
+    def _record(self, loop_id: str, injection: Injection) -> None:
+        self.deck_app.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))
+
+    def do_open(self) -> None:
+        """To the patterns; from there to one of them."""
+        if not self.table.has_focus:
+            self.table.focus()
+        elif key := self.table.cursor_key:
+            self.deck_app.open_record("patterns", key)
+
+    @on(RecordTable.Chosen)
+    def _chosen(self, message: RecordTable.Chosen) -> None:
+        message.stop()
+        self.deck_app.open_record("patterns", message.key)
 
     def do_back(self) -> None:
-        """Out of the task line."""
-        if isinstance(self.focused, Input):
-            self.query_one("#context-text", TextPane).focus()
+        """To the text."""
+        self.text.focus()
+
+    def _mover(self) -> RecordTable | TextPane:
+        return self.table if self.table.has_focus else self.text
+
+    def do_down(self) -> None:
+        """The next knob, pattern or line."""
+        self._move(1)
+
+    def do_up(self) -> None:
+        """The knob, pattern or line before."""
+        self._move(-1)
+
+    def _move(self, rows: int) -> None:
+        fields, field = list(self.fields.values()), self.field
+        if field is None:
+            self._mover().move(rows)
+        else:
+            fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
+
+    def do_next_pane(self) -> None:
+        """From the task to the text, the patterns, the knobs."""
+        self._go_on(1)
+
+    def do_previous_pane(self) -> None:
+        """The other way round."""
+        self._go_on(-1)
+
+    def _go_on(self, panes: int) -> None:
+        knob = self.field or next(iter(self.fields.values()))
+        task = self.query_one(FilterLine)
+        stops = (task, self.text, self.table, knob)
+        at = next((n for n, stop in enumerate(stops) if stop.has_focus_within or stop.has_focus), 0)
+        stop = stops[(at + panes) % len(stops)]
+        if isinstance(stop, ValueField):
+            stop.enter()
+        elif isinstance(stop, FilterLine):
+            stop.focus_input()
+        else:
+            stop.focus()
 
     def copy_text(self) -> str:
         """The exact context."""
-        return self._injection.context if self._injection is not None else ""
+        return self._preview.injection.context if self._preview is not None else ""
+
+
+def _knob(field: ValueField) -> Knob:
+    return KNOBS[str(field.name)]
+
+
+def _recorded(deck: Deck, loop_id: str, injection: Injection) -> str:
+    """Write the patterns into a loop's record, in the engine's thread; what to tell of it.
+
+    Raises:
+        Refused: The loop has ended meanwhile.
+    """
+    if not deck.view.loop(loop_id).status.active:
+        raise Refused(f"{visible_line(loop_id, 60)} has ended: nothing is recorded")
+    return present.recorded(len(deck.inject(loop_id, injection)), len(injection.chosen), loop_id)

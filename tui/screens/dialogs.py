@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static, TextArea
+from textual.widgets import Input, OptionList, Static, TextArea
 
 from core.text import visible, visible_line
 from tui.actions import ACTIONS, GROUPS, SCREENS, key_name
@@ -132,6 +132,52 @@ class Confirm(ModalScreen[bool]):
     def action_answer(self, answer: bool) -> None:
         """Give the answer."""
         self.dismiss(answer)
+
+
+class Choose(ModalScreen[str | None]):
+    """Asks for one of a few records. Dismissed with its key, or None.
+
+    Args:
+        title: What is asked.
+        detail: What will happen, under the title.
+        choices: Key and what is shown of each.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "cancel", "cancel"),
+        Binding("j", "move(1)", "down", show=False),
+        Binding("k", "move(-1)", "up", show=False),
+    ]
+
+    def __init__(self, title: Content, detail: Content, choices: Sequence[tuple[str, Content]]) -> None:
+        super().__init__()
+        self._title = title
+        self._detail = detail
+        self._choices = choices
+
+    def compose(self) -> ComposeResult:
+        """Title, detail, choices, keys."""
+        with Vertical(classes="dialog"):
+            yield Static(self._title, classes="dialog--title")
+            yield Static(self._detail, classes="dialog--detail")
+            yield OptionList(*(shown for _key, shown in self._choices))
+            yield Static(
+                Content.from_markup("[$accent b]enter[/] this one   [$accent b]esc[/] cancel"),
+                classes="dialog--keys",
+            )
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._choices[event.option_index][0])
+
+    def action_move(self, rows: int) -> None:
+        """The next or previous one."""
+        options = self.query_one(OptionList)
+        options.action_cursor_down() if rows > 0 else options.action_cursor_up()
+
+    def action_cancel(self) -> None:
+        """None of them."""
+        self.dismiss(None)
 
 
 class Help(ModalScreen[None]):

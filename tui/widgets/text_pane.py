@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import ClassVar, Final
 
 from textual.content import Content
@@ -16,6 +17,7 @@ from tui.widgets.line_view import to_strip
 
 LONG: Final = 20_000
 """Characters from which wrapping leaves the UI thread."""
+_NOTHING: Final = Content("")
 
 
 class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
@@ -51,6 +53,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._paragraphs: tuple[Content, ...] = ()
+        self._marks: tuple[Content, ...] = ()
         self._lines: list[Content] = []
         self._wrapped_for: tuple[int, int] = (-1, -1)
         self._generation = 0
@@ -60,11 +63,15 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         """The text without styles, for copying."""
         return "\n".join(paragraph.plain for paragraph in self._paragraphs)
 
-    def show(self, paragraphs: Sequence[Content], *, top: bool = True) -> None:
-        """Show this text, from its top or (for live text) where the reader is."""
-        paragraphs = tuple(paragraphs)
-        if not _same(paragraphs, self._paragraphs):
-            self._paragraphs = paragraphs
+    def show(self, paragraphs: Sequence[Content], *, top: bool = True, marks: Sequence[Content] = ()) -> None:
+        """Show this text, from its top or (for live text) where the reader is.
+
+        Args:
+            marks: What stands before every line of each paragraph, all of one width; none without.
+        """
+        paragraphs, marks = tuple(paragraphs), tuple(marks)
+        if not (_same(paragraphs, self._paragraphs) and _same(marks, self._marks)):
+            self._paragraphs, self._marks = paragraphs, marks
             self._generation += 1
             self._wrap()
         if top:
@@ -78,6 +85,12 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         """Scroll by so many lines."""
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False)
 
+    def reach(self, paragraph: int) -> None:
+        """Scroll to a paragraph, unless its start shows."""
+        row = len(wrap(self._paragraphs[:paragraph], self.scrollable_content_region.width, self._marks))
+        if not self.scroll_offset.y <= row < self.scroll_offset.y + self.page:
+            self.scroll_to(y=row - 1, animate=False)
+
     @property
     def page(self) -> int:
         """Lines that fit."""
@@ -89,9 +102,9 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
             return
         self._wrapped_for = (self._generation, width)
         if sum(len(paragraph) for paragraph in self._paragraphs) < LONG:
-            self._take(wrap(self._paragraphs, width))
+            self._take(wrap(self._paragraphs, width, self._marks))
             return
-        paragraphs, generation = self._paragraphs, self._generation
+        paragraphs, marks, generation = self._paragraphs, self._marks, self._generation
 
         def work() -> None:
             worker = get_current_worker()
@@ -99,7 +112,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
             for start in range(0, len(paragraphs), 200):
                 if worker.is_cancelled:
                     return
-                lines += wrap(paragraphs[start : start + 200], width)
+                lines += wrap(paragraphs[start : start + 200], width, marks[start : start + 200])
             self.post_message(self.Wrapped(self, generation, width, lines))
 
         self.run_worker(work, thread=True, group="wrap", exclusive=True)
@@ -130,20 +143,30 @@ def _same(one: Sequence[Content], other: Sequence[Content]) -> bool:
     return len(one) == len(other) and all(a.is_same(b) for a, b in zip(one, other, strict=True))
 
 
-def wrap(paragraphs: Sequence[Content], width: int) -> list[Content]:
-    """Paragraphs broken into lines of at most `width` cells; continuation lines keep the indentation."""
+def wrap(paragraphs: Sequence[Content], width: int, marks: Sequence[Content] = ()) -> list[Content]:
+    """Paragraphs broken into lines of at most `width` cells; continuation lines keep the indentation.
+
+    Args:
+        marks: What stands before every line of each paragraph.
+    """
     lines: list[Content] = []
-    for paragraph in paragraphs:
-        if "\t" in paragraph.plain:
-            paragraph = paragraph.expand_tabs(4)  # a terminal would jump to stops of its own
-        if paragraph.cell_length <= width and "\n" not in paragraph.plain:
-            lines.append(paragraph)
-            continue
-        for part in paragraph.split("\n", allow_blank=True):
-            plain = part.plain
-            indent = len(plain) - len(plain.lstrip(" "))
-            if part.cell_length <= width or indent == 0 or indent > width // 2:
-                lines += part.wrap(width) if plain else [Content("")]
-                continue
+    for paragraph, mark in zip_longest(paragraphs, marks[: len(paragraphs)], fillvalue=_NOTHING):
+        broken = _broken(paragraph, width - mark.cell_length)
+        lines += [Content.assemble(mark, line) for line in broken] if mark else broken
+    return lines
+
+
+def _broken(paragraph: Content, width: int) -> list[Content]:
+    if "\t" in paragraph.plain:
+        paragraph = paragraph.expand_tabs(4)  # a terminal would jump to stops of its own
+    if paragraph.cell_length <= width and "\n" not in paragraph.plain:
+        return [paragraph]
+    lines: list[Content] = []
+    for part in paragraph.split("\n", allow_blank=True):
+        plain = part.plain
+        indent = len(plain) - len(plain.lstrip(" "))
+        if part.cell_length <= width or indent == 0 or indent > width // 2:
+            lines += part.wrap(width) if plain else [Content("")]
+        else:
             lines += [line.pad_left(indent) for line in part[indent:].wrap(width - indent)]
     return lines

@@ -79,6 +79,8 @@ class ValueField(Vertical):
         self._label = label
         self._note = note
         self._start = text
+        self.fault = ""
+        """What is wrong in it."""
 
     def compose(self) -> ComposeResult:
         """The parts."""
@@ -97,7 +99,7 @@ class ValueField(Vertical):
     @property
     def faulty(self) -> bool:
         """Whether something is wrong in it."""
-        return self.has_class("-faulty")
+        return bool(self.fault)
 
     def put(self, text: str) -> None:
         """Put another text there; what is typed next replaces it."""
@@ -111,6 +113,7 @@ class ValueField(Vertical):
 
     def tell(self, *, changed: bool, fault: str) -> None:
         """Show whether it differs from what it was at first, and what is wrong in it."""
+        self.fault = fault
         self.set_class(changed, "-changed")
         self.set_class(bool(fault), "-faulty")
         self.query_one(".value--mark", Static).update(Content("!" if fault else "*" if changed else ""))

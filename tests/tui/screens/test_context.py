@@ -1,12 +1,23 @@
 from __future__ import annotations
 
+import dataclasses
+import shutil
 from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
 from textual.widgets import Input
 
-from tests.tui.story import Story, story
+from core.deck import Deck
+from core.errors import Refused
+from core.settings import InjectionSettings, Settings
+from core.text import plural
+from tests.tui.story import NOW, Story, make_app, story
+from tui.screens import context
 from tui.screens.context import ContextPlace
+from tui.widgets.bars import ItemLine
 from tui.widgets.text_pane import TextPane
+from tui.widgets.value_field import ValueField
 
 TASK = "Fix TypeScript type errors in user validation"
 
@@ -15,8 +26,24 @@ def shown(told: Story) -> str:
     return told.place.query_one("#context-text", TextPane).plain
 
 
-def why(told: Story) -> str:
-    return told.place.query_one("#context-why", TextPane).plain
+def field(told: Story, name: str) -> ValueField:
+    return next(found for found in told.place.query(ValueField) if found.name == name)
+
+
+def heading(told: Story, which: str = "head") -> str:
+    return "".join(segment.text for segment in told.place.query_one(f"#context-{which}", ItemLine).render_line(0))
+
+
+def marked(told: Story) -> list[str]:
+    """The lines of the text as they are drawn, with their marks."""
+    pane = told.place.query_one("#context-text", TextPane)
+    return [line.plain for line in pane._lines]
+
+
+def injected(told: Story, loop_id: str) -> list[str]:
+    """The patterns on a loop's record, as the files say."""
+    events = Deck(told.app.deck.project, Settings(), by="", clock=lambda: NOW, cache=False).load().snapshot.events
+    return [event.pattern_id for event in events if event.kind == "injected" and event.loop_id == loop_id]
 
 
 async def at_task(told: Story, task: str = TASK) -> ContextPlace:
@@ -49,62 +76,195 @@ async def test_the_text_is_byte_for_byte_what_is_injected(sample: Path, home: Pa
         injection = told.app.view.injection(TASK)
         assert injection.context
         assert shown(told) == injection.context
-        await told.sees(f"{injection.tokens:,} of 2,000 tokens, {injection.bytes:,} bytes")
-        for chosen in injection.chosen:
-            assert f"{chosen.score:.2f} {chosen.pattern_id}" in why(told)
-        for left in injection.left_out:
-            assert left.pattern_id in why(told)
-        assert f"{len(injection.left_out)} patterns left out" in why(told)
+        await told.sees(f"{injection.tokens:,} of 2,000 tokens", f"{injection.bytes:,} bytes", "found by word match")
+        assert f"{len(injection.chosen)} in, {len(injection.left_out)} left out" in heading(told, "why")
+        ids = [one.pattern_id for one in (*injection.chosen, *injection.left_out)]
+        assert list(told.table.keys) == ids
+        first = injection.chosen[0]
+        await told.sees(first.pattern_id, f"{first.score:.2f} = ", "category ")
 
 
-async def test_knobs_change_the_text_and_compare_shows_how(sample: Path, home: Path) -> None:
+async def test_a_knob_shows_at_once_what_it_changes_and_c_leaves_that_out(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         place = await at_task(told)
         await told.press("c")
         assert "turn a knob first" in told.toasts()[-1]
-        before = shown(told)
-        for _ in range(3):
-            await told.press("minus")
+        before = told.app.view.injection(TASK)
+        await told.press("n", "2")
         await told.settled()
-        await told.sees("top 2")
-        assert len(shown(told)) < len(before)
-        await told.press("plus")
-        await told.settled()
-        await told.sees("top 3")
-        assert shown(told) == told.app.view.injection(TASK, place.settings).context
+        after = told.app.view.injection(TASK, place.settings)
+        assert len(after.chosen) == 2
+        gone = before.context.count("\n") - after.context.count("\n")
+        assert f"+0 -{gone} lines, {len(before.chosen) - 2} patterns go" in heading(told)
+        assert "- ### Error Patterns" in marked(told)
+        assert "(5)" in told.text()
         await told.press("c")
+        assert shown(told) == after.context
+        assert "difference" in told.key_line()
+        await told.press("y")
+        assert told.app.clipboard == after.context
+        await told.press("R")
         await told.settled()
-        lines = shown(told).splitlines()
-        assert any(line.startswith("+") for line in lines)
-        assert "whole text" in told.key_line()
-        await told.press("c")
-        assert shown(told) == told.app.view.injection(TASK, place.settings).context
+        assert place.settings == told.app.view.settings.injection
+        assert shown(told) == before.context
 
 
-async def test_every_knob_turns_and_comes_back(sample: Path, home: Path) -> None:
+async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         place = await at_task(told)
         start = place.settings
-        rates = set()
-        for _ in range(5):
-            await told.press("f")
-            rates.add(place.settings.min_success_rate)
-        assert len(rates) == 5
-        assert place.settings.min_success_rate == start.min_success_rate
-        await told.press("b")
-        await told.sees("order lower bound")
-        await told.press("b")
-        await told.press("v")
-        await told.sees("types E ")
-        assert not place.settings.include_success_patterns
-        for _ in range(5):
-            await told.press("v")
+        await told.press("plus", "f", "left", "b", "right", "right", "o", *"esat")
+        await told.settled()
+        assert place.settings == replace(
+            start,
+            top_k_patterns=6,
+            min_success_rate=0.55,
+            max_tokens=2200,
+            order="lower-bound",
+            include_error_patterns=False,
+            include_success_patterns=False,
+            include_anti_patterns=False,
+            include_code_templates=False,
+        )
+        assert shown(told).startswith("## Cross-Loop"), "all that goes is shown"
+        assert "0 of 2,200 tokens" in heading(told)
+        await told.press("r")
+        assert place.settings.max_tokens == 2000, "of the knob that has focus"
+        await told.press("escape")
+        await told.press("r")
+        assert "R puts all of them back" in told.toasts()[-1]
+        await told.press("R")
         await told.settled()
         assert place.settings == start
-        await told.press(*["plus"] * 9)
-        assert place.settings.top_k_patterns == place.settings.max_patterns_injected
-        await told.press(*["minus"] * 12)
-        assert place.settings.top_k_patterns == 1
+        await told.press("R")
+        assert "as the project has them" in told.toasts()[-1]
+
+
+async def test_what_is_no_value_does_not_count_and_does_not_stay(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        place = await at_task(told)
+        await told.press("n", "1", "2")
+        await told.settled()
+        assert "! patterns must be from 1 to 10" in heading(told)
+        assert place.settings.top_k_patterns == 1, "the last value"
+        await told.press("j")
+        assert field(told, "top_k_patterns").text == "1"
+        await told.type("40%")
+        assert place.settings.min_success_rate == 0.4
+        await told.press("backspace", "backspace", "backspace")
+        assert place.settings.min_success_rate == 0.4
+        await told.press("k", "k", "minus", "plus")
+        assert place.settings.top_k_patterns == 2
+
+
+async def test_an_odd_setting_of_the_project_is_no_fault(sample: Path, home: Path) -> None:
+    (sample / "aiwg.yml").write_text("ralph:\n  cross_loop_learning:\n    injection:\n      top_k_patterns: 40\n")
+    odd = Settings(injection=InjectionSettings(top_k_patterns=40))
+    app = make_app(sample, home)
+    app.deck.settings = odd
+    app.deck._view = app.view = dataclasses.replace(app.deck.view, settings=odd)
+    async with app.run_test(size=(120, 40)) as pilot:
+        told = Story(app, pilot)
+        await told.until(lambda: app.progress is None, "the first load")
+        place = await at_task(told)
+        assert not any(found.faulty for found in place.query(ValueField))
+        await told.press("left", "R")
+        await told.settled()
+        assert place.settings == odd.injection
+
+
+async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_task(told)
+        left_out = told.app.view.injection(TASK).left_out[0]
+        await told.press("enter")
+        assert told.in_focus(told.table)
+        assert told.place.wording("open") is None
+        await told.press(*["j"] * 5)
+        assert told.table.cursor_key == left_out.pattern_id
+        await told.sees(f"left out: {left_out.reason}")
+        await told.press("enter")
+        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
+        await told.settled()
+        assert told.table.cursor_key == left_out.pattern_id
+
+
+async def test_tab_goes_round_all_panes_and_esc_back_to_the_text(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(80, 24)) as told:
+        place = await at_task(told)
+        stops = []
+        for _ in range(4):
+            await told.press("tab")
+            stops.append(place.focused)
+        assert stops[0] is told.table
+        assert place.query_one("#context-text") is stops[3]
+        await told.press("shift+tab", "shift+tab")
+        assert place.field is field(told, "top_k_patterns")
+        await told.press("escape", "pagedown")
+        assert place.query_one("#context-text", TextPane).scroll_offset.y > 0
+
+
+async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("context")
+        await told.press("l")
+        await told.settled()
+        task = told.place.query_one(Input).value
+        loop = next(loop for loop in told.app.view.snapshot.loops.values() if loop.status.active and loop.task == task)
+        ids = [one.pattern_id for one in told.app.view.injection(task).chosen]
+        before = injected(told, loop.id)
+        assert "record for ralph-" in told.key_line()
+        await told.press("I")
+        await told.until(lambda: bool(told.toasts()), "an answer")
+        new = [id for id in ids if id not in before]
+        assert f"{plural(len(new), 'pattern')} injected into {loop.id}" in told.toasts()[-1]
+        assert injected(told, loop.id) == [*before, *new]
+        assert shown(told) == told.app.view.injection(task).context
+        await told.press("I")
+        await told.until(lambda: "nothing new" in told.toasts()[-1], "the second answer")
+        assert injected(told, loop.id) == [*before, *new]
+
+
+async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_task(told)
+        loops = [loop for loop in told.app.view.snapshot.loops.values() if loop.status.active]
+        await told.press("I")
+        await told.sees("Which loop got these 5 patterns?", "Written down as a fact", loops[0].task)
+        await told.press("escape", "I", "j", "enter")
+        await told.until(lambda: bool(told.toasts()), "an answer")
+        ids = [one.pattern_id for one in told.app.view.injection(TASK).chosen]
+        assert set(ids) <= set(injected(told, loops[1].id))
+        assert not set(ids) <= set(injected(told, loops[0].id))
+
+
+async def test_nobody_gets_patterns_where_no_loop_runs(sample: Path, home: Path) -> None:
+    for name in ("ralph/loops", "ralph/heartbeats", "ralph-external"):
+        shutil.rmtree(sample / ".aiwg" / name)
+    for name in ("current-loop.json", "registry.json"):
+        (sample / ".aiwg" / "ralph" / name).unlink()
+    async with story(sample, home) as told:
+        await at_task(told)
+        await told.press("I")
+        assert "no loop with a task is running" in told.toasts()[-1]
+
+
+async def test_a_loop_that_has_ended_meanwhile_is_refused(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        view = told.app.view
+        ended = next(loop for loop in view.snapshot.loops.values() if loop.status.ended)
+        with pytest.raises(Refused, match="has ended"):
+            context._recorded(told.app.deck, ended.id, view.injection(TASK))
+
+
+async def test_how_far_the_meaning_of_patterns_is_known_is_told_until_it_is(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(80, 24)) as told:
+        place = await at_task(told)
+        place.embedding(120, 3400)
+        await told.sees("meaning: ▯▯▯▯▯▯▯▯▯▯ 120 of 3,400 patterns")
+        place.embedding(3400, 3400)
+        await told.settled()
+        assert "left out" in heading(told, "why")
 
 
 async def test_l_goes_through_the_running_loops(sample: Path, home: Path) -> None:
@@ -145,7 +305,7 @@ async def test_a_decision_changes_what_is_shown(sample: Path, home: Path) -> Non
 async def test_a_task_that_nothing_fits_says_so(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await at_task(told, "zzzz qqqq")
-        await told.sees("This task gets nothing injected.", "no pattern was let in")
+        await told.sees("This task gets nothing injected.", "0 in, ", "nothing in common")
         await told.press("y")
         assert "no context to copy" in told.toasts()[-1]
 

@@ -35,6 +35,12 @@ def test_text_is_broken_into_lines(text: str, width: int, expected: list[str]) -
     assert [line.plain for line in wrap([Content(text)], width)] == expected
 
 
+def test_every_line_of_a_marked_paragraph_has_its_mark() -> None:
+    marks = [Content("+ "), Content("  ")]
+    lines = wrap([Content("  aaa bbb ccc"), Content("ddd eee")], 11, marks)
+    assert [line.plain for line in lines] == ["+   aaa bbb", "+   ccc", "  ddd eee"]
+
+
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Cs", "Cn"]), max_size=200), st.integers(2, 40)
 )
@@ -103,13 +109,26 @@ async def test_a_change_of_style_alone_is_drawn() -> None:
         assert list(pane.render_line(0)) != red
 
 
+async def test_a_paragraph_further_down_is_reached_and_one_that_shows_is_left_where_it_is() -> None:
+    pane = TextPane()
+    async with hosted(pane, size=(40, 10)) as (_, pilot):
+        pane.show([Content("word " * 15)] * 20)
+        await pilot.pause()
+        pane.reach(15)
+        await pilot.pause()
+        assert pane.scroll_offset.y == 44
+        pane.reach(16)
+        await pilot.pause()
+        assert pane.scroll_offset.y == 44
+
+
 async def test_long_text_is_wrapped_outside_of_the_ui_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[str] = set()
     real = text_pane.wrap
 
-    def watched(part: list[Content], width: int) -> list[Content]:
+    def watched(part: list[Content], width: int, marks: list[Content]) -> list[Content]:
         threads.add(threading.current_thread().name)
-        return real(part, width)
+        return real(part, width, marks)
 
     monkeypatch.setattr(text_pane, "wrap", watched)
     pane = TextPane()
