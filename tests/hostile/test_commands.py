@@ -56,6 +56,11 @@ def test_lists_are_harmless(call: Call, command: str, form: str) -> None:
     assert out or command.startswith("inject")
 
 
+@pytest.mark.parametrize("deck", ["texts"], indirect=True)
+def test_what_is_extracted_is_harmless(call: Call) -> None:
+    assert call("extract", "--all", "--dry-run")[0] == 0
+
+
 def test_single_records_are_harmless(call: Call, deck: Deck) -> None:
     for pattern_id in spread(deck.view.snapshot.patterns, 3):
         if not pattern_id.startswith("-"):
@@ -71,7 +76,7 @@ def test_hostile_arguments_are_refused_harmlessly(call: Call, tmp_path: Path) ->
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
     for payload in PAYLOADS:
         text = f"no-such-{payload.text[:200]}"
-        for command in ("why", "promote", "inject"):
+        for command in ("why", "promote", "inject", "extract"):
             code, out, err = call(command, "--", text, project=tmp_path)
             assert code == 1
             assert not out
