@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from core.curation.registry import Registry
 from core.curation.review import ReviewItem, burst_text, review_queue
 from core.curation.settling import FreeIds
 from core.embeddings import Embeddings
-from core.errors import Conflict, UnknownRecord
+from core.errors import Conflict, Refused, UnknownRecord
 from core.exchange.arriving import Arriving, read_import
 from core.exchange.importing import ImportPlan, plan_import
 from core.exchange.importing import Registry as Known
@@ -53,6 +53,10 @@ from core.sources.event_log import append_events
 from core.text import visible_line
 
 ALL_TYPES: Final = frozenset(PatternType)
+if TYPE_CHECKING:
+    from core.extraction.known import Known as Learned
+    from core.sources.material import Materials
+
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
@@ -232,6 +236,7 @@ class Deck:
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project)
         self._prospects = Prospects(settings.extraction)
+        self._indexed: tuple[Snapshot, Materials, Learned] | None = None
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
@@ -400,15 +405,28 @@ class Deck:
             Refused: The loop has not ended.
         """
         # Most commands extract nothing.
-        from core.extraction import known as knowledge
         from core.extraction.engine import extract
-        from core.sources.material import read_material
 
         with self._lock:
             view = self._view
-            material = read_material(self.project, view.snapshot, source_id)
-            known = knowledge.Known.of(view.snapshot, view.likeness)
-            return extract(material, known, self.settings.extraction, types)
+            if source_id not in view.snapshot.debug_sessions:
+                loop = view.loop(source_id)
+                if not loop.status.ended:
+                    raise Refused(f"{visible_line(loop.id, 80)} has not ended; then its lessons can be extracted")
+                source_id = loop.id
+            materials, learned = self._materials()
+            return extract(materials.read(source_id), learned, self.settings.extraction, types)
+
+    def _materials(self) -> tuple[Materials, Learned]:
+        """What loops offer and what is known, indexed once for each snapshot."""
+        from core.extraction.known import Known as Learned
+        from core.sources.material import Materials
+
+        view = self._view
+        if self._indexed is None or self._indexed[0] is not view.snapshot:
+            learned = Learned.of(view.snapshot, view.likeness)
+            self._indexed = view.snapshot, Materials(self.project, view.snapshot), learned
+        return self._indexed[1:]
 
     def extract(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench import measures, retrieval
+from tests.bench import extracting, measures, retrieval
 from tests.bench.trees import FILES_PER_LOOP, write_loops, write_patterns
 
 
@@ -52,6 +52,9 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     _row("task history read, p95", "50 ms", lambda: measures.history(deck))
     _row("idle, dashboard", "1 %", lambda: measures.idle_dashboard(project))
     _row("idle, watcher and deck, with the regular sweep", "1 %", lambda: measures.idle(deck))
+    _row("extraction of 1,000 loops", "", lambda: extracting.extraction(deck))
+    _row(f"near-duplicates among {few:,} patterns", "", lambda: extracting.near_duplicates(deck.view))
+    _row(f"context preview at {few:,} patterns, p95", "100 ms", lambda: measures.preview(deck.view))
     for tasks in ("paraphrased", "literal"):
         _row(f"tasks {tasks}, found by words", "", partial(retrieval.found_by_words, tasks))
         _row(f"tasks {tasks}, found by meaning", "", partial(retrieval.found_by_meaning, tasks))

@@ -1,0 +1,35 @@
+"""Extraction from many loops, and the search for patterns that say nearly the same."""
+
+from __future__ import annotations
+
+from itertools import islice
+from statistics import median
+
+from core.deck import Deck, View
+from core.similarity import SimilarityIndex
+from tests.bench.measures import milliseconds, spread
+
+
+def extraction(deck: Deck, loops: int = 1000) -> str:
+    """What so many ended loops offer, their files read from disk."""
+    ended = [loop.id for loop in deck.view.snapshot.loops.values() if loop.status.ended]
+    taken: list[float] = []
+    found = 0
+    for loop_id in islice(ended, loops):
+        taken += milliseconds(lambda loop_id=loop_id: deck.extraction(loop_id))  # type: ignore[misc]
+        found += len(deck.extraction(loop_id).proposals)
+    return f"{sum(taken) / 1000:.1f} s for {len(taken):,}, median {median(taken):.1f} ms, {found:,} proposals"
+
+
+def near_duplicates(view: View, threshold: float = 0.8) -> str:
+    """All pairs, and what is like a single one."""
+    patterns = view.snapshot.patterns
+    (made,) = milliseconds(lambda: SimilarityIndex.build(patterns))
+    index = SimilarityIndex.build(patterns)
+    pairs: list[int] = []
+    (searched,) = milliseconds(lambda: pairs.append(len(index.pairs(threshold))))
+    single = [
+        milliseconds(lambda pattern=pattern: index.nearest(pattern, threshold))[0]  # type: ignore[misc]
+        for pattern in islice(patterns.values(), 0, None, max(len(patterns) // 200, 1))
+    ]
+    return f"{searched / 1000:.1f} s, {pairs[0]:,} pairs; index {made:.0f} ms; one pattern {spread(single, 0.95)}"
