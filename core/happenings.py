@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from core.curation.review import DUPLICATE, OFFER
 from core.deck import View
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
@@ -31,13 +32,18 @@ class What(StrEnum):
     FINDING = "finding"
 
 
+_TIDYING: Final = frozenset({DUPLICATE, OFFER})
+"""Kinds of questions that can wait: nothing fails meanwhile."""
+
+
 class Happening(Struct, frozen=True, kw_only=True):
     """One thing that happened.
 
     Attributes:
         subject: Id of the loop or pattern; of a decision its id; of a finding its file.
         text: For a person, displayable.
-        severity: `error` for a loop that broke off and for a file that cannot be used, `warning` for a question.
+        severity: `error` for a loop that broke off and for a file that cannot be used, `warning` for a question
+            while which something goes wrong.
         status: Of a loop that ended, else None.
     """
 
@@ -70,7 +76,8 @@ def happenings(before: View, after: View, delta: Delta) -> list[Happening]:
     for item in after.queue:
         if (item.kind, item.subject) not in asked:
             text = f"Review asks: {visible_line(item.question, 120)}"
-            found.append(Happening(what=What.ASKED, subject=item.subject, text=text, severity=Severity.WARNING))
+            severity = Severity.INFO if item.kind in _TIDYING else Severity.WARNING
+            found.append(Happening(what=What.ASKED, subject=item.subject, text=text, severity=severity))
     if delta.findings:
         old = set(before.findings)
         for finding in after.findings:

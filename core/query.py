@@ -100,7 +100,7 @@ Rows = npt.NDArray[np.intp]
 _Value = TypeVar("_Value")
 
 PATTERN_FIELDS: Final = ("type", "state", "uses", "rate", "score", "tag", "loop", "id", "is")
-"""Fields of a pattern query; `is:` takes pinned, faded, due, contradicted, injectable, mirror."""
+"""Fields of a pattern query; `is:` takes pinned, faded, due, contradicted, injectable, quarantined, mirror."""
 _VECTORS: Final = frozenset({"state", "uses", "rate", "score", "is"})
 
 
@@ -196,6 +196,7 @@ class PatternCatalog:
             "due": board.inversion_due,
             "contradicted": board.contradicted,
             "injectable": board.injectable,
+            "quarantined": board.quarantined,
         }
         mask = np.zeros(len(rows), dtype=np.bool_)
         for name, flag in flags.items():

@@ -157,7 +157,8 @@ class Story:
         await self.settled()
 
     def _working(self) -> bool:
-        return any(worker.group != "engine" and not worker.is_finished for worker in self.app.workers)
+        lasting = {"engine", "vectors"}
+        return any(worker.group not in lasting and not worker.is_finished for worker in self.app.workers)
 
 
 @asynccontextmanager

@@ -78,7 +78,7 @@ def decision_text(decision: Decision, view: View, glyphs: Glyphs) -> list[Conten
     for label, values in (("Before", decision.before), ("After", decision.after)):
         if values:
             lines.append(Content.styled(label, "bold"))
-            lines += [_value(name, value) for name, value in values.items()]
+            lines += [_value(name, value) for name, value in values.items() if name not in _FOR_PROGRAMS]
     if decision.effects:
         lines.append(Content.styled("Written", "bold"))
         lines += [_effect(effect) for effect in decision.effects]
@@ -86,7 +86,12 @@ def decision_text(decision: Decision, view: View, glyphs: Glyphs) -> list[Conten
     return lines
 
 
+_FOR_PROGRAMS = frozenset({"hashes", "times"})
+
+
 def _value(name: str, value: Any) -> Content:
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return Content.assemble((f"  {visible_line(name, 40)}: ", "$quiet"), visible_line(", ".join(value), 2000))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return Content.assemble((f"  {visible_line(name, 40)}: ", "$quiet"), visible(text, 500))
 

@@ -42,6 +42,6 @@ def happenings(before: View, after: View, delta: Delta, mine: Container[str]) ->
     if started := sum(one.what is What.STARTED for one in found):
         lines.append((f"{plural(started, 'loop')} started", "information"))
     lines += [(one.text, "information") for one in found if one.what is What.DECIDED and one.subject not in mine]
-    if asked := sum(one.what is What.ASKED for one in found):
+    if asked := sum(one.what is What.ASKED and one.severity is Severity.WARNING for one in found):
         lines.append((f"{plural(asked, 'new question')} in Review", "warning"))
     return lines

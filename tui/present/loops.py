@@ -30,18 +30,27 @@ def elapsed(loop: Loop, now: datetime) -> float | None:
     return max(0.0, (end - loop.started_at).total_seconds())
 
 
-def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyphs) -> Cells:
-    """One row of the table; `outcome` is how it came out, if it has."""
+def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyphs, offered: int = 0) -> Cells:
+    """One row of the table.
+
+    Args:
+        outcome: How it came out, if it has.
+        offered: How many patterns could be extracted from it, as far as somebody has looked.
+    """
     seconds = elapsed(loop, now)
     ended = loop.status.ended
     return {
         "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
-        "status": Content.assemble(status_mark(loop.status, glyphs), _worth_saying(loop)),
+        "status": Content.assemble(
+            status_mark(loop.status, glyphs), (f" +{offered}" if offered else "", "$accent bold"), _worth_saying(loop)
+        ),
         "iteration": _progress(loop, glyphs),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
         "elapsed": Content.styled(duration(seconds) if seconds is not None else "—", "$quiet" if ended else ""),
-        "learned": Content.styled(_learned(loop), "$quiet"),
+        "learned": Content.styled(f"{offered} to extract", "$accent")
+        if offered
+        else Content.styled(_learned(loop), "$quiet"),
         "outcome": _came_out(outcome),
         "sign": _sign(loop, now),
     }
@@ -51,7 +60,7 @@ def _worth_saying(loop: Loop) -> Content:
     """The badges that a reader of the list should notice: not what the status says, nor what is usual."""
     usual = {"crashed", "unregistered"} if loop.status.ended else {"crashed"}
     badges = Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
-    return Content.assemble((" arch", "$quiet"), badges) if loop.archived else badges
+    return Content.assemble(badges, (" arch", "$quiet")) if loop.archived else badges
 
 
 def _progress(loop: Loop, glyphs: Glyphs) -> Content:
@@ -93,8 +102,10 @@ def _sign(loop: Loop, now: datetime) -> Content:
     return Content.styled(ago(loop.last_sign, now), style)
 
 
-def now_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -> list[Content]:
-    """What it should do, how it stands, and the last things that happened."""
+def now_lines(
+    loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs, offered: Sequence[Content] = ()
+) -> list[Content]:
+    """What it should do, how it stands, and the last things that happened; in between, what it offers."""
     now = view.now
     seconds = elapsed(loop, now)
     approximately = "about " if loop.ended_approximate else ""
@@ -102,6 +113,7 @@ def now_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -
     lines = [
         Content.styled(visible_line(loop.task or "no task is known", 1000), "bold"),
         Content.styled(visible_line(loop.id, 200), "$secondary"),
+        *offered,
         Content(""),
         Content.assemble(status_mark(loop.status, glyphs), (raw, "$quiet"), _badges(loop)),
         Content.assemble(

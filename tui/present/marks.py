@@ -8,6 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
+from core.learning.assessment import Assessment
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
 
@@ -39,6 +40,8 @@ class Glyphs:
     live: str
     arrow: str
     pin: str
+    quarantine: str
+    differs: str
 
     def state(self, state: Maturity) -> str:
         """The mark of a pattern's state."""
@@ -53,12 +56,12 @@ class Glyphs:
 DRAWN: Final = Glyphs(
     "drawn", candidate="○", established="◐", proven="●", deprecated="⊘", running="●", paused="‖", waiting="…",
     done="✓", failed="✗", unknown="?", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄", range="━", point="█",
-    live="⟳", arrow="→", pin="⚑",
+    live="⟳", arrow="→", pin="⚑", quarantine="◌", differs="≠",
 )  # fmt: skip
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
     done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="#",
-    live="@", arrow="->", pin="P",
+    live="@", arrow="->", pin="P", quarantine="q", differs="!",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}
 
@@ -81,6 +84,13 @@ def state_mark(state: Maturity, glyphs: Glyphs, *, short: bool = False) -> Conte
     """Glyph and word of a pattern's state."""
     word = STATE_SHORT[state] if short else state.value
     return Content.styled(f"{glyphs.state(state)} {word}", STATE_STYLES[state])
+
+
+def standing_mark(assessment: Assessment, glyphs: Glyphs, *, short: bool = False) -> Content:
+    """How a pattern stands: in quarantine, else its state."""
+    if assessment.quarantined:
+        return Content.styled(f"{glyphs.quarantine} {'quar' if short else 'quarantine'}", "$warning")
+    return state_mark(assessment.state, glyphs, short=short)
 
 
 _STATUS_STYLES: Final = {

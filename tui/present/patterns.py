@@ -10,12 +10,13 @@ from textual.content import Content
 from core.deck import View
 from core.learning.explanation import worths
 from core.learning.scoreboard import Assessment
+from core.lineage import LineageEvent
 from core.records.decisions import Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
 from core.text import plural, visible, visible_line
 from tui.present.decisions import decision_line
-from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, state_mark
+from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark
 from tui.present.numbers import ago, fraction, interval_bar, moment_text, percent, until
 
 TABS = ("Overview", "Evidence", "Lineage", "Why", "History")
@@ -27,7 +28,7 @@ def pattern_cells(pattern: Pattern, assessment: Assessment, now: datetime, glyph
     flags = (glyphs.pin if assessment.pin else "") + ("!" if assessment.inversion_due else "")
     quiet = "$quiet" if assessment.multiplier == 0 else ""
     return {
-        "state": state_mark(assessment.state, glyphs, short=True),
+        "state": standing_mark(assessment, glyphs, short=True),
         "flags": Content.styled(flags, "$warning"),
         "type": Content.styled(TYPE_LETTERS[pattern.type], "$quiet"),
         "id": Content.styled(visible_line(pattern.id, 120), quiet),
@@ -52,7 +53,7 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         Content.styled(visible_line(pattern.title, 400), "bold"),
         Content.assemble(
             (visible_line(pattern.id, 200), "$secondary"),
-            f"   {_TYPE_WORDS[pattern.type]}",
+            f"   {TYPE_WORDS[pattern.type]}",
             _also(pattern.category),
         ),
         Content(""),
@@ -63,19 +64,21 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         lines.append(Content.styled("Later evidence contradicts your decision: see Review.", "$warning"))
     if assessment.inversion_due:
         lines.append(Content.styled("Fails so often that it is due for inversion: see Review.", "$warning"))
+    if assessment.quarantined:
+        lines.append(Content.styled("No loop gets it until somebody has seen its text: see Review.", "$warning"))
     if pattern.mirror_of:
         lines.append(Content.styled(f"Known only from a mirror: {visible_line(pattern.mirror_of, 80)}", "$warning"))
     for mirror in pattern.mirrors:
         word = "differs" if mirror.differs else "same"
         lines.append(Content.styled(f"Also in {visible_line(mirror.file, 100)} ({word}, not counted)", "$quiet"))
-    lines += [Content(""), *_body(pattern)]
+    lines += [Content(""), *body(pattern)]
     if pattern.tags:
         lines += [Content(""), _labelled("Tags", ", ".join(pattern.tags))]
     lines.append(_labelled("File", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"))
     return lines
 
 
-_TYPE_WORDS = {
+TYPE_WORDS = {
     PatternType.ERROR: "error pattern",
     PatternType.SUCCESS: "success pattern",
     PatternType.ANTI: "anti-pattern",
@@ -93,7 +96,7 @@ def _labelled(label: str, text: str) -> Content:
 
 def state_line(assessment: Assessment, now: datetime, glyphs: Glyphs) -> Content:
     """State, and who or what decided it."""
-    parts: list[Content | str | tuple[str, str]] = [state_mark(assessment.state, glyphs)]
+    parts: list[Content | str | tuple[str, str]] = [standing_mark(assessment, glyphs)]
     if assessment.faded:
         parts.append(("  faded: its evidence is old", "$quiet"))
     pin = assessment.pin
@@ -129,7 +132,8 @@ def _rate_line(pattern: Pattern, assessment: Assessment, glyphs: Glyphs) -> Cont
     )
 
 
-def _body(pattern: Pattern) -> list[Content]:
+def body(pattern: Pattern) -> list[Content]:
+    """All its text, labelled by what it is."""
     lines: list[Content] = []
 
     def text(label: str, value: str) -> None:
@@ -243,6 +247,11 @@ def lineage_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]
     events = view.lineage(pattern.id)
     if not events:
         return [Content.styled("Nothing is known of where it came from.", "$quiet")]
+    return timeline(events, view.now, glyphs)
+
+
+def timeline(events: Sequence[LineageEvent], now: datetime, glyphs: Glyphs) -> list[Content]:
+    """What happened to a pattern, one below the other."""
     drawn = glyphs.name == "drawn"
     knots = {"discovered": "◆", "inverted": "◆", "merged": "◆"} if drawn else {}
     knots["decided"] = glyphs.pin
@@ -253,7 +262,7 @@ def lineage_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]
         lines.append(
             Content.assemble(
                 (f" {knots.get(event.kind, line)} ", "$accent"),
-                (f"{moment_text(event.at, view.now):>13} ", "$quiet"),
+                (f"{moment_text(event.at, now):>13} ", "$quiet"),
                 result_mark(event.success, glyphs),
                 f" {visible_line(event.text or event.kind, 200)}",
             )

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from core.curation.review import ReviewItem
+from core.curation.review import (
+    BURST,
+    CONTRADICTED,
+    DUPLICATE,
+    EXTRACTED,
+    INVERSION,
+    OFFER,
+    QUARANTINE,
+    STALE_PIN,
+    ReviewItem,
+)
 from core.deck import View
 from core.forecast import Forecast
 from core.learning.bursts import Burst, dated
@@ -12,15 +22,22 @@ from core.learning.proposing import Inversion
 from core.records.events import Observation
 from core.records.patterns import Pattern
 from core.text import plural, visible_line
+from tui.present.arrivals import exact_text, origin
 from tui.present.marks import Glyphs, result_mark, state_mark
+from tui.present.merging import beside, merger_lines
 from tui.present.numbers import moment_text, percent
+from tui.present.offers import loop_lines, proposal_lines
 from tui.present.patterns import state_line
 
 KINDS = {
-    "inversion": "Make it an anti-pattern?",
-    "contradicted": "Does this decision still hold?",
-    "stale-pin": "The text has changed: does this decision still hold?",
-    "burst": "Do these marks count?",
+    INVERSION: "Make it an anti-pattern?",
+    CONTRADICTED: "Does this decision still hold?",
+    STALE_PIN: "The text has changed: does this decision still hold?",
+    BURST: "Do these marks count?",
+    QUARANTINE: "May loops get this text?",
+    EXTRACTED: "Keep what nobody has read?",
+    DUPLICATE: "Are these two one pattern?",
+    OFFER: "Extract what this loop has learned?",
 }
 
 
@@ -41,9 +58,26 @@ def head(item: ReviewItem, number: int, total: int, glyphs: Glyphs) -> tuple[Con
 
 
 def sides(view: View, item: ReviewItem, glyphs: Glyphs) -> tuple[str, str, list[Content], list[Content]]:
-    """Headings and text of the two sides: what it is about, and what is proposed or in doubt."""
+    """Headings and text of the two sides: what it is about and why it is asked, and what is proposed or in doubt."""
+    left, right, about, beside_it = _sides(view, item, glyphs)
+    if item.kind != DUPLICATE:  # where both sides tell the same, line by line
+        about = [Content.styled(visible_line(item.reason, 1000), "$warning"), Content(""), *about]
+    return left, right, about, beside_it
+
+
+def _sides(view: View, item: ReviewItem, glyphs: Glyphs) -> tuple[str, str, list[Content], list[Content]]:
     if item.burst is not None:
         return "blamed patterns", "who blames them", blamed(view, item.burst, glyphs), suspicion(view, item.burst)
+    if item.offer is not None:
+        heading = "what it offers, and where each part comes from"
+        return "loop", heading, loop_lines(view, item.subject, glyphs), proposal_lines(item.offer, glyphs)
+    if item.kind in (QUARANTINE, EXTRACTED):
+        pattern = view.pattern(item.subject)
+        heading = "what a loop would get, to the letter" if item.kind == QUARANTINE else "what loops get, to the letter"
+        return "where it comes from", heading, origin(view, pattern, glyphs), exact_text(view, pattern)
+    if item.kind == DUPLICATE:
+        kept, other = beside(view, view.pattern(item.subject), view.pattern(item.other), glyphs)
+        return "this one stays", f"this one goes into it: {percent(item.likeness)} alike", kept, other
     about = subject(view, item, glyphs)
     if item.inversion is not None:
         return "pattern", "would become", about, proposal(item.inversion, view)
@@ -202,10 +236,12 @@ def _labelled(label: str, text: str) -> Content:
     return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 1000))
 
 
-def consequence_lines(result: Forecast, glyphs: Glyphs) -> list[Content]:
-    """What an answer would change: states, and what the running loops get."""
+def consequence_lines(result: Forecast, view: View, glyphs: Glyphs) -> list[Content]:
+    """What an answer would change: counts and states, and what the running loops get."""
     lines: list[Content] = []
-    if result.answer == "confirm":
+    if result.merger is not None:
+        lines += [*merger_lines(result.merger, view, glyphs), Content("")]
+    if result.answer == "confirm" or (result.answer == "release" and result.turned):
         lines += _turned_lines(result, glyphs)
     given = f"{plural(result.running, 'running loop')}"
     if result.changed:
@@ -213,20 +249,18 @@ def consequence_lines(result: Forecast, glyphs: Glyphs) -> list[Content]:
         lines.append(Content.styled(text, "bold"))
     elif result.running:
         lines.append(Content.styled(f"{given}: none would get another context.", "$quiet"))
+    elif result.before != result.after:
+        lines.append(Content.styled("No loop runs now. The next ones that this pattern fits will differ:", "$quiet"))
     else:
-        text = (
-            "No loop runs now."
-            if not result.before
-            else ("No loop runs now. The next ones that this pattern fits will differ:")
-        )
-        lines.append(Content.styled(text, "$quiet"))
+        lines.append(Content.styled("No loop runs now.", "$quiet"))
     return lines + diff_lines(result.before, result.after)
 
 
 def _turned_lines(result: Forecast, glyphs: Glyphs) -> list[Content]:
     if not result.turned:
-        return [Content.styled("If you confirm: no pattern changes its state.", "$quiet")]
-    lines = [Content.styled(f"If you confirm: {plural(len(result.turned), 'pattern')} would change state.", "bold")]
+        return [Content.styled(f"If you {result.answer}: no pattern changes its state.", "$quiet")]
+    many = plural(len(result.turned), "pattern")
+    lines = [Content.styled(f"If you {result.answer}: {many} would change state.", "bold")]
     for id, before, after in result.turned:
         lines.append(
             Content.assemble(

@@ -31,6 +31,13 @@ def why_not_decide(action: str, view: View, pattern_id: str) -> str | None:
             return "it is promoted already; reset takes the pin off"
     if action == "deprecate" and pinned and assessment.state is Maturity.DEPRECATED:
         return "it is deprecated already; reset takes the pin off"
+    if action == "quarantine":
+        if assessment.quarantined:
+            return "it is in quarantine already"
+        if assessment.pin is not None:
+            return "a decision on it holds: deprecate it, or reset it first"
+    if action == "archive" and view.pattern(pattern_id).mirror_of:
+        return "it stands in a file that is not written to"
     if action == "reset" and free:
         return "nobody has pinned it: the evidence decides already"
     return None
@@ -52,7 +59,7 @@ def _score(assessment: Assessment, multiplier: float) -> float:
 
 
 class Deciding(Place):
-    """Mixin of places in which patterns are promoted, deprecated, reset and annotated."""
+    """Mixin of places in which patterns are promoted, deprecated, reset, put away and annotated."""
 
     def subjects(self) -> Sequence[str]:
         """The patterns that a decision is about: the marked ones, else the one under the cursor."""
@@ -71,16 +78,39 @@ class Deciding(Place):
 
     def do_deprecate(self) -> None:
         """Pin as deprecated, with a reason."""
+        self._with_reason(
+            "Deprecate",
+            "It will not be injected into any loop until somebody resets it.",
+            lambda deck, key, reason: deck.deprecate(key, reason=reason),
+        )
+
+    def do_quarantine(self) -> None:
+        """Put into quarantine, with a reason."""
+        self._with_reason(
+            "Quarantine",
+            "No loop gets it until somebody has seen its text; Review asks about it.",
+            lambda deck, key, reason: deck.quarantine(key, reason=reason),
+        )
+
+    def do_archive(self) -> None:
+        """Move into the archive, with a reason."""
+        self._with_reason(
+            "Archive",
+            "It leaves the registry for this month's archive and can be restored from there.",
+            lambda deck, key, reason: deck.archive(key, reason=reason),
+        )
+
+    def _with_reason(self, word: str, effect: str, decide: Callable[[Deck, str, str], Decided]) -> None:
         subjects = self.subjects()
 
         def answered(reason: str | None) -> None:
             if reason:
-                self._run(subjects, lambda deck, key: deck.deprecate(key, reason=reason))
+                self._run(subjects, lambda deck, key: decide(deck, key, reason))
 
         self.deck_app.push_screen(
             AskLine(
-                Content(f"Deprecate {self._names(subjects)}: why?"),
-                Content("It will not be injected into any loop until somebody resets it. Undo takes this back."),
+                Content(f"{word} {self._names(subjects)}: why?"),
+                Content(f"{effect} Undo takes this back."),
                 required=True,
             ),
             answered,

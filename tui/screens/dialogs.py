@@ -180,6 +180,57 @@ class Choose(ModalScreen[str | None]):
         self.dismiss(None)
 
 
+class Preview(ModalScreen[bool]):
+    """A long text before a decision. Dismissed with whether to go on.
+
+    Args:
+        title: What would be done.
+        paragraphs: The text.
+        answer: What going on is called, "" if there is nothing to go on with.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,n", "answer(False)", "no"),
+        Binding("a,enter", "answer(True)", "yes"),
+        Binding("j,down", "move(1)", "down", show=False),
+        Binding("k,up", "move(-1)", "up", show=False),
+        Binding("space,pagedown", "move(10)", "page down", show=False),
+        Binding("pageup", "move(-10)", "page up", show=False),
+    ]
+
+    def __init__(self, title: Content, paragraphs: Sequence[Content], answer: str) -> None:
+        super().__init__()
+        self._title = title
+        self._paragraphs = paragraphs
+        self._answer = answer
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        with Vertical(classes="dialog dialog--tall"):
+            yield Static(self._title, classes="dialog--title")
+            yield TextPane()
+            yield Static(
+                Content.from_markup("[$accent b]a[/] $answer   [$accent b]esc[/] cancel", answer=self._answer)
+                if self._answer
+                else Content.from_markup("[$accent b]esc[/] close"),
+                classes="dialog--keys",
+            )
+
+    def on_mount(self) -> None:
+        """Show the text."""
+        pane = self.query_one(TextPane)
+        pane.show(self._paragraphs)
+        pane.focus()
+
+    def action_move(self, rows: int) -> None:
+        """Scroll."""
+        self.query_one(TextPane).move(rows)
+
+    def action_answer(self, answer: bool) -> None:
+        """Give the answer."""
+        self.dismiss(answer and bool(self._answer))
+
+
 class Help(ModalScreen[None]):
     """All keys of one place, by group, and what the place is for.
 

@@ -17,11 +17,11 @@ from tui.widgets.record_table import Column
 
 
 class LogPlace(Browse):
-    """Browse decisions, newest first; enter goes to the pattern."""
+    """Browse decisions, newest first; enter goes to the pattern or the loop."""
 
     place = "log"
     ABOUT = (
-        "Every decision, never changed afterwards: undo and redo are decisions too. Enter goes to the pattern. "
+        "Every decision, never changed afterwards: undo and redo are decisions too. Enter goes to what it is about. "
         "Filter with words and with verb: by: subject:, for example  verb:promote by:ana."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
@@ -67,24 +67,33 @@ class LogPlace(Browse):
         )
 
     def why_not(self, action: str) -> str | None:
-        """Enter needs a pattern to go to."""
+        """Enter needs something to go to."""
         if action == "open" and self._subject() is None:
             return "what this was about is not in the registry any more"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
-        """Enter leads to the pattern."""
-        return "to the pattern" if action == "open" else None
+        """Where enter leads."""
+        subject = self._subject()
+        return f"to the {subject[0].removesuffix('s')}" if action == "open" and subject else None
 
-    def _subject(self) -> str | None:
+    def _subject(self) -> tuple[str, str] | None:
+        """Place and id of what a decision was about; of many patterns, the first that is still there."""
         decision = self._decision(self.table.cursor_key)
         while decision is not None and decision.verb.value in {"undo", "redo"}:
             decision = self._decision(decision.subject)
-        if decision is not None and decision.subject in self.view.snapshot.patterns:
-            return decision.subject
+        if decision is None:
+            return None
+        snapshot = self.view.snapshot
+        if decision.subject in snapshot.loops:
+            return "loops", decision.subject
+        several = decision.after.get("patterns")
+        for id in (decision.subject, *(several if isinstance(several, list) else ())):
+            if id in snapshot.patterns:
+                return "patterns", id
         return None
 
     def do_open(self) -> None:
-        """Go to the pattern."""
+        """Go to the pattern, or to the loop that it is from."""
         if subject := self._subject():
-            self.deck_app.open_record("patterns", subject)
+            self.deck_app.open_record(*subject)

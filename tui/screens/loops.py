@@ -10,13 +10,18 @@ from textual import on
 from textual.content import Content
 from textual.message import Message
 
+from core.curation.rules import extraction_question
 from core.deck import View
 from core.errors import RalphdeckError
+from core.extraction.proposals import Extraction
 from core.query import LOOP_FIELDS, Query, select_loops
 from core.records.loops import Loop, LoopStory
 from core.snapshot import Delta
+from core.text import plural
 from tui.present import loops as present
+from tui.present import offers
 from tui.screens.browse import Browse
+from tui.screens.dialogs import Preview
 from tui.widgets.record_table import Column, RecordTable
 
 YOUNG: Final = timedelta(minutes=2)
@@ -55,13 +60,21 @@ class LoopsPlace(Browse):
             self.loop_id = loop_id
             self.story = story
 
+    class Extracted(Message):
+        """The engine has worked out what a loop offers; nothing is written yet."""
+
+        def __init__(self, extraction: Extraction | None, problem: str = "") -> None:
+            super().__init__()
+            self.extraction = extraction
+            self.problem = problem
+
     def __init__(self) -> None:
         super().__init__()
         self._story: LoopStory | None = None
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are loops; the event log may tell how one came out."""
-        return bool(delta.loops or delta.events)
+        """Rows are loops; the event log may tell how one came out, and what it offers may be found or taken."""
+        return bool(delta.loops or delta.events or delta.decisions)
 
     def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The loops that match; those at work stand first in the usual order."""
@@ -94,7 +107,8 @@ class LoopsPlace(Browse):
         if loop is None:
             return {}
         found = self.view.outcome(key)
-        return dict(present.loop_cells(loop, found[1] if found else None, self.deck_app.now(), self.glyphs))
+        offer = offers.offer_count(self.view.offers.get(key))
+        return dict(present.loop_cells(loop, found[1] if found else None, self.deck_app.now(), self.glyphs, offer))
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """One tab; the story is read in a worker and shown when it is there."""
@@ -105,7 +119,7 @@ class LoopsPlace(Browse):
         story = self._story if self._story is not None and self._story.loop_id == key else None
         match tab:
             case "Now":
-                return present.now_lines(loop, story, view, self.glyphs)
+                return present.now_lines(loop, story, view, self.glyphs, self._offered(key))
             case "Iterations":
                 return present.iterations_lines(loop, story, view, self.glyphs)
             case "Patterns":
@@ -115,6 +129,10 @@ class LoopsPlace(Browse):
                 return present.reflection_lines(own, view, self.glyphs)
             case _:
                 return present.file_lines(loop, story)
+
+    def _offered(self, key: str) -> Sequence[Content]:
+        offer = self.view.offers.get(key)
+        return offers.offer_lines(offer, self.deck_app.shown_key("extract"), self.glyphs) if offer is not None else ()
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """A loop that changed has a new story."""
@@ -163,13 +181,58 @@ class LoopsPlace(Browse):
         return Content.styled("no loops yet: start one with aiwg, or see  ralphdeck demo", "$quiet")
 
     def why_not(self, action: str) -> str | None:
-        """A preview wants a loop with a task."""
-        if action == "in_context":
-            key = self.table.cursor_key
-            loop = self.view.snapshot.loops.get(key) if key else None
-            if loop is None or not loop.task:
-                return "there is no loop with a task under the cursor"
+        """A preview wants a loop with a task, an extraction one that has ended."""
+        key = self.table.cursor_key
+        loop = self.view.snapshot.loops.get(key) if key else None
+        if action == "in_context" and (loop is None or not loop.task):
+            return "there is no loop with a task under the cursor"
+        if action == "extract":
+            if loop is None:
+                return "there is no loop under the cursor"
+            if not loop.status.ended:
+                return "this loop has not ended: what it learns can be extracted then"
         return super().why_not(action)
+
+    def wording(self, action: str) -> str | None:
+        """How much there is to extract, where that is known."""
+        key = self.table.cursor_key
+        count = offers.offer_count(self.view.offers.get(key)) if key else 0
+        return f"extract {count}" if action == "extract" and count else None
+
+    def do_extract(self) -> None:
+        """Show what the loop has learned: its question in Review if it stands there, else a preview of its own."""
+        self.with_cursor(self._extract)
+
+    def _extract(self, key: str) -> None:
+        question = extraction_question(key)
+        if any(item.question_key == question for item in self.view.queue):
+            self.deck_app.open_record("review", question)
+            return
+        engine = self.deck_app.engine
+
+        def work() -> None:
+            try:
+                self.post_message(self.Extracted(engine.deck.extraction(key)))
+            except RalphdeckError as error:
+                self.post_message(self.Extracted(None, str(error)))
+
+        engine.submit(work)
+
+    def on_loops_place_extracted(self, message: Extracted) -> None:
+        """Show the preview, and extract if that is wanted."""
+        found = message.extraction
+        if found is None or not self.is_current:
+            self.deck_app.say(message.problem, severity="warning")
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.deck_app.decide(lambda deck: deck.extract(found.source_id))
+
+        count = offers.offer_count(found)
+        title = f"{plural(count, 'pattern')} to extract" if count else "Nothing to extract that is not known already"
+        text = offers.proposal_lines(found, self.glyphs)
+        self.deck_app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)
 
     def do_in_context(self) -> None:
         """See what this loop would get injected."""

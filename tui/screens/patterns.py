@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.content import Content
 
@@ -15,6 +15,8 @@ from tui.screens.browse import Browse
 from tui.screens.deciding import Deciding, consequence, why_not_decide
 from tui.widgets.record_table import Column
 
+_DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "archive"})
+
 
 class PatternsPlace(Browse, Deciding):
     """Browse and decide."""
@@ -22,7 +24,7 @@ class PatternsPlace(Browse, Deciding):
     place = "patterns"
     ABOUT = (
         "Every pattern that loops have learned. Filter with words and with type: state: uses: rate: score: tag: "
-        "loop: id: is:, for example  type:error uses:>3 -flaky  or  is:due."
+        "loop: id: is:, for example  type:error uses:>3 -flaky  or  is:due  or  is:quarantined."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("state", "state", 7),
@@ -111,7 +113,8 @@ class PatternsPlace(Browse, Deciding):
 
     def why_not(self, action: str) -> str | None:
         """A decision needs a pattern that it can be about."""
-        subjects = self.subjects() if action in {"promote", "deprecate", "reset", "note", "why", "in_context"} else None
+        about_patterns = _DECISIONS | {"note", "why", "in_context"}
+        subjects = self.subjects() if action in about_patterns else None
         if subjects is not None and not subjects:
             return "there is no pattern under the cursor"
         if subjects is not None and len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
@@ -124,7 +127,7 @@ class PatternsPlace(Browse, Deciding):
         """The consequence on the key, where there is room."""
         subjects = self.subjects()
         if len(subjects) > 1:
-            return f"{action} {len(subjects)}" if action in {"promote", "deprecate", "reset"} else None
+            return f"{action} {len(subjects)}" if action in _DECISIONS else None
         if not subjects or self.size.width < 120 or subjects[0] not in self.view.snapshot.patterns:
             return None
         return consequence(action, self.view.assessment(subjects[0]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -13,21 +14,36 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.curation.review import STALE_PIN, ReviewItem
-from core.deck import View
+from core.curation import review as kinds
+from core.curation.curator import Decided
+from core.curation.registry import Registry
+from core.curation.review import ReviewItem, offer_text
+from core.curation.rules import duplicate_question, extraction_question
+from core.deck import Deck, View
 from core.errors import RalphdeckError
 from core.forecast import Forecast, forecast
-from core.records.patterns import Maturity
+from core.records.decisions import Decision, Verb
+from core.records.patterns import Maturity, Pattern
 from core.snapshot import Delta
+from core.text import plural, visible_line
 from tui.present import review as present
 from tui.screens.deciding import Deciding, why_not_decide
 from tui.screens.dialogs import AskText
 from tui.widgets.bars import Item, ItemLine
-from tui.widgets.text_pane import TextPane
+from tui.widgets.text_pane import TextPane, wrap
 
 SNOOZE_DAYS: Final = 7
 BESIDE: Final = 100
 """Cells from which the two sides stand beside each other."""
+REJECTED: Final = "rejected in review"
+
+Key = tuple[str, str]
+"""What tells one question from all others: its kind and its `question_key`."""
+
+
+def key_of(item: ReviewItem) -> Key:
+    """Which question this is; of two patterns that resemble each other, whichever is kept."""
+    return item.kind, item.question_key
 
 
 class ReviewPlace(Deciding):
@@ -35,23 +51,28 @@ class ReviewPlace(Deciding):
 
     place = "review"
     ABOUT = (
-        "One question at a time, the one that matters most first. Left: the pattern and its uses. Right: what is "
-        "proposed. Below: what would change for the loops that run now. Every answer can be taken back with u."
+        "One question at a time, the one that matters most first: inversions, decisions in doubt, texts that nobody "
+        "has read, patterns that say the same, and what finished loops have learned. Left: what it is about. Right: "
+        "what is proposed. Below: what would change for the loops that run now. Every answer can be taken back with u."
     )
 
     class Forecasted(Message):
         """A worker has worked out what an answer would change."""
 
-        def __init__(self, key: tuple[str, str], result: Forecast) -> None:
+        def __init__(self, item: ReviewItem, result: Forecast | None, problem: str = "") -> None:
             super().__init__()
-            self.key = key
+            self.item = item
             self.result = result
+            self.problem = problem
 
     def __init__(self) -> None:
         super().__init__()
-        self._current: tuple[str, str] | None = None
-        self._given: str | None = None
-        """The pattern whose answer is on its way to the disk; its question is not in front any more."""
+        self._current: Key | None = None
+        self._given: Key | None = None
+        """The question whose answer is on its way to the disk; it is not in front any more."""
+        self._turned: set[Key] = set()
+        """Pairs of patterns of which the other one is to be kept."""
+        self._forecast: tuple[ReviewItem, Forecast] | None = None
         self._landed = False
         self._at = 0
         self._returning = ""
@@ -80,6 +101,8 @@ class ReviewPlace(Deciding):
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
+        if self.whole:
+            self.call_after_refresh(self.refresh_view, self.view, Delta())
         self.refresh_frame()
 
     @property
@@ -88,14 +111,19 @@ class ReviewPlace(Deciding):
         queue = self.open_items
         if self._current is not None:
             for item in queue:
-                if (item.kind, item.subject) == self._current:
+                if key_of(item) == self._current:
                     return item
         return queue[min(self._at, len(queue) - 1)] if queue else None
 
     @property
     def open_items(self) -> list[ReviewItem]:
         """The questions that are not answered."""
-        return [item for item in self.view.queue if item.subject != self._given]
+        turned = self._turned
+        return [
+            replace(item, subject=item.other, other=item.subject) if turned and key_of(item) in turned else item
+            for item in self.view.queue
+            if key_of(item) != self._given
+        ]
 
     def answered(self, *, decided: bool) -> None:
         """The answer is on disk, as the next view will show, or was refused: then its question comes back."""
@@ -108,9 +136,8 @@ class ReviewPlace(Deciding):
         """Stay at the question in front while others come and go; move on when it is answered."""
         if self._landed:
             self._given, self._landed = None, False
-        for n, question in enumerate(self.open_items):
-            if question.subject == self._returning:
-                self._at, self._current, self._returning = n, None, ""
+        if self._returning and self._turn_to(self._returning):
+            self._returning = ""
         item = self.item
         line = self.query_one(".question", ItemLine)
         if item is None:
@@ -125,48 +152,69 @@ class ReviewPlace(Deciding):
             self._pane("proposal").show([])
             self._pane("consequence").show([])
             return
-        key = (item.kind, item.subject)
-        another = key != self._current
-        self._current = key
+        another = key_of(item) != self._current
+        self._current = key_of(item)
         waiting = self.open_items
         self._at = waiting.index(item)
+        self.query_one(".desk").set_class(item.kind == kinds.DUPLICATE, "-even")
         head, worth = present.head(item, self._at + 1, len(waiting), self.glyphs)
         line.show([Item(head)], [Item(worth)])
         left, right, about, beside = present.sides(view, item, self.glyphs)
         self.query_one("#review-left", Static).update(Content(left))
         self.query_one("#review-heading", Static).update(Content(right))
-        self._pane("subject").show([Content.styled(item.reason, "$warning"), Content(""), *about], top=another)
+        if item.kind == kinds.DUPLICATE and self.has_class("-wide"):
+            about, beside = self._side_by_side(about, beside)
+        self._pane("subject").show(about, top=another)
         self._pane("proposal").show(beside, top=another)
-        if another:
+        if another or (self._forecast is not None and self._forecast[0] != item):
+            self._forecast = None
             self._pane("consequence").show([Content.styled("working out what changes…", "$quiet")])
         self._work_out(item, view)
+
+    def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:
+        """Both texts with blank lines where the other one takes more, so that the same field stands beside itself."""
+        widths = [self._pane(name).scrollable_content_region.width for name in ("subject", "proposal")]
+        padded: tuple[list[Content], list[Content]] = ([], [])
+        for pair in zip(left, right, strict=True):
+            heights = [len(wrap([line], width)) if width > 0 else 1 for line, width in zip(pair, widths, strict=True)]
+            for lines, line, height in zip(padded, pair, heights, strict=True):
+                lines += [line, *[Content("")] * (max(heights) - height)]
+        return padded
 
     def _pane(self, name: str) -> TextPane:
         return self.query_one(f"#review-{name}", TextPane)
 
     def _work_out(self, item: ReviewItem, view: View) -> None:
-        key = (item.kind, item.subject)
+        registry = Registry(self.deck_app.deck.project)
+
+        def record_of(pattern: Pattern) -> dict[str, Any]:
+            return registry.record(pattern).value
 
         def work() -> None:
             try:
-                self.post_message(self.Forecasted(key, forecast(view, item)))
-            except RalphdeckError:
-                return  # the pattern has just gone; the queue will say so
+                self.post_message(self.Forecasted(item, forecast(view, item, record_of)))
+            except RalphdeckError as error:
+                self.post_message(self.Forecasted(item, None, str(error)))
 
         self.run_worker(work, thread=True, group="forecast", exclusive=True)
 
     def on_review_place_forecasted(self, message: Forecasted) -> None:
         """Show what would change, if the question is still in front."""
-        if message.key != self._current:
+        if message.item != self.item:
             return
-        self._pane("consequence").show(present.consequence_lines(message.result, self.glyphs))
+        if message.result is None:
+            self._pane("consequence").show([Content.styled(visible_line(message.problem, 400), "$warning")])
+            return
+        self._forecast = message.item, message.result
+        self._pane("consequence").show(present.consequence_lines(message.result, self.view, self.glyphs))
+        self.refresh_frame()
 
     # Deciding
 
     def subjects(self) -> Sequence[str]:
-        """The pattern in question; a burst is about many."""
+        """The pattern in question; a burst is about many, an offer about none yet."""
         item = self.item
-        return [item.subject] if item is not None and item.burst is None else []
+        return [item.subject] if item is not None and item.burst is None and item.offer is None else []
 
     def why_not(self, action: str) -> str | None:
         """Each kind of question has its own answers."""
@@ -177,77 +225,141 @@ class ReviewPlace(Deciding):
                 return "nothing waits for a decision"
             if action in {"next_item", "previous_item"}:
                 return "this is the only question" if len(self.open_items) < 2 else None
-            if item.burst is not None:
-                possible = action in {"accept", "reject", "snooze", "copy"}
-                return None if possible else "this question is about many patterns at once; here: a, x or s"
-            if action in {"reject", "rewrite", "snooze"} and item.inversion is None:
-                return "only a proposed inversion can be rejected, rewritten or snoozed; here: a, p, d or r"
-            return why_not_decide(action, self.view, item.subject)
+            if action in {"accept", "snooze", "copy"}:
+                return None
+            return self._why_not_here(action, item)
         return None
+
+    def _why_not_here(self, action: str, item: ReviewItem) -> str | None:
+        if item.burst is not None:
+            return None if action == "reject" else "this question is about many patterns at once; here: a, x or s"
+        if item.offer is not None:
+            return None if action == "reject" else "this question is about no pattern yet; here: a, x or s"
+        if item.kind == kinds.DUPLICATE:
+            if action in {"promote", "deprecate", "reset", "note"}:
+                return "this question is about two patterns; here: a, e, x or s"
+            return None
+        if action == "rewrite" and item.inversion is None:
+            return "only a proposed inversion can be put in other words"
+        if action == "reject" and item.inversion is None and item.kind not in (kinds.QUARANTINE, kinds.EXTRACTED):
+            return "only what is proposed can be rejected; here: a, p, d, r or s"
+        return why_not_decide(action, self.view, item.subject)
 
     def wording(self, action: str) -> str | None:
         """The consequence stands on the key."""
         item = self.item
         if item is None:
             return None
+        if action == "snooze":
+            return f"snooze {SNOOZE_DAYS} d"
         wide = self.size.width >= BESIDE
+        arrow = self.glyphs.arrow
         if item.burst is not None:
             return {
-                "accept": f"revoke {self.glyphs.arrow} the marks never count" if wide else "revoke",
-                "reject": f"confirm {self.glyphs.arrow} they count" if wide else "confirm",
-                "snooze": f"snooze {SNOOZE_DAYS} d",
+                "accept": f"revoke {arrow} the marks never count" if wide else "revoke",
+                "reject": f"confirm {arrow} they count" if wide else "confirm",
+            }.get(action)
+        if item.offer is not None:
+            return {
+                "accept": f"extract {arrow} {offer_text(item.offer)}".replace(" to extract", "") if wide else "extract",
+                "reject": f"never {arrow} not asked again" if wide else "never",
+            }.get(action)
+        if item.kind == kinds.DUPLICATE:
+            return {
+                "accept": f"merge{self._merged()}",
+                "reject": f"keep both {arrow} not asked again" if wide else "keep both",
+                "rewrite": "keep the other one" if wide else "other way",
+            }.get(action)
+        if item.kind in (kinds.QUARANTINE, kinds.EXTRACTED):
+            release = "release" if item.kind == kinds.QUARANTINE else "keep"
+            effect = "loops may get it" if item.kind == kinds.QUARANTINE else "not asked again"
+            return {
+                "accept": f"{release} {arrow} {effect}" if wide else release,
+                "reject": f"archive {arrow} out of the registry" if wide else "archive",
             }.get(action)
         if item.inversion is not None:
             failures = self.view.settings.anti_pattern.failures_until_asked_again
             return {
-                "accept": f"accept {self.glyphs.arrow} anti-pattern" + f", original {self.glyphs.deprecated}" * wide,
-                "reject": f"reject {self.glyphs.arrow} asks again after {failures} failures" if wide else "reject",
-                "snooze": f"snooze {SNOOZE_DAYS} d",
+                "accept": f"accept {arrow} anti-pattern" + f", original {self.glyphs.deprecated}" * wide,
+                "reject": f"reject {arrow} asks again after {failures} failures" if wide else "reject",
             }.get(action)
         assessment = self.view.assessment(item.subject)
         return {
-            "accept": f"accept {self.glyphs.arrow} reset" + f", evidence says {assessment.computed.value}" * wide,
+            "accept": f"accept {arrow} reset" + f", evidence says {assessment.computed.value}" * wide,
             "promote": "promote again",
             "deprecate": "deprecate again" if assessment.state is Maturity.DEPRECATED else "deprecate",
-            "reset": f"reset {self.glyphs.arrow} {assessment.computed.value}",
+            "reset": f"reset {arrow} {assessment.computed.value}",
         }.get(action)
 
+    def _merged(self) -> str:
+        """What a merge gives, once that is known."""
+        if self._forecast is None or self._forecast[1].merger is None:
+            return ""
+        after = self._forecast[1].merger.after
+        return f" {self.glyphs.arrow} {plural(after.uses, 'use')}, {after.state.value}"
+
     def do_accept(self) -> None:
-        """Do what is proposed: invert, let the evidence decide, or believe no burst."""
-        item = self.item
-        if item is None:
-            return
+        """Do what is proposed."""
+        if item := self.item:
+            self.deck_app.decide(self._acceptance(item))
+            self._answered()
+
+    def _acceptance(self, item: ReviewItem) -> Callable[[Deck], Decided]:
         if item.burst is not None:
-            self.deck_app.decide(lambda deck: deck.revoke(item.subject, seen=item.burst))
-        elif item.inversion is not None:
-            self.deck_app.decide(lambda deck: deck.accept_inversion(item.subject))
-        else:
-            reason = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
-            self.deck_app.decide(lambda deck: deck.reset(item.subject, reason=reason))
-        self._answered()
+            return lambda deck: deck.revoke(item.subject, seen=item.burst)
+        if item.inversion is not None:
+            return lambda deck: deck.accept_inversion(item.subject)
+        match item.kind:
+            case kinds.OFFER:
+                return lambda deck: deck.extract(item.subject)
+            case kinds.DUPLICATE:
+                return lambda deck: deck.merge(item.subject, item.other)
+            case kinds.QUARANTINE | kinds.EXTRACTED:
+                # Bound to the very text that is on the screen.
+                seen = self.view.pattern(item.subject).content_hash
+                return lambda deck: deck.release(item.subject, seen_hash=seen)
+            case _:
+                reason = "its text has changed" if item.kind == kinds.STALE_PIN else "later evidence contradicts it"
+                return lambda deck: deck.reset(item.subject, reason=reason)
 
     def do_reject(self) -> None:
-        """Keep the pattern as it is; or let the marks of a burst count."""
+        """Leave things as they are, and ask no more; or let marks count, or archive a text."""
         if item := self.item:
-            if item.burst is not None:
-                self.deck_app.decide(lambda deck: deck.confirm(item.subject, seen=item.burst))
-            else:
-                self.deck_app.decide(lambda deck: deck.reject_inversion(item.subject))
+            self.deck_app.decide(self._rejection(item))
             self._answered()
+
+    def _rejection(self, item: ReviewItem) -> Callable[[Deck], Decided]:
+        if item.burst is not None:
+            return lambda deck: deck.confirm(item.subject, seen=item.burst)
+        match item.kind:
+            case kinds.OFFER:
+                summary = f"nothing is extracted from {visible_line(item.subject, 80)}"
+                return lambda deck: deck.dismiss(item.question_key, summary)
+            case kinds.DUPLICATE:
+                summary = f"kept both {visible_line(item.subject, 80)} and {visible_line(item.other, 80)}"
+                return lambda deck: deck.dismiss(item.question_key, summary)
+            case kinds.QUARANTINE | kinds.EXTRACTED:
+                return lambda deck: deck.archive(item.subject, reason=REJECTED)
+            case _:
+                return lambda deck: deck.reject_inversion(item.subject)
 
     def do_snooze(self) -> None:
         """Ask again later."""
         if item := self.item:
             until = self.deck_app.now() + timedelta(days=SNOOZE_DAYS)
-            if item.burst is not None:
-                self.deck_app.decide(lambda deck: deck.snooze_question(item.question_key, until=until))
-            else:
+            if self.subjects() and item.kind != kinds.DUPLICATE:
                 self.deck_app.decide(lambda deck: deck.snooze(item.subject, until=until))
+            else:
+                self.deck_app.decide(lambda deck: deck.snooze_question(item.question_key, until=until))
             self._answered()
 
     def do_rewrite(self) -> None:
-        """Accept in other words."""
+        """Accept in other words; or keep the other one of two."""
         item = self.item
+        if item is not None and item.kind == kinds.DUPLICATE:
+            self._turned ^= {key_of(item)}
+            self.refresh_view(self.view, None)
+            return
         if item is None or item.inversion is None:
             return
 
@@ -261,15 +373,15 @@ class ReviewPlace(Deciding):
     def _answered(self) -> None:
         """Let go of the question: the next one is in front at once."""
         if item := self.item:
-            self._given = item.subject
-        self._current = None
+            self._given = key_of(item)
+        self._current, self._returning = None, ""
         self.refresh_view(self.view, None)
 
     def do_undo(self) -> None:
         """Take the newest decision back, and ask its question again."""
         undoable = self.view.snapshot.curation.undoable
-        subjects = [d.subject for d in self.view.snapshot.decisions if undoable and d.id == undoable[-1]]
-        self._returning = subjects[0] if subjects else ""
+        decisions = [d for d in self.view.snapshot.decisions if undoable and d.id == undoable[-1]]
+        self._returning = _question_of(decisions[0]) if decisions else ""
         self.deck_app.do_undo()
 
     # Looking
@@ -286,16 +398,22 @@ class ReviewPlace(Deciding):
         questions = self.open_items
         self._at = (self._at + by) % len(questions)
         item = questions[self._at]
-        self._current = None
+        self._current, self._returning = None, ""
         self.refresh_view(self.view, None)
-        self._current = (item.kind, item.subject)
+        self._current = key_of(item)
 
     def go_to(self, key: str) -> None:
-        """To the question about a pattern."""
-        for n, item in enumerate(self.open_items):
-            if item.subject == key:
-                self._at, self._current = n, None
-                self.refresh_view(self.view, None)
+        """To the question that is filed under a key, else to one about this pattern or loop."""
+        if self._turn_to(key):
+            self.refresh_view(self.view, None)
+
+    def _turn_to(self, key: str) -> bool:
+        questions = self.open_items
+        found = [n for n, item in enumerate(questions) if item.question_key == key]
+        found += [n for n, item in enumerate(questions) if key in (item.subject, item.other)]
+        if found:
+            self._at, self._current = found[0], None
+        return bool(found)
 
     def do_why(self) -> None:
         """To the pattern, with its rules."""
@@ -317,3 +435,10 @@ class ReviewPlace(Deciding):
         if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
             return self.focused.plain
         return self.subjects()[0] if self.subjects() else ""
+
+
+def _question_of(decision: Decision) -> str:
+    """What the question that a decision has answered is filed under."""
+    if decision.verb is Verb.MERGE:
+        return duplicate_question(decision.subject, str(decision.after.get("merged", "")))
+    return extraction_question(decision.subject) if decision.verb is Verb.EXTRACT else decision.subject

@@ -174,7 +174,7 @@ async def test_a_key_of_another_kind_of_question_says_so(sample: Path, home: Pat
     async with story(sample, home) as told:
         await at_question(told, CONTRADICTED)
         await told.press("x")
-        assert "only a proposed inversion" in told.toasts()[-1]
+        assert "only what is proposed can be rejected" in told.toasts()[-1]
 
 
 async def test_what_an_answer_changes_is_shown_before_it_is_given(sample: Path, home: Path) -> None:

@@ -1,0 +1,100 @@
+"""Texts that nobody has read yet: where they come from, and what a loop would get of them, to the letter."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from core.deck import View
+from core.records.decisions import Verb
+from core.records.patterns import Pattern
+from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
+from core.text import plural, visible, visible_line
+from tui.present.marks import Glyphs, standing_mark, state_mark
+from tui.present.numbers import moment_text, percent
+from tui.present.patterns import TYPE_WORDS
+
+_CAME = {"import": "imported", "extraction": "extracted, unattended", "quarantine": "put into quarantine"}
+_MAX_FIELD = 20_000
+
+
+def origin(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """Where a pattern comes from, and what it claims of itself."""
+    assessment = view.assessment(pattern.id)
+    arrival = view.snapshot.curation.arrivals.get(pattern.id)
+    lines = [
+        Content.styled(visible_line(pattern.title, 400), "bold"),
+        Content.assemble((visible_line(pattern.id, 200), "$secondary"), f"   {TYPE_WORDS[pattern.type]}"),
+        Content(""),
+        Content.assemble(
+            ("Now: ", "$quiet"),
+            standing_mark(assessment, glyphs),
+            *((("   without quarantine ", "$quiet"), state_mark(assessment.computed, glyphs)) * assessment.quarantined),
+        ),
+    ]
+    if arrival is not None:
+        came = f"{_CAME.get(arrival.kind, visible_line(arrival.kind, 40))}, {moment_text(arrival.at, view.now)}"
+        lines.append(_labelled("Came in", f"{came}, by {visible_line(arrival.by, 60)}"))
+        decision = next((one for one in view.snapshot.decisions if one.id == arrival.decision_id), None)
+        if decision is not None and decision.verb is not Verb.QUARANTINE:
+            lines.append(_labelled("From", decision.subject))
+        if arrival.reason:
+            lines.append(_labelled("Because", arrival.reason))
+    claim = pattern.claim
+    claimed = f"{percent(claim.rate)} of {plural(claim.uses, 'use')}" if claim.uses is not None else "no counts"
+    seen = sum(one.count for one in view.observations(pattern.id) if one.loop_id)
+    lines += [
+        Content(""),
+        _labelled("It claims", claimed),
+        _labelled("Loops here tell of", plural(seen, "use")),
+        *(Content.styled(f"! {visible_line(finding.message, 300)}", "$warning") for finding in view.doubts(pattern.id)),
+        _labelled("Loops named", ", ".join(loop.loop_id for loop in pattern.source_loops[:12]) or "none"),
+        _labelled("File", pattern.file),
+    ]
+    return lines
+
+
+def exact_text(view: View, pattern: Pattern) -> list[Content]:
+    """What a loop would get, to the letter; then what else stands in the record."""
+    block = render_context([(pattern, view.assessment(pattern.id))], view.settings.injection)
+    shown = block.removeprefix(f"{TITLE}\n\n{INTRODUCTION}\n\n").rstrip("\n")
+    lines = [Content(visible_line(line, _MAX_FIELD)) for line in shown.split("\n")]
+    rest = [(label, [text for text in texts if text and text not in shown]) for label, texts in _fields(pattern)]
+    if any(texts for _, texts in rest):
+        lines += [Content(""), Content.styled("In its record, and not in that text:", "$quiet")]
+    for label, texts in rest:
+        for n, text in enumerate(texts):
+            first, *more = visible(text, _MAX_FIELD).split("\n")
+            lines.append(Content.assemble((f"{label if not n else '':>14}  ", "$quiet"), first))
+            lines += [Content(f"{'':>16}{line}") for line in more]
+    return lines
+
+
+def _fields(pattern: Pattern) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Every text of a pattern, as it stands in its record."""
+    return (
+        ("title", (pattern.title,)),
+        ("description", (pattern.description,)),
+        ("category", (pattern.category,)),
+        ("error type", (pattern.error_type,)),
+        ("error", (pattern.error_pattern,)),
+        ("where", pattern.location_hints),
+        ("tasks", (pattern.task_pattern,)),
+        ("steps", pattern.steps),
+        ("template", (pattern.template_code,)),
+        ("placeholders", tuple(f"{name}: {meaning}" for name, meaning in pattern.placeholders)),
+        ("diff", (pattern.diff_pattern,)),
+        ("tools", pattern.tools),
+        ("needs", pattern.preconditions),
+        ("benefits", pattern.benefits),
+        ("limits", pattern.limitations),
+        ("symptoms", pattern.symptoms),
+        ("why it fails", (pattern.why_it_fails,)),
+        ("instead", (pattern.better_alternative, pattern.better_pattern_id)),
+        ("tags", pattern.tags),
+        ("related", pattern.related),
+        ("also called", pattern.aliases),
+    )
+
+
+def _labelled(label: str, text: str) -> Content:
+    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 1000))

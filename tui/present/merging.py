@@ -1,0 +1,152 @@
+"""Two patterns that say nearly the same, side by side, and what they would be as one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from textual.content import Content
+
+from core.deck import View
+from core.forecast import Merger
+from core.learning.assessment import Assessment
+from core.records.patterns import Pattern
+from core.text import plural, visible_line
+from tui.present.marks import Glyphs, standing_mark
+from tui.present.numbers import percent
+from tui.present.patterns import timeline
+
+_MAX_TEXT = 2000
+_MAX_WORDS = 300
+"""Longer texts are not compared word by word."""
+
+
+def beside(view: View, one: Pattern, other: Pattern, glyphs: Glyphs) -> tuple[list[Content], list[Content]]:
+    """Both patterns line by line, in the same order: first what differs, marked word by word."""
+    left, right = _head(view, one, glyphs), _head(view, other, glyphs)
+    for label, mine, others in sorted(_rows(one, other), key=lambda row: row[1] == row[2]):
+        for lines, text, against in ((left, mine, others), (right, others, mine)):
+            mark = ("  ", "$quiet") if mine == others else (f"{glyphs.differs} ", "$warning")
+            lines.append(Content.assemble(mark, (f"{label}: ", "$quiet"), _compared(text, against)))
+    return left, right
+
+
+def _head(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    assessment = view.assessment(pattern.id)
+    return [
+        Content.styled(visible_line(pattern.id, 200), "bold $secondary"),
+        Content.assemble(
+            standing_mark(assessment, glyphs),
+            f"   {percent(assessment.rate)} of {plural(assessment.uses, 'use')}",
+            (f"   loops got it {plural(assessment.uses + assessment.exposures, 'time')}", "$quiet"),
+        ),
+        Content(""),
+    ]
+
+
+def _rows(one: Pattern, other: Pattern) -> Iterator[tuple[str, str, str]]:
+    """(label, text of the one, text of the other) of all fields that either has."""
+    fields = (
+        ("Title", one.title, other.title),
+        ("Error type", one.error_type, other.error_type),
+        ("Error", one.error_pattern, other.error_pattern),
+        ("Says", one.description, other.description),
+        ("Category", one.category, other.category),
+        ("Tasks", one.task_pattern, other.task_pattern),
+    )
+    lists: tuple[tuple[str, Sequence[str], Sequence[str]], ...] = (
+        ("Step", one.steps, other.steps),
+        ("Symptom", one.symptoms, other.symptoms),
+        ("Where", one.location_hints, other.location_hints),
+        ("Code", one.template_code.splitlines(), other.template_code.splitlines()),
+    )
+    ends = (
+        ("Why it fails", one.why_it_fails, other.why_it_fails),
+        ("Instead", one.better_alternative, other.better_alternative),
+        ("Tags", ", ".join(one.tags), ", ".join(other.tags)),
+    )
+    for label, mine, others in fields:
+        if (mine or others) and not (label == "Says" and mine == one.title and others == other.title):
+            yield label, mine, others
+    for label, all_mine, all_others in lists:
+        for mine, others in zip_longest(all_mine[:50], all_others[:50], fillvalue=""):
+            yield label, mine, others
+    for label, mine, others in ends:
+        if mine or others:
+            yield label, mine, others
+
+
+def _compared(text: str, against: str) -> Content:
+    """A text, with the words in which the other one differs set off."""
+    if not text:
+        return Content.styled("none", "$quiet")
+    shown = visible_line(text, _MAX_TEXT)
+    words, others = shown.split(" "), visible_line(against, _MAX_TEXT).split(" ")
+    if text == against or max(len(words), len(others)) > _MAX_WORDS:
+        return Content(shown)
+    parts: list[tuple[str, str]] = []
+    for tag, start, end, _, _ in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
+        if start < end:
+            parts.append((" ".join(words[start:end]), "" if tag == "equal" else "$warning bold"))
+    return Content(" ").join([Content.styled(part, style) for part, style in parts])
+
+
+def merger_lines(merger: Merger, view: View, glyphs: Glyphs) -> list[Content]:
+    """What a merge would give: counts, rate, state, source loops and lineage."""
+    columns = (
+        (merger.kept.id, merger.kept, merger.before[0]),
+        (merger.other.id, merger.other, merger.before[1]),
+        ("merged", merger.result, merger.after),
+    )
+    names = [_cut(name) for name, _, _ in columns]
+    lines = [
+        _row("", [Content.styled(name, "$secondary" if n < 2 else "bold") for n, name in enumerate(names)]),
+        _row("state", [standing_mark(assessment, glyphs) for _, _, assessment in columns]),
+        _row("success" if merger.kept.type.value != "anti" else "failure", [_rate(a) for _, _, a in columns]),
+        _row("uses", [_uses(a, glyphs) for _, _, a in columns]),
+        _row("loops", [Content(f"{_loops(pattern):,}") for _, pattern, _ in columns]),
+    ]
+    told = Counter(event.kind for event in merger.lineage)
+    summary = ", ".join(f"{count:,} {kind}" for kind, count in told.items())
+    return [
+        *lines,
+        Content.assemble(
+            (f"{'':>{_LABEL}}  {visible_line(merger.other.id, 80)} goes to the archive; its id leads here", "$quiet")
+        ),
+        Content.assemble((f"{'lineage':>{_LABEL}}  ", "$quiet"), summary or "nothing is known"),
+        *timeline(merger.lineage, view.now, glyphs),
+    ]
+
+
+_LABEL = 8
+_WIDTH = 22
+
+
+def _cut(name: str) -> str:
+    """An id short enough for its column, its end kept: that tells one from the other."""
+    shown = visible_line(name, 200)
+    return shown if len(shown) < _WIDTH else f"…{shown[-_WIDTH + 2 :]}"
+
+
+def _row(label: str, cells: Sequence[Content]) -> Content:
+    padded = [cell.pad_right(max(0, _WIDTH - cell.cell_length)) for cell in cells]
+    return Content.assemble((f"{label:>{_LABEL}}  ", "$quiet"), *padded).rstrip()
+
+
+def _rate(assessment: Assessment) -> Content:
+    return Content(percent(assessment.rate))
+
+
+def _uses(assessment: Assessment, glyphs: Glyphs) -> Content:
+    return Content.assemble(
+        f"{assessment.uses:,}  ",
+        (f"{assessment.successes:,} {glyphs.done}", "$success"),
+        " ",
+        (f"{assessment.failures:,} {glyphs.failed}", "$error"),
+    )
+
+
+def _loops(pattern: Pattern) -> int:
+    return len({loop.loop_id for loop in pattern.source_loops})
