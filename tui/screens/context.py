@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import ClassVar, Final
 
@@ -9,7 +10,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.message import Message
 
 from core.deck import Deck, View
 from core.errors import BadInput, Refused
@@ -49,21 +49,13 @@ class ContextPlace(Place):
         Column("why", "why", 11, flex=3),
     )
 
-    class Prepared(Message):
-        """A worker has prepared the context."""
-
-        def __init__(self, preview: present.Preview, task: str) -> None:
-            super().__init__()
-            self.preview = preview
-            self.task = task
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, ContextPlace.Prepared)
-
     def __init__(self) -> None:
         super().__init__()
         self._settings: InjectionSettings | None = None
         self._preview: present.Preview | None = None
+        self._asked = 0
+        """The number of the newest question; answers to older ones are dropped."""
+        self._answering = False
         self._plain = False
         """Whether the text is shown without what differs."""
         self._loop = -1
@@ -169,23 +161,26 @@ class ContextPlace(Place):
         self.text.focus()
 
     def _prepare(self) -> None:
-        task, view, settings = self.task_text.strip(), self.view, self.settings
-        if not task:
+        self._asked += 1
+        if not self.task_text.strip():
             self._preview = None
             self._show()
-            return
+        elif not self._answering:
+            self._answering = True
+            self.run_worker(self._answer(), group="injection")
 
-        def work() -> None:
-            self.post_message(self.Prepared(present.Preview.prepare(view, task, settings), task))
-
-        self.run_worker(work, thread=True, group="injection", exclusive=True)
-
-    def on_context_place_prepared(self, message: Prepared) -> None:
-        """Show the newest answer."""
-        if (message.task, message.preview.settings) == (self.task_text.strip(), self.settings):
-            before, self._preview = self._preview, message.preview
-            another = before is None or before.injection.profile.text != message.preview.injection.profile.text
-            self._show(top=another)
+    async def _answer(self) -> None:
+        """Answer the newest question, one at a time, however fast they come."""
+        number = 0
+        while number != self._asked:
+            number, task = self._asked, self.task_text.strip()
+            if task:
+                preview = await asyncio.to_thread(present.Preview.prepare, self.view, task, self.settings)
+                if number == self._asked:
+                    before, self._preview = self._preview, preview
+                    another = before is None or before.injection.profile.text != preview.injection.profile.text
+                    self._show(top=another)
+        self._answering = False
 
     # Showing
 

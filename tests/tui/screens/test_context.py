@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from pathlib import Path
 
@@ -10,9 +9,9 @@ from textual.widgets import Input
 
 from core.deck import Deck
 from core.errors import Refused
-from core.settings import InjectionSettings, Settings
+from core.settings import Settings
 from core.text import plural
-from tests.tui.story import NOW, Story, make_app, story
+from tests.tui.story import NOW, Story, story
 from tui.screens import context
 from tui.screens.context import ContextPlace
 from tui.widgets.bars import ItemLine
@@ -78,8 +77,8 @@ async def test_the_text_is_byte_for_byte_what_is_injected(sample: Path, home: Pa
         assert shown(told) == injection.context
         await told.sees(f"{injection.tokens:,} of 2,000 tokens", f"{injection.bytes:,} bytes", "found by word match")
         assert f"{len(injection.chosen)} in, {len(injection.left_out)} left out" in heading(told, "why")
-        ids = [one.pattern_id for one in (*injection.chosen, *injection.left_out)]
-        assert list(told.table.keys) == ids
+        chosen, left_out = ([one.pattern_id for one in ones] for ones in (injection.chosen, injection.left_out))
+        assert list(told.table.keys) == chosen + left_out
         first = injection.chosen[0]
         await told.sees(first.pattern_id, f"{first.score:.2f} = ", "category ")
 
@@ -157,22 +156,6 @@ async def test_what_is_no_value_does_not_count_and_does_not_stay(sample: Path, h
         assert place.settings.top_k_patterns == 2
 
 
-async def test_an_odd_setting_of_the_project_is_no_fault(sample: Path, home: Path) -> None:
-    (sample / "aiwg.yml").write_text("ralph:\n  cross_loop_learning:\n    injection:\n      top_k_patterns: 40\n")
-    odd = Settings(injection=InjectionSettings(top_k_patterns=40))
-    app = make_app(sample, home)
-    app.deck.settings = odd
-    app.deck._view = app.view = dataclasses.replace(app.deck.view, settings=odd)
-    async with app.run_test(size=(120, 40)) as pilot:
-        told = Story(app, pilot)
-        await told.until(lambda: app.progress is None, "the first load")
-        place = await at_task(told)
-        assert not any(found.faulty for found in place.query(ValueField))
-        await told.press("left", "R")
-        await told.settled()
-        assert place.settings == odd.injection
-
-
 async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await at_task(told)
@@ -189,7 +172,7 @@ async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: P
         assert told.table.cursor_key == left_out.pattern_id
 
 
-async def test_tab_goes_round_all_panes_and_esc_back_to_the_text(sample: Path, home: Path) -> None:
+async def test_tab_goes_round_all_panes_and_how_far_meaning_is_known_is_told(sample: Path, home: Path) -> None:
     async with story(sample, home, size=(80, 24)) as told:
         place = await at_task(told)
         stops = []
@@ -202,6 +185,11 @@ async def test_tab_goes_round_all_panes_and_esc_back_to_the_text(sample: Path, h
         assert place.field is field(told, "top_k_patterns")
         await told.press("escape", "pagedown")
         assert place.query_one("#context-text", TextPane).scroll_offset.y > 0
+        place.embedding(120, 3400)
+        await told.sees("meaning: ▯▯▯▯▯▯▯▯▯▯ 120 of 3,400 patterns")
+        place.embedding(3400, 3400)
+        await told.settled()
+        assert "left out" in heading(told, "why")
 
 
 async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, home: Path) -> None:
@@ -223,6 +211,27 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
         await told.press("I")
         await told.until(lambda: "nothing new" in told.toasts()[-1], "the second answer")
         assert injected(told, loop.id) == [*before, *new]
+        ended = next(loop for loop in told.app.view.snapshot.loops.values() if loop.status.ended)
+        with pytest.raises(Refused, match="has ended"):
+            context._recorded(told.app.deck, ended.id, told.app.view.injection(task))
+
+
+async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sample: Path, home: Path) -> None:
+    for name in ("ralph/loops", "ralph/heartbeats", "ralph-external"):
+        shutil.rmtree(sample / ".aiwg" / name)
+    for name in ("current-loop.json", "registry.json"):
+        (sample / ".aiwg" / "ralph" / name).unlink()
+    async with story(sample, home) as told:
+        place = await at_task(told, "zzzz qqqq")
+        await told.sees("This task gets nothing injected.", "0 in, ", "nothing in common")
+        await told.press("y")
+        assert "no context to copy" in told.toasts()[-1]
+        await told.press("I")
+        assert "no pattern to record" in told.toasts()[-1]
+        place.preview(TASK)
+        await told.settled()
+        await told.press("I")
+        assert "no loop with a task is running" in told.toasts()[-1]
 
 
 async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample: Path, home: Path) -> None:
@@ -236,35 +245,6 @@ async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample
         ids = [one.pattern_id for one in told.app.view.injection(TASK).chosen]
         assert set(ids) <= set(injected(told, loops[1].id))
         assert not set(ids) <= set(injected(told, loops[0].id))
-
-
-async def test_nobody_gets_patterns_where_no_loop_runs(sample: Path, home: Path) -> None:
-    for name in ("ralph/loops", "ralph/heartbeats", "ralph-external"):
-        shutil.rmtree(sample / ".aiwg" / name)
-    for name in ("current-loop.json", "registry.json"):
-        (sample / ".aiwg" / "ralph" / name).unlink()
-    async with story(sample, home) as told:
-        await at_task(told)
-        await told.press("I")
-        assert "no loop with a task is running" in told.toasts()[-1]
-
-
-async def test_a_loop_that_has_ended_meanwhile_is_refused(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        view = told.app.view
-        ended = next(loop for loop in view.snapshot.loops.values() if loop.status.ended)
-        with pytest.raises(Refused, match="has ended"):
-            context._recorded(told.app.deck, ended.id, view.injection(TASK))
-
-
-async def test_how_far_the_meaning_of_patterns_is_known_is_told_until_it_is(sample: Path, home: Path) -> None:
-    async with story(sample, home, size=(80, 24)) as told:
-        place = await at_task(told)
-        place.embedding(120, 3400)
-        await told.sees("meaning: ▯▯▯▯▯▯▯▯▯▯ 120 of 3,400 patterns")
-        place.embedding(3400, 3400)
-        await told.settled()
-        assert "left out" in heading(told, "why")
 
 
 async def test_l_goes_through_the_running_loops(sample: Path, home: Path) -> None:
@@ -300,14 +280,6 @@ async def test_a_decision_changes_what_is_shown(sample: Path, home: Path) -> Non
         await told.settled()
         assert shown(told) == told.app.view.injection(TASK).context
         assert chosen not in [c.pattern_id for c in told.app.view.injection(TASK).chosen]
-
-
-async def test_a_task_that_nothing_fits_says_so(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await at_task(told, "zzzz qqqq")
-        await told.sees("This task gets nothing injected.", "0 in, ", "nothing in common")
-        await told.press("y")
-        assert "no context to copy" in told.toasts()[-1]
 
 
 async def test_the_copy_is_the_exact_context(sample: Path, home: Path) -> None:

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from textual.content import Content
+
+from core.deck import Deck, View
+from core.errors import BadInput
+from core.paths import ProjectPaths
+from core.records.patterns import PatternType
+from core.retrieval.ranking import Chosen, Injection, LeftOut
+from core.retrieval.relevance import MEANING_WEIGHTS
+from core.retrieval.task import analyse_task
+from core.sample import copy_sample
+from core.settings import InjectionSettings, Settings
+from tests.tui.story import NOW
+from tui.present import context as present
+from tui.present.context_knobs import KNOBS
+from tui.present.marks import ASCII, DRAWN
+from tui.present.numbers import ordinal
+
+TASK = "Fix TypeScript type errors in user validation"
+OWN = InjectionSettings()
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    folder = tmp_path_factory.mktemp("sample")
+    copy_sample(folder, NOW)
+    return Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
+
+
+def chosen(pattern_id: str, **parts: float) -> Chosen:
+    return Chosen(
+        pattern_id=pattern_id,
+        type=PatternType.ERROR,
+        score=0.9,
+        relevance=sum(parts.values()),
+        effectiveness=0.94,
+        multiplier=1.5,
+        parts=parts,
+        lower_bound=0.7,
+    )
+
+
+def injection(context: str, *ids: str, left_out: tuple[str, ...] = ()) -> Injection:
+    return Injection(
+        profile=analyse_task(TASK),
+        context=context,
+        tokens=1,
+        bytes=len(context),
+        chosen=tuple(chosen(id, words=0.1) for id in ids),
+        left_out=tuple(LeftOut(pattern_id=id, reason="below the top 1 (0.30)", score=0.3) for id in left_out),
+        matched_by="words",
+    )
+
+
+def preview(new: Injection, own: Injection, *ranking: str, settings: InjectionSettings = OWN) -> present.Preview:
+    return present.Preview(settings, new, own, {id: rank for rank, id in enumerate(ranking, 1)})
+
+
+def plain(lines: list[Content]) -> str:
+    return "\n".join(line.plain for line in lines)
+
+
+# Knobs
+
+
+@pytest.mark.parametrize("name", KNOBS)
+def test_a_knob_says_the_projects_value_and_takes_it_back(name: str) -> None:
+    knob = KNOBS[name]
+    assert knob.put(OWN, knob.text(OWN), OWN) == OWN
+    assert len(knob.label) <= 9, "has to fit into a third of 80 cells"
+
+
+@pytest.mark.parametrize("name", KNOBS)
+@pytest.mark.parametrize("steps", [1, -1])
+def test_every_step_leads_to_another_value_until_the_last_one(name: str, steps: int) -> None:
+    knob = KNOBS[name]
+    once = knob.put(OWN, knob.stepped(OWN, steps), OWN)
+    assert once != OWN
+    settings = OWN
+    for _ in range(30):
+        settings = knob.put(settings, knob.stepped(settings, steps), OWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("top_k_patterns", "0", "patterns must be from 1 to 10"),
+        ("top_k_patterns", "2.5", "patterns must be a whole number"),
+        ("min_success_rate", "120%", "min rate must be a number from 0 to 1"),
+        ("max_tokens", "99", "tokens must be from 100 to 100000"),
+        ("order", "1", "order must be score or lower"),
+        ("include_anti_patterns", "", "anti must be on or off"),
+    ],
+)
+def test_what_is_no_value_is_refused_with_the_reason(name: str, text: str, reason: str) -> None:
+    with pytest.raises(BadInput, match=f"^{reason}"):
+        KNOBS[name].put(OWN, text, OWN)
+
+
+def test_an_odd_value_of_the_project_stays_one() -> None:
+    odd = InjectionSettings(top_k_patterns=0, max_tokens=7)
+    for name in ("top_k_patterns", "max_tokens"):
+        assert KNOBS[name].put(odd, KNOBS[name].text(odd), odd) == odd
+
+
+# What differs
+
+
+def test_each_line_tells_whether_it_comes_or_goes() -> None:
+    found = preview(injection("one\ntwo\nfour\n", "a", "b"), injection("one\nthree\nfour\n", "a", "c"))
+    assert found.lines == ((" ", "one"), ("-", "three"), ("+", "two"), (" ", "four"))
+    lines, marks = present.difference(found)
+    assert [mark.plain + line.plain for mark, line in zip(marks, lines, strict=True)] == [
+        "  one",
+        "- three",
+        "+ two",
+        "  four",
+    ]
+    assert present.difference_line(found).plain == "+1 -1 lines, 1 pattern comes, 1 goes"
+    assert [found.turned(id) for id in "abc"] == ["", "+", "-"]
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (injection("x\ny\n", "a", "b", "c"), "+1 -0 lines, 2 patterns come"),
+        (injection("y\n"), "+1 -1 lines, 1 pattern goes"),
+        (injection("y\n", "a"), "+1 -1 lines"),
+        (injection("x\n", "a"), "the text stays the same"),
+    ],
+)
+def test_what_differs_is_counted(new: Injection, expected: str) -> None:
+    assert present.difference_line(preview(new, injection("x\n", "a"))).plain == expected
+
+
+def test_a_preview_holds_what_would_be_printed_now_and_under_the_other_order(view: View) -> None:
+    same = present.Preview.prepare(view, TASK, OWN)
+    assert not same.differs
+    assert same.own.context == view.injection(TASK).context
+    assert list(same.ranks) == [
+        one.pattern_id for one in view.injection(TASK, replace(OWN, order="lower-bound")).chosen
+    ]
+    one = present.Preview.prepare(view, TASK, replace(OWN, top_k_patterns=1))
+    assert one.own == same.own
+    assert len(one.chosen) == 1
+
+
+# Scores
+
+
+def test_a_row_has_rank_score_and_the_largest_parts_first() -> None:
+    found = preview(injection("x", "a", "b", left_out=("c",)), injection("x", "a", "c"), "b", "a")
+    first, second = (present.score_cells(found, id, DRAWN) for id in "ab")
+    assert [first[name].plain for name in ("rank", "score", "id")] == [" 1→2", "0.90", "a"]
+    assert second["rank"].plain == "+2→1"
+    gone = present.score_cells(found, "c", ASCII)
+    assert [gone[name].plain for name in ("rank", "score", "why")] == ["-", "0.30", "below the top 1 (0.30)"]
+    mixed = preview(replace(injection("x"), chosen=(chosen("a", words=0.1, error=0.4, tags=0.0),)), injection("x"))
+    assert present.score_cells(mixed, "a", ASCII)["rank"].plain == "+1->-", "the other order leaves it out"
+    assert present.score_cells(mixed, "a", ASCII)["why"].plain.strip() == "error .40  words .10"
+
+
+def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: View) -> None:
+    pattern = view.pattern("pat-error-type-mismatch-003")
+    parts = dict.fromkeys(MEANING_WEIGHTS[PatternType.ERROR], 0.0) | {"meaning": 0.3, "error": 0.19}
+    found = preview(replace(injection("x"), chosen=(chosen(pattern.id, **parts),)), injection("x"), "z", pattern.id)
+    text = plain(present.detail_lines(found, pattern, view, ASCII, short=False))
+    assert text.splitlines() == [
+        pattern.id,
+        pattern.title,
+        "0.90 = .49 relevance x .94 success x 1.5 * proven",
+        "meaning  #####-----  .30 of .60",
+        "words    ----------  .00 of .10",
+        "error    ##########  .19 of .19",
+        "category ----------  .00 of .03",
+        "tags     ----------  .00 of .04",
+        "language ----------  .00 of .04",
+        "lower bound 0.70, 2nd by lower bound",
+    ]
+    short = present.detail_lines(found, pattern, view, ASCII, short=True)
+    assert max(map(len, plain(short[:8]).splitlines())) <= 37, "has to fit beside the list in 80 cells"
+
+
+def test_a_pattern_that_is_left_out_says_why(view: View) -> None:
+    pattern = view.pattern("pat-error-type-mismatch-003")
+    found = preview(injection("", left_out=(pattern.id,)), injection(""))
+    text = plain(present.detail_lines(found, pattern, view, DRAWN, short=False))
+    assert "left out: below the top 1 (0.30)" in text
+    assert "would have scored 0.30" in text
+
+
+def test_hostile_text_draws_no_lines_and_no_codes() -> None:
+    hostile = "a\x1b[31m\nb"
+    found = preview(injection(f"{hostile}\n", hostile), injection("x\n", hostile))
+    assert all("\x1b" not in line and "\n" not in line for _sign, line in found.lines)
+    for content in (*present.score_cells(found, hostile, DRAWN).values(), *present.context_lines(found.injection)):
+        assert "\x1b" not in content.plain and "\n" not in content.plain
+
+
+# A loop's record
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (5, "recorded: 5 patterns injected into loop-1. y copies the text"),
+        (1, "recorded: 1 pattern injected into loop-1; 4 were on record. y copies the text"),
+        (0, "nothing new: loop-1 has all 5 patterns on record as injected"),
+    ],
+)
+def test_what_was_recorded_is_told(new: int, expected: str) -> None:
+    assert present.recorded(new, 5, "loop-1") == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (22, "22nd")]
+)
+def test_a_place_is_written_for_people(number: int, text: str) -> None:
+    assert ordinal(number) == text
