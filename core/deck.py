@@ -463,14 +463,14 @@ class Deck:
             *(
                 Event(
                     id=event_id(decision.at),
-                    at=parse_time(at) or decision.at,
+                    at=parse_time(found["at"]) or decision.at,
                     kind="extracted",
                     pattern_id=pattern_id,
-                    loop_id=decision.subject,
+                    loop_id=found["loop"],
                     by=decision.by,
                     decision=decision.id,
                 )
-                for pattern_id, at in decision.after["times"].items()
+                for pattern_id, found in decision.after["found"].items()
             ),
         )
 

@@ -24,7 +24,12 @@ _TYPES: Final = [kind.value for kind in PatternType]
 
 @click.command(epilog=json_help("extract"))
 @click.argument("source", metavar="[LOOP|SESSION]", required=False, shell_complete=complete_source)
-@click.option("--all", "every", is_flag=True, help="Every loop that has ended, the one that ended first at first.")
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Every loop that has ended, oldest first, and every debug session of no such loop.",
+)
 @click.option("--types", "types", type=Words(_TYPES), multiple=True, help="Only patterns of these types.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be taken; nothing is written.")
 @click.option("--reason", default="", help="Why; kept in the log.")
@@ -73,9 +78,13 @@ def extract(
 
 
 def _ended(deck: Deck) -> list[str]:
-    """The loops that have ended, in that order: what one has found a later one uses."""
-    loops = [loop for loop in deck.view.snapshot.loops.values() if loop.status.ended]
-    return [loop.id for loop in sorted(loops, key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))]
+    """The loops that have ended, in that order: what one has found a later one uses; then the sessions of no such loop."""
+    snapshot = deck.view.snapshot
+    loops = [loop for loop in snapshot.loops.values() if loop.status.ended]
+    loops.sort(key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))
+    names = {name for loop in loops for name in (loop.id, *loop.aliases)}
+    alone = [session.id for session in snapshot.debug_sessions.values() if session.loop_id not in names]
+    return [*(loop.id for loop in loops), *alone]
 
 
 def _print(extraction: Extraction, decided: Decided | None) -> None:

@@ -127,7 +127,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
     new: list[str] = []
     joined: list[str] = []
     hashes: dict[str, str] = {}
-    times: dict[str, str | None] = {}
+    found: dict[str, dict[str, str | None]] = {}
     for proposal in extraction.merges:
         stored = batch.registry.record(patterns[proposal.duplicate_of])
         kind = proposal.type
@@ -135,14 +135,14 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         if keys:
             changes.set(stored, kind, proposal.duplicate_of, keys)
             joined.append(proposal.duplicate_of)
-            times[proposal.duplicate_of] = iso(_happened(proposal.record, kind, batch.at))
+            found[proposal.duplicate_of] = _discovery(proposal.record, kind, extraction.source_id, batch.at)
     for proposal in extraction.new:
         identifier = batch.ids.next(ID_PREFIXES[proposal.type], proposal.slug)
         record = with_id(proposal.type, identifier, proposal.record)
         changes.insert(batch.file_of(proposal.type), proposal.type, identifier, record, keep_id=False)
         new.append(identifier)
         hashes[identifier] = as_pattern(record).content_hash
-        times[identifier] = iso(_happened(record, proposal.type, batch.at))
+        found[identifier] = _discovery(record, proposal.type, extraction.source_id, batch.at)
     if not new and not joined:
         raise Refused(f"{shown(extraction.source_id)} has nothing to extract that is not known already")
     effects, inverse = changes.result()
@@ -154,7 +154,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         after={
             "patterns": new,
             "joined": list(dict.fromkeys(joined)),
-            "times": times,
+            "found": found,
             **({"hashes": hashes} if unattended else {}),
         },
         effects=effects,
@@ -162,10 +162,12 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
     )
 
 
-def _happened(record: Mapping[str, Any], kind: PatternType, otherwise: datetime) -> datetime:
-    """When a loop came upon what it offers."""
+def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:
+    """Which loop came upon what is offered, and when; a debug session may belong to a loop."""
     told = as_read(record, kind)
-    return max(filter(None, (told.last_used, *(loop.at for loop in told.source_loops))), default=otherwise)
+    loops = [loop.loop_id for loop in told.source_loops]
+    times = filter(None, (told.last_used, *(loop.at for loop in told.source_loops)))
+    return {"loop": loops[0] if loops else source_id, "at": iso(max(times, default=at))}
 
 
 def _counted(new: Sequence[str], joined: Sequence[str]) -> str:

@@ -88,8 +88,8 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
         before, after: What was known and what holds now, for people and for undo. Keys used: `state`, `computed`,
             `content_hash`, `successes`, `failures`, `text`, `anti_id`, `until`; of a burst `first`, `last`,
             `patterns`; of what is decided about many patterns `patterns`, and `hashes` of those that somebody still
-            has to look at; of an extraction the known ones in `joined`, and in `times` when the loop came upon
-            each; of a merge the other pattern in `merged`.
+            has to look at; of an extraction the known ones in `joined`, and in `found` which loop came upon each, and
+            when; of a merge the other pattern in `merged`.
         effects: What to write into pattern files; `inverse` undoes it.
     """
 
