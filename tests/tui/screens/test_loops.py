@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from core.records.decisions import Verb
 from tests.tui.story import Story, copy_tree, story
 from tui.present.loops import TABS
+from tui.screens.dialogs import Preview
+from tui.screens.review import ReviewPlace
 from tui.widgets.text_pane import TextPane
 
 
@@ -135,3 +138,48 @@ async def test_the_upstream_tree_shows_every_loop(tmp_path: Path, home: Path) ->
         assert len(rows) == min(len(keys), told.table.page), "no two rows look alike"
         await told.filter("is:orphan")
         assert told.table.keys
+
+
+OFFERING = "ralph-move-the-settlement-jobs-from--18be2e49"
+
+
+async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(80, 24), looks_further=True) as told:
+        told.place.go_to(OFFERING)
+        await told.settled()
+        assert "+2" in told.row(OFFERING)
+        assert "2 patterns to extract   e shows them" in details(told)
+        assert "Move the settlement jobs" in details(told)
+        assert "e extract 2" in told.key_line()
+        await told.press("e")
+        await told.until(lambda: told.place.place == "review", "Review in front")
+        await told.sees("Extract what this loop has learned?")
+        place = told.place
+        assert isinstance(place, ReviewPlace)
+        await told.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")
+
+
+async def test_what_nobody_has_looked_at_is_worked_out_when_asked_for(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        told.place.go_to(OFFERING)
+        await told.press("e")
+        await told.until(lambda: isinstance(told.app.screen, Preview), "the preview")
+        await told.sees("2 patterns to extract", "settlement booked twice", "a extract 2")
+        await told.press("escape")
+        assert OFFERING not in {decision.subject for decision in told.app.view.snapshot.decisions}
+        await told.press("e")
+        await told.until(lambda: isinstance(told.app.screen, Preview), "the preview")
+        await told.decides("a")
+        assert told.app.view.snapshot.decisions[-1].verb is Verb.EXTRACT
+        assert "extracted 2 patterns" in told.toasts()[-1]
+        assert "undo extract" in told.key_line()
+        told.place.go_to(OFFERING)
+        await told.press("e")
+        await told.sees("Nothing to extract that is not known already")
+
+
+async def test_a_loop_at_work_has_nothing_to_extract_yet(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        told.place.go_to(running(told))
+        await told.press("e")
+        assert "has not ended" in told.toasts()[-1]

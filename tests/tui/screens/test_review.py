@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from textual.widgets import TextArea
 
-from core.curation.review import BURST, CONTRADICTED, INVERSION
+from core.curation.review import BURST, CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE
+from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from tests.sample.events import BLAMED
 from tests.tui.story import Story, story
@@ -282,3 +284,189 @@ async def test_a_burst_can_be_snoozed(sample: Path, home: Path) -> None:
         await told.press("s")
         await told.until(lambda: source not in waiting(told))
         assert len(told.app.view.board.bursts) == 1
+
+
+TWIN = "pat-error-type-mismatch-003"
+OTHER_TWIN = "pat-error-type-not-assignable-001"
+POOL = "pat-error-pool-timeout-009"
+
+
+def add_twin(sample: Path) -> None:
+    """A second pattern that says what `TWIN` says, in a word or two less, after two uses of its own."""
+    path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    content = json.loads(path.read_text())
+    (records,) = content["pattern_registry"].values()
+    (record,) = [one for one in records if one["pattern_id"] == TWIN]
+    fix = record["fix_approach"]
+    twin = {key: value for key, value in record.items() if not key.endswith(("applications", "trend"))} | {
+        "pattern_id": OTHER_TWIN,
+        "fix_approach": fix | {"description": fix["description"].replace("the interface", "an interface")},
+        "source_loops": [{"loop_id": "ralph-elsewhere-00000001", "timestamp": "2026-11-01T10:00:00Z"}],
+        "success_rate": 0.5,
+        "usage_count": 2,
+    }
+    records.append(twin)
+    path.write_text(json.dumps(content, indent=2))
+
+
+async def forecasted(told: Story) -> str:
+    """What would change, once that is worked out."""
+    await told.until(lambda: "working out" not in pane(told, "consequence"), "the forecast")
+    return pane(told, "consequence")
+
+
+async def quarantined(told: Story) -> str:
+    told.app.decide(lambda deck: deck.quarantine(POOL, reason="who wrote [b]this[/]?"))
+    await told.settled()
+    assert await at_question(told, QUARANTINE) == POOL
+    return POOL
+
+
+async def test_a_text_in_quarantine_is_shown_to_the_letter_and_with_where_it_comes_from(
+    sample: Path, home: Path
+) -> None:
+    async with story(sample, home) as told:
+        await quarantined(told)
+        await forecasted(told)
+        assert "put into quarantine, 21:00:00, by ana" in pane(told, "subject")
+        assert "who wrote [b]this[/]?" in pane(told, "subject")
+        shown = pane(told, "proposal")
+        assert '   - Error: "Timed out fetching a new connection from the connection pool"' in shown
+        assert "src/db/pool.ts" in shown.split("In its record, and not in that text:")[1]
+        assert "release → loops may get it" in told.key_line()
+        assert "archive → out of the registry" in told.key_line()
+
+
+async def test_a_released_text_leaves_quarantine_and_u_puts_it_back(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await quarantined(told)
+        assert told.app.view.assessment(POOL).quarantined
+        await told.decides("a")
+        assert not told.app.view.assessment(POOL).quarantined
+        assert POOL not in waiting(told)
+        await told.decides("u")
+        assert front(told) == POOL
+
+
+async def test_a_text_that_changed_meanwhile_is_not_released(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await quarantined(told)
+        path = sample / told.app.view.pattern(POOL).file
+        path.write_text(path.read_text().replace("Raise the connection limit", "Remove the connection limit"))
+        await told.decides("a")
+        assert any("another one by now" in toast for toast in told.toasts())
+        assert told.app.view.assessment(POOL).quarantined
+
+
+async def test_a_rejected_text_goes_to_the_archive(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await quarantined(told)
+        await told.decides("x")
+        assert POOL not in told.app.view.snapshot.patterns
+        decision = told.app.view.snapshot.decisions[-1]
+        assert (decision.verb, decision.reason) == (Verb.ARCHIVE, "rejected in review")
+        await told.decides("u")
+        assert front(told) == POOL
+
+
+async def test_what_was_extracted_unattended_is_kept_or_archived(sample: Path, home: Path) -> None:
+    async with story(sample, home, looks_further=True) as told:
+        source = next(key for key, offer in told.app.view.offers.items() if len(offer.new) == 2)
+        told.app.decide(lambda deck: deck.extract(source, unattended=True))
+        await told.looked()
+        first = await at_question(told, EXTRACTED)
+        assert source in pane(told, "subject")
+        assert "keep → not asked again" in told.key_line()
+        await told.decides("a")
+        assert first in told.app.view.snapshot.patterns
+        second = await at_question(told, EXTRACTED)
+        assert second != first
+        await told.decides("x")
+        assert second not in told.app.view.snapshot.patterns
+
+
+async def test_an_offer_shows_each_pattern_with_its_trace_and_is_extracted_as_one(sample: Path, home: Path) -> None:
+    async with story(sample, home, looks_further=True) as told:
+        source = await at_question(told, OFFER)
+        offer = told.app.view.offers[source]
+        await forecasted(told)
+        for proposal in offer.proposals:
+            assert proposal.trace[0] in pane(told, "proposal")
+        assert told.app.view.loop(source).task in pane(told, "subject")
+        assert f"extract → {len(offer.new)} pattern" in told.key_line()
+        await told.decides("a")
+        await told.looked()
+        decision = told.app.view.snapshot.decisions[-1]
+        assert decision.verb is Verb.EXTRACT
+        assert len(decision.after["patterns"]) == len(offer.new)
+        assert source not in told.app.view.offers
+        await told.press("u")
+        await told.looked()
+        assert front(told) == source
+
+
+async def test_an_offer_that_is_turned_down_never_comes_back(sample: Path, home: Path) -> None:
+    async with story(sample, home, looks_further=True) as told:
+        source = await at_question(told, OFFER)
+        assert "never → not asked again" in told.key_line()
+        await told.decides("x")
+        assert source not in waiting(told)
+        await told.press("p")
+        assert "about no pattern yet" in told.toasts()[-1]
+
+
+async def test_two_that_say_the_same_stand_side_by_side_with_what_a_merge_gives(sample: Path, home: Path) -> None:
+    add_twin(sample)
+    async with story(sample, home, looks_further=True) as told:
+        assert await at_question(told, DUPLICATE) == TWIN
+        text = await forecasted(told)
+        for side in ("subject", "proposal"):
+            lines = pane(told, side).splitlines()
+            assert any(line.startswith("≠ Says: Correct") for line in lines)
+            assert "  Error type: TypeError" in lines
+        assert [line.split()[-1] for line in text.splitlines() if line.split()[:1] == ["state"]] == ["proven"]
+        assert "goes to the archive" in text
+        await told.sees("merge → 20 uses, proven")
+        await told.decides("a")
+        view = told.app.view
+        assert OTHER_TWIN not in view.snapshot.patterns
+        assert view.assessment(TWIN).uses == 20
+        await told.press("u")
+        await told.looked()
+        assert told.app.view.pattern(OTHER_TWIN).id == OTHER_TWIN
+        assert front(told) == TWIN
+
+
+async def test_e_keeps_the_other_one_of_two(sample: Path, home: Path) -> None:
+    add_twin(sample)
+    async with story(sample, home, looks_further=True) as told:
+        await at_question(told, DUPLICATE)
+        await told.press("e")
+        await told.settled()
+        assert front(told) == OTHER_TWIN
+        await told.sees("merge → 20 uses")
+        await told.decides("a")
+        assert told.app.view.snapshot.decisions[-1].after["merged"] == TWIN
+        assert TWIN in told.app.view.pattern(OTHER_TWIN).aliases
+
+
+async def test_two_that_are_kept_are_not_compared_again(sample: Path, home: Path) -> None:
+    add_twin(sample)
+    async with story(sample, home, looks_further=True) as told:
+        await at_question(told, DUPLICATE)
+        await told.press("d")
+        assert "about two patterns" in told.toasts()[-1]
+        await told.decides("x")
+        await told.looked()
+        assert DUPLICATE not in {item.kind for item in told.app.view.queue}
+        assert {TWIN, OTHER_TWIN} <= told.app.view.snapshot.patterns.keys()
+
+
+async def test_every_question_can_be_snoozed(sample: Path, home: Path) -> None:
+    add_twin(sample)
+    async with story(sample, home, looks_further=True) as told:
+        await told.go("review")
+        while waiting(told):
+            before = len(waiting(told))
+            await told.decides("s")
+            assert len(waiting(told)) < before
