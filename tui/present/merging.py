@@ -93,8 +93,8 @@ def _compared(text: str, against: str) -> Content:
     return Content(" ").join([Content.styled(part, style) for part, style in parts])
 
 
-def merger_lines(merger: Merger, view: View, glyphs: Glyphs) -> list[Content]:
-    """What a merge would give: counts, rate, state, source loops and lineage."""
+def merged_counts(merger: Merger, glyphs: Glyphs) -> list[Content]:
+    """What a merge would give: state, rate, counts and source loops, beside those of the two."""
     columns = (
         (merger.kept.id, merger.kept, merger.before[0]),
         (merger.other.id, merger.other, merger.before[1]),
@@ -108,13 +108,15 @@ def merger_lines(merger: Merger, view: View, glyphs: Glyphs) -> list[Content]:
         _row("uses", [_uses(a, glyphs) for _, _, a in columns]),
         _row("loops", [Content(f"{_loops(pattern):,}") for _, pattern, _ in columns]),
     ]
+    gone = f"{visible_line(merger.other.id, 80)} goes to the archive; its id leads here"
+    return [*lines, Content.styled(f"{'':>{_LABEL}}  {gone}", "$quiet")]
+
+
+def merged_lineage(merger: Merger, view: View, glyphs: Glyphs) -> list[Content]:
+    """The life of what a merge would give, with the uses of both."""
     told = Counter(event.kind for event in merger.lineage)
     summary = ", ".join(f"{count:,} {kind}" for kind, count in told.items())
     return [
-        *lines,
-        Content.assemble(
-            (f"{'':>{_LABEL}}  {visible_line(merger.other.id, 80)} goes to the archive; its id leads here", "$quiet")
-        ),
         Content.assemble((f"{'lineage':>{_LABEL}}  ", "$quiet"), summary or "nothing is known"),
         *timeline(merger.lineage, view.now, glyphs),
     ]

@@ -24,7 +24,7 @@ from core.records.patterns import Pattern
 from core.text import plural, visible_line
 from tui.present.arrivals import exact_text, origin
 from tui.present.marks import Glyphs, result_mark, state_mark
-from tui.present.merging import beside, merger_lines
+from tui.present.merging import beside, merged_counts, merged_lineage
 from tui.present.numbers import moment_text, percent
 from tui.present.offers import loop_lines, proposal_lines
 from tui.present.patterns import state_line
@@ -240,7 +240,7 @@ def consequence_lines(result: Forecast, view: View, glyphs: Glyphs) -> list[Cont
     """What an answer would change: counts and states, and what the running loops get."""
     lines: list[Content] = []
     if result.merger is not None:
-        lines += [*merger_lines(result.merger, view, glyphs), Content("")]
+        lines += merged_counts(result.merger, glyphs)
     if result.answer == "confirm" or (result.answer == "release" and result.turned):
         lines += _turned_lines(result, glyphs)
     given = f"{plural(result.running, 'running loop')}"
@@ -253,6 +253,8 @@ def consequence_lines(result: Forecast, view: View, glyphs: Glyphs) -> list[Cont
         lines.append(Content.styled("No loop runs now. The next ones that this pattern fits will differ:", "$quiet"))
     else:
         lines.append(Content.styled("No loop runs now.", "$quiet"))
+    if result.merger is not None:
+        lines += merged_lineage(result.merger, view, glyphs)
     return lines + diff_lines(result.before, result.after)
 
 
