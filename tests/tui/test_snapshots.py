@@ -77,6 +77,14 @@ async def test_what_if_theme(svg: SnapshotAssertion, sample: Path, home: Path, t
     assert same, "looks different from the accepted picture"
 
 
+@pytest.mark.parametrize(("size", "theme"), [((80, 24), "dark"), ((120, 40), "light")], ids=["80x24", "120x40-light"])
+async def test_turned_knobs(
+    svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int], theme: str
+) -> None:
+    same = await picture(sample, home, "context", size, theme, keys="plus t o enter j") == svg
+    assert same, "looks different from the accepted picture"
+
+
 async def test_upstream_loops(svg: SnapshotAssertion, tmp_path: Path, home: Path) -> None:
     tree = copy_tree("upstream", tmp_path / "upstream")
     same = await picture(tree, home, "loops", (120, 40)) == svg

@@ -43,10 +43,10 @@ class ContextPlace(Place):
         "running loop got."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("rank", "#", 4),
+        Column("rank", "#", 5),
         Column("score", "score", 5, align="right"),
         Column("id", "pattern", 18, flex=2, keep_end=4),
-        Column("why", "why", 11, flex=3),
+        Column("why", "why", 11, flex=3, keep=0),
     )
 
     def __init__(self) -> None:
@@ -363,7 +363,7 @@ class ContextPlace(Place):
         if action == "open" and not self.table.has_focus:
             return "patterns"
         if action == "inject" and len(loops := self._of_task()) == 1:
-            return f"record for {visible_line(loops[0].id, 24)}"
+            return f"record for {visible_line(loops[0].id.removeprefix('ralph-'), 16)}"
         return None
 
     def do_edit_task(self) -> None:

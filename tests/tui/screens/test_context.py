@@ -201,7 +201,7 @@ async def test_the_patterns_of_a_loops_task_go_on_its_record_once(sample: Path, 
         loop = next(loop for loop in told.app.view.snapshot.loops.values() if loop.status.active and loop.task == task)
         ids = [one.pattern_id for one in told.app.view.injection(task).chosen]
         before = injected(told, loop.id)
-        assert "record for ralph-" in told.key_line()
+        assert f"record for {loop.id.removeprefix('ralph-')[:15]}" in told.key_line()
         await told.press("I")
         await told.until(lambda: bool(told.toasts()), "an answer")
         new = [id for id in ids if id not in before]
