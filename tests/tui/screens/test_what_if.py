@@ -267,7 +267,7 @@ async def test_help_tells_its_keys_and_numbers_on_the_list_go_to_places(sample: 
         await at_trial(told)
         await told.press("question_mark")
         assert isinstance(told.app.screen, Help)
-        await told.sees("Step the threshold up", "What if", "→ + =")
+        await told.sees("Step the value up", "What if", "→ + =")
         await told.press("escape", "tab", "1")
         await told.until(lambda: told.place.place == "loops", "Loops in front")
         await told.go("patterns")
