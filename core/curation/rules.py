@@ -390,9 +390,15 @@ def change(before: str, after: str) -> str:
 
 def changed(decision: Decision) -> str:
     """What a decision changed, as lists of decisions show it: `established → proven`, `8 patterns`, or nothing."""
-    blamed = decision.after.get("patterns")
-    if isinstance(blamed, list):
-        return plural(len(blamed), "pattern")
+    merged = decision.after.get("merged")
+    if isinstance(merged, str):
+        return f"with {shown(merged)}"
+    about, joined = decision.after.get("patterns"), decision.after.get("joined")
+    if isinstance(about, list):
+        told = [plural(len(about), "pattern")] if about or not joined else []
+        if isinstance(joined, list) and joined:
+            told.append(plural(len(joined), "further use"))
+        return ", ".join(told)
     before, after = decision.before.get("state"), decision.after.get("state")
     return change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
 

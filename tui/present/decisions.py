@@ -78,7 +78,7 @@ def decision_text(decision: Decision, view: View, glyphs: Glyphs) -> list[Conten
     for label, values in (("Before", decision.before), ("After", decision.after)):
         if values:
             lines.append(Content.styled(label, "bold"))
-            lines += [_value(name, value) for name, value in values.items() if name not in _FOR_PROGRAMS]
+            lines += [_value(name, value) for name, value in values.items() if _is_readable(value)]
     if decision.effects:
         lines.append(Content.styled("Written", "bold"))
         lines += [_effect(effect) for effect in decision.effects]
@@ -86,7 +86,9 @@ def decision_text(decision: Decision, view: View, glyphs: Glyphs) -> list[Conten
     return lines
 
 
-_FOR_PROGRAMS = frozenset({"hashes", "times"})
+def _is_readable(value: Any) -> bool:
+    """Not what only undo and the fold over the log read, nor what is empty."""
+    return not isinstance(value, dict) and value not in ("", [])
 
 
 def _value(name: str, value: Any) -> Content:

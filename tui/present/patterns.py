@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from textual.content import Content
 
@@ -11,7 +12,7 @@ from core.deck import View
 from core.learning.explanation import worths
 from core.learning.scoreboard import Assessment
 from core.lineage import LineageEvent
-from core.records.decisions import Decision
+from core.records.decisions import Decision, Verb
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
 from core.text import plural, visible, visible_line
@@ -302,8 +303,14 @@ def history_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]
 
 
 def _about(decision: Decision, pattern: Pattern, decisions: Sequence[Decision]) -> bool:
-    if decision.subject == pattern.id or decision.after.get("anti_id") == pattern.id:
+    after = decision.after
+    several = [after.get("anti_id"), *(id for key in ("patterns", "joined") for id in _list(after.get(key)))]
+    if decision.subject == pattern.id or pattern.id in several:
         return True
-    if decision.verb.value in {"undo", "redo"}:
-        return any(d.id == decision.subject and d.subject == pattern.id for d in decisions)
+    if decision.verb in (Verb.UNDO, Verb.REDO):
+        return any(d.id == decision.subject and _about(d, pattern, ()) for d in decisions)
     return False
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

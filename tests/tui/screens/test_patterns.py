@@ -367,3 +367,35 @@ async def test_escape_in_the_filter_takes_it_off(sample: Path, home: Path) -> No
         await told.press("escape")
         assert len(told.table.keys) == 40
         assert told.in_focus(told.table)
+
+
+async def test_a_pattern_in_quarantine_says_so_in_its_row_and_is_found_by_it(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await at_pattern(told, ESTABLISHED)
+        await told.press("Q")
+        assert isinstance(told.app.screen, AskLine)
+        await told.type("who wrote this")
+        await told.decides("enter")
+        assert told.app.view.assessment(ESTABLISHED).quarantined
+        assert "◌ quar" in told.row(ESTABLISHED)
+        await told.sees("No loop gets it until somebody has seen its text: see Review.")
+        await told.press("Q")
+        assert "in quarantine already" in told.toasts()[-1]
+        await told.filter("is:quarantined")
+        assert list(told.table.keys) == [ESTABLISHED]
+
+
+async def test_marked_patterns_are_archived_for_a_reason_and_come_back(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(160, 50)) as told:
+        await told.go("patterns")
+        await told.filter("is:injectable type:template")
+        first, second = told.table.keys[:2]
+        await told.press("m", "m", "D")
+        await told.type("not used")
+        await told.decides("enter")
+        assert {first, second}.isdisjoint(told.table.keys)
+        await told.decides("u", "u")
+        assert {first, second} <= set(told.table.keys)
+        told.place.go_to(second)
+        await told.press(*["right_square_bracket"] * TABS.index("History"))
+        await told.sees("archive", "(taken back)")
