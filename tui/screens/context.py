@@ -180,6 +180,8 @@ class ContextPlace(Place):
                     before, self._preview = self._preview, preview
                     another = before is None or before.injection.profile.text != preview.injection.profile.text
                     self._show(top=another)
+                    if before is None or before.settings != preview.settings:
+                        self._reach_difference()
         self._answering = False
 
     # Showing
@@ -199,7 +201,6 @@ class ContextPlace(Place):
             if self._comparing:
                 lines, marks = present.difference(preview)
                 self.text.show(lines, top=top, marks=marks)
-                self.text.reach(next(n for n, (sign, _line) in enumerate(preview.lines) if sign != " "))
             else:
                 self.text.show(present.context_lines(preview.injection), top=top)
             self.table.show([*preview.chosen, *preview.left_out])
@@ -207,6 +208,11 @@ class ContextPlace(Place):
                 self.table.cursor = 0
         self._show_parts()
         self.refresh_frame()
+
+    def _reach_difference(self) -> None:
+        """Bring the first line that comes or goes into sight."""
+        if self._comparing and self._preview is not None:
+            self.text.reach(next((n for n, (sign, _line) in enumerate(self._preview.lines) if sign != " "), 0))
 
     @property
     def _comparing(self) -> bool:
@@ -333,6 +339,7 @@ class ContextPlace(Place):
         """Show the text alone, or what differs again."""
         self._plain = not self._plain
         self._show()
+        self._reach_difference()
 
     # Actions
 

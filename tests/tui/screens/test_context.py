@@ -97,6 +97,12 @@ async def test_a_knob_shows_at_once_what_it_changes_and_c_leaves_that_out(sample
         assert f"+0 -{gone} lines, {len(before.chosen) - 2} patterns go" in heading(told)
         assert "- ### Error Patterns" in marked(told)
         assert "(5)" in told.text()
+        await told.press("escape", "G")
+        told.place.catch_up(anew=True)
+        await told.settled()
+        assert told.place.query_one("#context-text", TextPane).scroll_offset.y > 0, (
+            "a newer view leaves the reader there"
+        )
         await told.press("c")
         assert shown(told) == after.context
         assert "difference" in told.key_line()
