@@ -9,6 +9,8 @@ from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
+from core.curation.review import DUPLICATE, OFFER, QUARANTINE
+from tests.tui.screens.test_review import POOL, add_twin
 from tests.tui.story import Story, copy_tree, make_app
 from tui.actions import PLACES
 from tui.app import DeckApp
@@ -34,17 +36,31 @@ def svg(snapshot: SnapshotAssertion) -> SnapshotAssertion:
 
 
 async def picture(
-    project: Path, home: Path, place: str, size: tuple[int, int], theme: str = "dark", keys: str = ""
+    project: Path,
+    home: Path,
+    place: str,
+    size: tuple[int, int],
+    theme: str = "dark",
+    keys: str = "",
+    *,
+    question: str = "",
 ) -> str:
-    """The dashboard at one place, when all is read and drawn, after some keys."""
-    app = make_app(project, home, theme=theme)
+    """The dashboard at one place, when all is read and drawn, after some keys.
+
+    Args:
+        question: Look for all that Review could ask; there, show a question of this kind.
+    """
+    app = make_app(project, home, looks_further=bool(question), theme=theme)
     app.kept.set_here("place", place)
     app.kept.set_here("context-task", TASK)
     async with app.run_test(size=size) as pilot:
         told = Story(app, pilot)
         await told.until(lambda: app.progress is None, "the load")
         await told.until(lambda: app.watch_state is not None, "the watch")
-        await told.settled()
+        await (told.looked() if question else told.settled())
+        if question and place == "review":
+            told.place.go_to(next(item.question_key for item in app.view.queue if item.kind == question))
+            await told.settled()
         if keys:
             await told.press(*keys.split())
             await told.settled()
@@ -88,4 +104,21 @@ async def test_turned_knobs(
 async def test_upstream_loops(svg: SnapshotAssertion, tmp_path: Path, home: Path) -> None:
     tree = copy_tree("upstream", tmp_path / "upstream")
     same = await picture(tree, home, "loops", (120, 40)) == svg
+    assert same, "looks different from the accepted picture"
+
+
+@pytest.mark.parametrize("size", SIZES[:2], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("question", [DUPLICATE, OFFER, QUARANTINE])
+async def test_question(svg: SnapshotAssertion, sample: Path, home: Path, question: str, size: tuple[int, int]) -> None:
+    if question == DUPLICATE:
+        add_twin(sample)
+    if question == QUARANTINE:
+        make_app(sample, home).deck.quarantine(POOL, reason="who wrote [b]this[/]?")
+    same = await picture(sample, home, "review", size, question=question) == svg
+    assert same, "looks different from the accepted picture"
+
+
+@pytest.mark.parametrize("size", SIZES[:2], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_loops_that_offer(svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int]) -> None:
+    same = await picture(sample, home, "loops", size, keys=" ".join("j" * 10), question=OFFER) == svg
     assert same, "looks different from the accepted picture"
