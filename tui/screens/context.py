@@ -12,21 +12,21 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 
 from core.deck import Deck, View
-from core.errors import BadInput, Refused
+from core.errors import Refused
 from core.records.loops import Loop
 from core.retrieval.ranking import Injection
 from core.settings import InjectionSettings
 from core.snapshot import Delta
 from core.text import visible_line
 from tui.present import context as present
-from tui.present.context_knobs import KNOBS, Knob
+from tui.present.context_knobs import KNOBS
+from tui.screens.context_knobs import Knobs
 from tui.screens.dialogs import Choose
 from tui.screens.place import Place
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
-from tui.widgets.value_field import ValueField
 
 BESIDE: Final = 100
 """Cells from which the reasons stand beside the text."""
@@ -51,7 +51,6 @@ class ContextPlace(Place):
 
     def __init__(self) -> None:
         super().__init__()
-        self._settings: InjectionSettings | None = None
         self._preview: present.Preview | None = None
         self._asked = 0
         """The number of the newest question; answers to older ones are dropped."""
@@ -73,22 +72,18 @@ class ContextPlace(Place):
                 with Container(id="context-reasons"):
                     yield RecordTable(self.COLUMNS, self._cells, lambda: Content(""))
                     yield TextPane(id="context-parts")
-        with Container(id="context-knobs"):
-            for knob in KNOBS.values():
-                key = self.deck_app.shown_key(knob.action)
-                own = knob.text(self._own)
-                label = Content.assemble((key, "$accent"), f" {knob.label}")
-                yield ValueField(knob.field, label, Content(f"({own})"), own)
+        keys = {knob.action: self.deck_app.shown_key(knob.action) for knob in KNOBS.values()}
+        yield Knobs(self.view.settings.injection, keys)
 
     @property
-    def _own(self) -> InjectionSettings:
-        """The project's settings."""
-        return self.view.settings.injection
+    def knobs(self) -> Knobs:
+        """The knobs; they start at the project's settings."""
+        return self.query_one(Knobs)
 
     @property
     def settings(self) -> InjectionSettings:
-        """The knobs as they stand; they start at the project's settings."""
-        return self._settings or self._own
+        """The knobs as they stand."""
+        return self.knobs.settings
 
     @property
     def task_text(self) -> str:
@@ -104,16 +99,6 @@ class ContextPlace(Place):
     def text(self) -> TextPane:
         """The context."""
         return self.query_one("#context-text", TextPane)
-
-    @property
-    def fields(self) -> dict[str, ValueField]:
-        """The knobs, in order."""
-        return {str(field.name): field for field in self.query(ValueField)}
-
-    @property
-    def field(self) -> ValueField | None:
-        """The knob that has focus."""
-        return next((field for field in self.fields.values() if field.has_focus_within), None)
 
     def on_mount(self) -> None:
         """Take up the task of the last run."""
@@ -228,11 +213,10 @@ class ContextPlace(Place):
             why.show([Item(Content.styled("why these", "$quiet"))], making)
             return
         line.count(present.profile_line(preview.injection))
-        fault = next((field.fault for field in self.fields.values() if field.faulty), "")
-        if fault:
+        if fault := self.knobs.fault:
             right = [Item(Content.styled(f"! {visible_line(fault, 100)}", "$error"))]
         else:
-            right = [Item(present.difference_line(preview))] if self.settings != self._own else []
+            right = [Item(present.difference_line(preview))] if self.knobs.turned else []
         head.show([Item(size) for size in present.size_items(preview.injection, self.settings)], right)
         why.show([Item(present.found_line(preview.injection))], making or [Item(present.count_line(preview))])
 
@@ -255,85 +239,67 @@ class ContextPlace(Place):
 
     # Knobs
 
-    @on(ValueField.Changed)
-    def _turned(self, message: ValueField.Changed) -> None:
+    @on(Knobs.Turned)
+    def _turned(self, message: Knobs.Turned) -> None:
         message.stop()
-        field, knob, before = message.field, _knob(message.field), self.settings
-        fault = ""
-        if message.text:
-            try:
-                self._settings = knob.put(before, message.text, self._own)
-            except BadInput as error:
-                fault = str(error)
-        field.tell(changed=knob.text(self.settings) != knob.text(self._own), fault=fault)
-        if self.settings != before:
-            self._prepare()
-        else:
-            self._show_heads()
+        self._show_heads()
+        self._prepare()
 
-    @on(ValueField.Entered)
-    def _entered(self, message: ValueField.Entered) -> None:
+    @on(Knobs.Moved)
+    def _moved(self, message: Knobs.Moved) -> None:
         message.stop()
         self.refresh_frame()
 
-    @on(ValueField.Left)
-    def _field_left(self, message: ValueField.Left) -> None:
-        message.stop()
-        if not message.field.text or message.field.faulty:
-            message.field.put(_knob(message.field).text(self.settings))
-
-    def _step(self, name: str, steps: int) -> None:
-        self.fields[name].put(KNOBS[name].stepped(self.settings, steps))
+    def _step(self, steps: int) -> None:
+        self.knobs.step(str(self.knobs.field.name) if self.knobs.field else "top_k_patterns", steps)
 
     def do_step_up(self) -> None:
         """A step more of the knob that has focus; of the patterns where none has."""
-        self._step(str(self.field.name) if self.field else "top_k_patterns", 1)
+        self._step(1)
 
     def do_step_down(self) -> None:
         """A step less."""
-        self._step(str(self.field.name) if self.field else "top_k_patterns", -1)
+        self._step(-1)
 
     def do_top_k(self) -> None:
         """To the number of patterns."""
-        self.fields["top_k_patterns"].enter()
+        self.knobs.enter("top_k_patterns")
 
     def do_min_rate(self) -> None:
         """To the lowest rate."""
-        self.fields["min_success_rate"].enter()
+        self.knobs.enter("min_success_rate")
 
     def do_budget(self) -> None:
         """To the most tokens."""
-        self.fields["max_tokens"].enter()
+        self.knobs.enter("max_tokens")
 
     def do_order(self) -> None:
         """By score or by lower bound."""
-        self._step("order", 1)
+        self.knobs.step("order", 1)
 
     def do_errors(self) -> None:
         """Error patterns on or off."""
-        self._step("include_error_patterns", 1)
+        self.knobs.step("include_error_patterns", 1)
 
     def do_successes(self) -> None:
         """Success patterns on or off."""
-        self._step("include_success_patterns", 1)
+        self.knobs.step("include_success_patterns", 1)
 
     def do_antis(self) -> None:
         """Anti-patterns on or off."""
-        self._step("include_anti_patterns", 1)
+        self.knobs.step("include_anti_patterns", 1)
 
     def do_templates(self) -> None:
         """Code templates on or off."""
-        self._step("include_code_templates", 1)
+        self.knobs.step("include_code_templates", 1)
 
     def do_put_back(self) -> None:
         """The knob that has focus as the project has it."""
-        if field := self.field:
-            field.put(_knob(field).text(self._own))
+        self.knobs.put_back()
 
     def do_put_all_back(self) -> None:
         """All knobs as the project has them."""
-        for field in self.fields.values():
-            field.put(_knob(field).text(self._own))
+        self.knobs.put_all_back()
 
     def do_compare(self) -> None:
         """Show the text alone, or what differs again."""
@@ -347,9 +313,9 @@ class ContextPlace(Place):
         """What needs a task, a pattern, a loop or a turned knob."""
         if action == "compare" and (self._preview is None or not self._preview.differs):
             return "turn a knob first: what that changes is shown at once, and c leaves it out"
-        if action == "put_back" and self.field is None:
+        if action == "put_back" and self.knobs.field is None:
             return "n, f or b goes to a knob; R puts all of them back"
-        if action == "put_all_back" and self.settings == self._own:
+        if action == "put_all_back" and not (self.knobs.turned or self.knobs.fault):
             return "all knobs stand as the project has them"
         if action == "pick_loop" and not self._running_loops():
             return "no loop with a task is running"
@@ -441,11 +407,10 @@ class ContextPlace(Place):
         self._move(-1)
 
     def _move(self, rows: int) -> None:
-        fields, field = list(self.fields.values()), self.field
-        if field is None:
-            self._mover().move(rows)
+        if self.knobs.field is not None:
+            self.knobs.move(rows)
         else:
-            fields[max(0, min(fields.index(field) + rows, len(fields) - 1))].enter()
+            self._mover().move(rows)
 
     def do_next_pane(self) -> None:
         """From the task to the text, the patterns, the knobs."""
@@ -456,12 +421,11 @@ class ContextPlace(Place):
         self._go_on(-1)
 
     def _go_on(self, panes: int) -> None:
-        knob = self.field or next(iter(self.fields.values()))
         task = self.query_one(FilterLine)
-        stops = (task, self.text, self.table, knob)
+        stops = (task, self.text, self.table, self.knobs)
         at = next((n for n, stop in enumerate(stops) if stop.has_focus_within or stop.has_focus), 0)
         stop = stops[(at + panes) % len(stops)]
-        if isinstance(stop, ValueField):
+        if isinstance(stop, Knobs):
             stop.enter()
         elif isinstance(stop, FilterLine):
             stop.focus_input()
@@ -471,10 +435,6 @@ class ContextPlace(Place):
     def copy_text(self) -> str:
         """The exact context."""
         return self._preview.injection.context if self._preview is not None else ""
-
-
-def _knob(field: ValueField) -> Knob:
-    return KNOBS[str(field.name)]
 
 
 def _recorded(deck: Deck, loop_id: str, injection: Injection) -> str:

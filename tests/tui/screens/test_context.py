@@ -188,7 +188,7 @@ async def test_tab_goes_round_all_panes_and_how_far_meaning_is_known_is_told(sam
         assert stops[0] is told.table
         assert place.query_one("#context-text") is stops[3]
         await told.press("shift+tab", "shift+tab")
-        assert place.field is field(told, "top_k_patterns")
+        assert place.knobs.field is field(told, "top_k_patterns")
         await told.press("escape", "pagedown")
         assert place.query_one("#context-text", TextPane).scroll_offset.y > 0
         place.embedding(120, 3400)
