@@ -1,16 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from core.curation.review import ReviewItem, review_queue
+from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
-from core.records.decisions import CurationState, InversionVerdict, Pin
+from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
 from core.records.events import Event
-from core.records.patterns import Maturity, Pattern
+from core.records.patterns import Maturity, Pattern, PatternType
 from core.settings import Settings
 from core.snapshot import Snapshot
 from tests.core.curation.making import NOW, make_pattern
@@ -47,12 +49,34 @@ def pin(state: Maturity, **changes: Any) -> Pin:
 
 
 def queue(
-    patterns: Iterable[Pattern], events: list[Event], curation: CurationState | None = None
+    patterns: Iterable[Pattern],
+    events: list[Event],
+    curation: CurationState | None = None,
+    alike: Sequence[tuple[str, str, float]] = (),
+    offers: Mapping[str, Extraction] = MappingProxyType({}),
 ) -> tuple[ReviewItem, ...]:
     by_id = {pattern.id: pattern for pattern in patterns}
     curation = curation or CurationState()
     board = Scoreboard.build(Snapshot(patterns=by_id, events=tuple(events), curation=curation), LATER, SETTINGS)
-    return review_queue(by_id, board, curation, LATER, SETTINGS)
+    return review_queue(by_id, board, curation, LATER, SETTINGS, alike, offers)
+
+
+def arrival(kind: str, **changes: Any) -> Arrival:
+    values: dict[str, Any] = {
+        "kind": kind,
+        "at": NOW,
+        "by": "alice",
+        "decision_id": "d1",
+        "blocks": kind != "extraction",
+    }
+    return Arrival(**(values | changes))
+
+
+def offer(source_id: str, new: int = 0, merges: int = 0, refused: int = 0) -> Extraction:
+    proposals = [Proposal(type=PatternType.ERROR, slug="a", record={})] * new
+    proposals += [Proposal(type=PatternType.ERROR, slug="a", record={}, duplicate_of="p")] * merges
+    proposals += [Proposal(type=PatternType.ERROR, slug="a", record={}, refused="too broad")] * refused
+    return Extraction(source_id=source_id, proposals=tuple(proposals))
 
 
 def test_nothing_to_decide_is_an_empty_queue() -> None:
@@ -138,3 +162,69 @@ def test_what_a_file_says_is_shown_and_not_obeyed() -> None:
     curation = CurationState(pins={"[b]\x1b]0;x": pin(Maturity.PROVEN, by="\x1b[31m")})
     (item,) = queue([make_pattern("[b]\x1b]0;x", content_hash="v2")], [], curation)
     assert "\x1b" not in item.question + item.reason
+
+
+@pytest.mark.parametrize(("kind", "came"), [("import", "imported"), ("quarantine", "put into quarantine")])
+def test_a_text_that_nobody_has_seen_is_asked_about_until_it_is_released(kind: str, came: str) -> None:
+    (item,) = queue([make_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
+    assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p")
+    assert item.reason == f"{came} by alice on 3 May 2026: odd; no loop gets it until you have seen its text"
+    seen = CurationState(arrivals={"p": arrival(kind, seen=frozenset({"v1"}))})
+    assert queue([make_pattern("p")], [], seen) == ()
+    assert queue([make_pattern("p", content_hash="v2")], [], seen)[0].kind == "quarantine"
+
+
+def test_what_was_extracted_unattended_is_asked_about_more_urgently_the_more_loops_got_it() -> None:
+    curation = CurationState(arrivals={"p": arrival("extraction"), "q": arrival("extraction")})
+    items = queue([make_pattern("p"), make_pattern("q")], used("q", "++"), curation)
+    assert [(item.kind, item.subject) for item in items] == [("extracted", "q"), ("extracted", "p")]
+    assert "extracted unattended by alice" in items[0].reason
+
+
+def test_of_two_alike_the_one_that_more_loops_got_is_kept() -> None:
+    patterns = [make_pattern("a"), make_pattern("b"), make_pattern("c")]
+    (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
+    assert (item.kind, item.subject, item.other, item.likeness) == ("duplicate", "b", "a", 0.95)
+    assert item.question == "Merge a into b?"
+    assert item.reason == "95% alike; loops got it 3 times, the other one 0 times"
+
+
+def test_a_pair_of_which_one_is_gone_or_only_mirrored_is_not_asked_about() -> None:
+    patterns = [make_pattern("a"), make_pattern("m", mirror_of="memory")]
+    assert queue(patterns, [], alike=[("a", "gone", 0.95), ("a", "m", 0.95)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (offer("l", new=3, refused=1), "3 patterns to extract"),
+        (offer("l", new=1, merges=2), "1 pattern to extract, 2 further uses of known ones"),
+        (offer("l", merges=1), "1 further use of known ones"),
+    ],
+)
+def test_an_offer_says_what_is_to_be_had(found: Extraction, told: str) -> None:
+    (item,) = queue([], [], offers={"l": found})
+    assert (item.kind, item.subject, item.reason, item.offer) == ("offer", "l", told, found)
+
+
+def test_what_offers_nothing_new_is_not_asked_about() -> None:
+    assert queue([], [], offers={"l": offer("l", refused=2)}) == ()
+
+
+def test_a_question_that_is_dismissed_is_never_asked_again_whichever_way_round_it_comes() -> None:
+    patterns = [make_pattern("a"), make_pattern("b")]
+    pair, offers = [("a", "b", 0.9)], {"l": offer("l", new=1)}
+    asked = queue(patterns, [], alike=pair, offers=offers)
+    assert {item.kind for item in asked} == {"duplicate", "offer"}
+    curation = CurationState(dismissed=frozenset(item.question_key for item in asked))
+    assert queue(patterns, [], curation, pair, offers) == ()
+    assert queue(patterns, used("b", "+++"), curation, pair, offers) == ()
+
+
+def test_a_question_about_no_single_pattern_can_be_snoozed() -> None:
+    offers = {"l": offer("l", new=1)}
+    (item,) = queue([], [], offers=offers)
+    for hours, asked in ((1, False), (0, True)):
+        verdict = InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=hours))
+        curation = CurationState(inversions={item.question_key: verdict})
+        assert bool(queue([], [], curation, offers=offers)) is asked
