@@ -78,7 +78,7 @@ def extract(
 
 
 def _ended(deck: Deck) -> list[str]:
-    """The loops that have ended, in that order: what one has found a later one uses; then the sessions of no such loop."""
+    """The loops that have ended, in that order: what one has found a later one uses; then sessions of no such loop."""
     snapshot = deck.view.snapshot
     loops = [loop for loop in snapshot.loops.values() if loop.status.ended]
     loops.sort(key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))
