@@ -35,7 +35,7 @@ from textual.widgets import Input, TextArea
 from core.curation.curator import Decided
 from core.deck import Deck, View
 from core.errors import RalphdeckError
-from core.records.decisions import Decision
+from core.records.decisions import Decision, Verb
 from core.snapshot import Delta
 from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
@@ -73,6 +73,8 @@ SWITCH_SECONDS: Final = 0.001
 """How soon the engine, busy reading, lets the screen have its turn."""
 MOST_TOASTS: Final = 2
 """Toasts that are up at once."""
+WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
+"""Decisions that put whole records in or out: their toast says how to take them back."""
 TOAST_SECONDS: Final = 3.0
 """How long a toast is up; a warning twice as long."""
 
@@ -240,7 +242,8 @@ class DeckApp(App[None], inherit_bindings=False):
         if message.decided is None:
             self.say(message.error, severity="warning")
             return
-        self.say(message.decided.summary)
+        back = f"; {self.shown_key('undo')} takes it back" if message.decided.decision.verb in WRITING_RECORDS else ""
+        self.say(f"{message.decided.summary}{back}")
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
 

@@ -98,11 +98,18 @@ async def test_somebody_elses_decision_is_taken_back_only_when_asked(sample: Pat
 LOOP = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
-async def test_an_extraction_names_its_patterns_and_leads_to_its_loop(sample: Path, home: Path) -> None:
+async def test_an_extraction_names_its_patterns_and_leads_to_its_loop_a_merge_to_what_it_kept(
+    sample: Path, home: Path
+) -> None:
     async with story(sample, home) as told:
-        told.app.decide(lambda deck: deck.extract(LOOP))
+        told.app.decide(lambda deck: deck.merge(ESTABLISHED, "pat-error-null-check-015"))
         await told.settled()
         await told.go("log")
+        assert "with pat-error-null" in told.row(told.table.keys[0])
+        assert "enter to the pattern" in told.key_line()
+        told.app.decide(lambda deck: deck.extract(LOOP))
+        await told.settled()
+        await told.press("g")
         assert "2 patterns" in told.row(told.table.keys[0])
         text = told.place.query_one(TextPane).plain
         made = told.app.view.snapshot.decisions[-1].after["patterns"]
@@ -112,13 +119,3 @@ async def test_an_extraction_names_its_patterns_and_leads_to_its_loop(sample: Pa
         await told.press("enter")
         await told.until(lambda: told.place.place == "loops", "Loops in front")
         await told.until(lambda: told.table.cursor_key == LOOP, "the loop under the cursor")
-
-
-async def test_a_merge_names_the_other_pattern(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        other = "pat-error-null-check-015"
-        told.app.decide(lambda deck: deck.merge(ESTABLISHED, other))
-        await told.settled()
-        await told.go("log")
-        assert "with pat-error-null" in told.row(told.table.keys[0])
-        assert "enter to the pattern" in told.key_line()

@@ -161,6 +161,9 @@ async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Pa
 
 async def test_what_nobody_has_looked_at_is_worked_out_when_asked_for(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
+        told.place.go_to(running(told))
+        await told.press("e")
+        assert "has not ended" in told.toasts()[-1]
         told.place.go_to(OFFERING)
         await told.press("e")
         await told.until(lambda: isinstance(told.app.screen, Preview), "the preview")
@@ -176,10 +179,3 @@ async def test_what_nobody_has_looked_at_is_worked_out_when_asked_for(sample: Pa
         told.place.go_to(OFFERING)
         await told.press("e")
         await told.sees("Nothing to extract that is not known already")
-
-
-async def test_a_loop_at_work_has_nothing_to_extract_yet(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        told.place.go_to(running(told))
-        await told.press("e")
-        assert "has not ended" in told.toasts()[-1]

@@ -322,7 +322,7 @@ async def quarantined(told: Story) -> str:
     return POOL
 
 
-async def test_a_text_in_quarantine_is_shown_to_the_letter_and_with_where_it_comes_from(
+async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_was_seen(
     sample: Path, home: Path
 ) -> None:
     async with story(sample, home) as told:
@@ -335,22 +335,11 @@ async def test_a_text_in_quarantine_is_shown_to_the_letter_and_with_where_it_com
         assert "src/db/pool.ts" in shown.split("In its record, and not in that text:")[1]
         assert "release → loops may get it" in told.key_line()
         assert "archive → out of the registry" in told.key_line()
-
-
-async def test_a_released_text_leaves_quarantine_and_u_puts_it_back(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await quarantined(told)
-        assert told.app.view.assessment(POOL).quarantined
         await told.decides("a")
         assert not told.app.view.assessment(POOL).quarantined
         assert POOL not in waiting(told)
         await told.decides("u")
         assert front(told) == POOL
-
-
-async def test_a_text_that_changed_meanwhile_is_not_released(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        await quarantined(told)
         path = sample / told.app.view.pattern(POOL).file
         path.write_text(path.read_text().replace("Raise the connection limit", "Remove the connection limit"))
         await told.decides("a")
@@ -369,23 +358,7 @@ async def test_a_rejected_text_goes_to_the_archive(sample: Path, home: Path) -> 
         assert front(told) == POOL
 
 
-async def test_what_was_extracted_unattended_is_kept_or_archived(sample: Path, home: Path) -> None:
-    async with story(sample, home, looks_further=True) as told:
-        source = next(key for key, offer in told.app.view.offers.items() if len(offer.new) == 2)
-        told.app.decide(lambda deck: deck.extract(source, unattended=True))
-        await told.looked()
-        first = await at_question(told, EXTRACTED)
-        assert source in pane(told, "subject")
-        assert "keep → not asked again" in told.key_line()
-        await told.decides("a")
-        assert first in told.app.view.snapshot.patterns
-        second = await at_question(told, EXTRACTED)
-        assert second != first
-        await told.decides("x")
-        assert second not in told.app.view.snapshot.patterns
-
-
-async def test_an_offer_shows_each_pattern_with_its_trace_and_is_extracted_as_one(sample: Path, home: Path) -> None:
+async def test_an_offer_shows_each_pattern_with_its_trace_and_is_one_decision(sample: Path, home: Path) -> None:
     async with story(sample, home, looks_further=True) as told:
         source = await at_question(told, OFFER)
         offer = told.app.view.offers[source]
@@ -394,6 +367,9 @@ async def test_an_offer_shows_each_pattern_with_its_trace_and_is_extracted_as_on
             assert proposal.trace[0] in pane(told, "proposal")
         assert told.app.view.loop(source).task in pane(told, "subject")
         assert f"extract → {len(offer.new)} pattern" in told.key_line()
+        assert "never → not asked again" in told.key_line()
+        await told.press("p")
+        assert "about no pattern yet" in told.toasts()[-1]
         await told.decides("a")
         await told.looked()
         decision = told.app.view.snapshot.decisions[-1]
@@ -403,16 +379,27 @@ async def test_an_offer_shows_each_pattern_with_its_trace_and_is_extracted_as_on
         await told.press("u")
         await told.looked()
         assert front(told) == source
+        for key in "sx":
+            await told.decides(key)
+            assert source not in waiting(told)
+            await told.decides("u")
+            assert front(told) == source
 
 
-async def test_an_offer_that_is_turned_down_never_comes_back(sample: Path, home: Path) -> None:
-    async with story(sample, home, looks_further=True) as told:
-        source = await at_question(told, OFFER)
-        assert "never → not asked again" in told.key_line()
+async def test_what_was_extracted_unattended_is_kept_or_archived(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        source = "ralph-move-the-settlement-jobs-from--18be2e49"
+        told.app.decide(lambda deck: deck.extract(source, unattended=True))
+        await told.settled()
+        first = await at_question(told, EXTRACTED)
+        assert source in pane(told, "subject")
+        assert "keep → not asked again" in told.key_line()
+        await told.decides("a")
+        assert first in told.app.view.snapshot.patterns
+        second = await at_question(told, EXTRACTED)
+        assert second != first
         await told.decides("x")
-        assert source not in waiting(told)
-        await told.press("p")
-        assert "about no pattern yet" in told.toasts()[-1]
+        assert second not in told.app.view.snapshot.patterns
 
 
 async def test_two_that_say_the_same_stand_side_by_side_with_what_a_merge_gives(sample: Path, home: Path) -> None:
@@ -426,47 +413,23 @@ async def test_two_that_say_the_same_stand_side_by_side_with_what_a_merge_gives(
             assert "  Error type: TypeError" in lines
         assert [line.split()[-1] for line in text.splitlines() if line.split()[:1] == ["state"]] == ["proven"]
         assert "goes to the archive" in text
+        await told.press("d")
+        assert "about two patterns" in told.toasts()[-1]
         await told.sees("merge → 20 uses, proven")
         await told.decides("a")
-        view = told.app.view
-        assert OTHER_TWIN not in view.snapshot.patterns
-        assert view.assessment(TWIN).uses == 20
+        assert OTHER_TWIN not in told.app.view.snapshot.patterns
+        assert told.app.view.assessment(TWIN).uses == 20
         await told.press("u")
         await told.looked()
-        assert told.app.view.pattern(OTHER_TWIN).id == OTHER_TWIN
         assert front(told) == TWIN
-
-
-async def test_e_keeps_the_other_one_of_two(sample: Path, home: Path) -> None:
-    add_twin(sample)
-    async with story(sample, home, looks_further=True) as told:
-        await at_question(told, DUPLICATE)
         await told.press("e")
         await told.settled()
         assert front(told) == OTHER_TWIN
-        await told.sees("merge → 20 uses")
         await told.decides("a")
         assert told.app.view.snapshot.decisions[-1].after["merged"] == TWIN
         assert TWIN in told.app.view.pattern(OTHER_TWIN).aliases
-
-
-async def test_two_that_are_kept_are_not_compared_again(sample: Path, home: Path) -> None:
-    add_twin(sample)
-    async with story(sample, home, looks_further=True) as told:
-        await at_question(told, DUPLICATE)
-        await told.press("d")
-        assert "about two patterns" in told.toasts()[-1]
-        await told.decides("x")
+        await told.press("u")
         await told.looked()
+        await told.decides("x")
         assert DUPLICATE not in {item.kind for item in told.app.view.queue}
         assert {TWIN, OTHER_TWIN} <= told.app.view.snapshot.patterns.keys()
-
-
-async def test_every_question_can_be_snoozed(sample: Path, home: Path) -> None:
-    add_twin(sample)
-    async with story(sample, home, looks_further=True) as told:
-        await told.go("review")
-        while waiting(told):
-            before = len(waiting(told))
-            await told.decides("s")
-            assert len(waiting(told)) < before
