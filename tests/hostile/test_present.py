@@ -152,7 +152,11 @@ def test_contexts_are_harmless(view: View) -> None:
         injection = view.injection(f"{task} fix the approach for name")
         check([context.profile_line(injection)], where=f"the profile of {task[:80]!r}")
         check(context.context_lines(injection), where=f"the context of {task[:80]!r}")
-        check(context.why_lines(injection, DRAWN), where=f"the scores for {task[:80]!r}")
+        preview = context.Preview.prepare(view, f"{task} fix the approach for name", view.settings.injection)
+        for id in islice((*preview.chosen, *preview.left_out), 20):
+            where = f"the score of {id[:80]!r} for {task[:80]!r}"
+            check(context.score_cells(preview, id, DRAWN).values(), where=where)
+            check(context.detail_lines(preview, view.pattern(id), view, DRAWN, short=False), where=where)
 
 
 def test_toasts_are_harmless(deck: Deck, view: View) -> None:

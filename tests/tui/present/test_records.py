@@ -123,20 +123,6 @@ def test_the_preview_is_the_context_itself(sample_view: View) -> None:
     assert "\n".join(line.plain for line in context.context_lines(injection)) == injection.context
 
 
-@BOTH
-def test_each_chosen_pattern_is_explained_part_by_part(sample_view: View, glyphs: Glyphs) -> None:
-    injection = prepared(sample_view)
-    text = "\n".join(line.plain for line in context.why_lines(injection, glyphs))
-    for chosen in injection.chosen:
-        assert f"{chosen.score:.2f} {chosen.pattern_id}" in text
-        assert f" x {chosen.multiplier:g}" in text
-        assert f"lower bound {chosen.lower_bound:.2f}" in text
-        for name, value in chosen.parts.items():
-            assert not value or name in text
-    for left in injection.left_out:
-        assert left.pattern_id in text
-
-
 def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: View) -> None:
     pattern = sample_view.pattern("pat-success-profile-first-009")
     line = patterns.state_line(sample_view.assessment(pattern.id), sample_view.now, DRAWN).plain
