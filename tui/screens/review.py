@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -15,18 +15,16 @@ from textual.message import Message
 from textual.widgets import Static
 
 from core.curation import review as kinds
-from core.curation.curator import Decided
 from core.curation.registry import Registry
 from core.curation.review import ReviewItem, offer_text
-from core.curation.rules import duplicate_question, extraction_question
-from core.deck import Deck, View
+from core.deck import View
 from core.errors import RalphdeckError
 from core.forecast import Forecast, forecast
-from core.records.decisions import Decision, Verb
 from core.records.patterns import Maturity, Pattern
 from core.snapshot import Delta
 from core.text import plural, visible_line
 from tui.present import review as present
+from tui.screens.answers import acceptance, question_of, rejection
 from tui.screens.deciding import Deciding, why_not_decide
 from tui.screens.dialogs import AskText
 from tui.widgets.bars import Item, ItemLine
@@ -35,7 +33,6 @@ from tui.widgets.text_pane import TextPane, wrap
 SNOOZE_DAYS: Final = 7
 BESIDE: Final = 100
 """Cells from which the two sides stand beside each other."""
-REJECTED: Final = "rejected in review"
 
 Key = tuple[str, str]
 """What tells one question from all others: its kind and its `question_key`."""
@@ -44,6 +41,11 @@ Key = tuple[str, str]
 def key_of(item: ReviewItem) -> Key:
     """Which question this is; of two patterns that resemble each other, whichever is kept."""
     return item.kind, item.question_key
+
+
+def _same(one: ReviewItem, other: ReviewItem) -> bool:
+    """Whether both ask the same, and of two patterns about the same one."""
+    return key_of(one) == key_of(other) and one.subject == other.subject
 
 
 class ReviewPlace(Deciding):
@@ -145,7 +147,10 @@ class ReviewPlace(Deciding):
             line.show([Item(Content.styled("Nothing waits for a decision.", "bold"))])
             self._pane("subject").show(
                 [
-                    Content("Inversions and decisions that later evidence contradicts will stand here."),
+                    Content(
+                        "Inversions, decisions that later evidence contradicts, texts that nobody has read, patterns "
+                        "that say the same and what finished loops offer will stand here."
+                    ),
                     Content.styled("Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet"),
                 ]
             )
@@ -166,7 +171,7 @@ class ReviewPlace(Deciding):
             about, beside = self._side_by_side(about, beside)
         self._pane("subject").show(about, top=another)
         self._pane("proposal").show(beside, top=another)
-        if another or (self._forecast is not None and self._forecast[0] != item):
+        if another or (self._forecast is not None and not _same(self._forecast[0], item)):
             self._forecast = None
             self._pane("consequence").show([Content.styled("working out what changes…", "$quiet")])
         self._work_out(item, view)
@@ -200,7 +205,7 @@ class ReviewPlace(Deciding):
 
     def on_review_place_forecasted(self, message: Forecasted) -> None:
         """Show what would change, if the question is still in front."""
-        if message.item != self.item:
+        if self.item is None or not _same(message.item, self.item):
             return
         if message.result is None:
             self._pane("consequence").show([Content.styled(visible_line(message.problem, 400), "$warning")])
@@ -301,47 +306,14 @@ class ReviewPlace(Deciding):
     def do_accept(self) -> None:
         """Do what is proposed."""
         if item := self.item:
-            self.deck_app.decide(self._acceptance(item))
+            self.deck_app.decide(acceptance(item, self.view))
             self._answered()
-
-    def _acceptance(self, item: ReviewItem) -> Callable[[Deck], Decided]:
-        if item.burst is not None:
-            return lambda deck: deck.revoke(item.subject, seen=item.burst)
-        if item.inversion is not None:
-            return lambda deck: deck.accept_inversion(item.subject)
-        match item.kind:
-            case kinds.OFFER:
-                return lambda deck: deck.extract(item.subject)
-            case kinds.DUPLICATE:
-                return lambda deck: deck.merge(item.subject, item.other)
-            case kinds.QUARANTINE | kinds.EXTRACTED:
-                # Bound to the very text that is on the screen.
-                seen = self.view.pattern(item.subject).content_hash
-                return lambda deck: deck.release(item.subject, seen_hash=seen)
-            case _:
-                reason = "its text has changed" if item.kind == kinds.STALE_PIN else "later evidence contradicts it"
-                return lambda deck: deck.reset(item.subject, reason=reason)
 
     def do_reject(self) -> None:
         """Leave things as they are, and ask no more; or let marks count, or archive a text."""
         if item := self.item:
-            self.deck_app.decide(self._rejection(item))
+            self.deck_app.decide(rejection(item))
             self._answered()
-
-    def _rejection(self, item: ReviewItem) -> Callable[[Deck], Decided]:
-        if item.burst is not None:
-            return lambda deck: deck.confirm(item.subject, seen=item.burst)
-        match item.kind:
-            case kinds.OFFER:
-                summary = f"nothing is extracted from {visible_line(item.subject, 80)}"
-                return lambda deck: deck.dismiss(item.question_key, summary)
-            case kinds.DUPLICATE:
-                summary = f"kept both {visible_line(item.subject, 80)} and {visible_line(item.other, 80)}"
-                return lambda deck: deck.dismiss(item.question_key, summary)
-            case kinds.QUARANTINE | kinds.EXTRACTED:
-                return lambda deck: deck.archive(item.subject, reason=REJECTED)
-            case _:
-                return lambda deck: deck.reject_inversion(item.subject)
 
     def do_snooze(self) -> None:
         """Ask again later."""
@@ -381,7 +353,7 @@ class ReviewPlace(Deciding):
         """Take the newest decision back, and ask its question again."""
         undoable = self.view.snapshot.curation.undoable
         decisions = [d for d in self.view.snapshot.decisions if undoable and d.id == undoable[-1]]
-        self._returning = _question_of(decisions[0]) if decisions else ""
+        self._returning = question_of(decisions[0]) if decisions else ""
         self.deck_app.do_undo()
 
     # Looking
@@ -435,10 +407,3 @@ class ReviewPlace(Deciding):
         if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
             return self.focused.plain
         return self.subjects()[0] if self.subjects() else ""
-
-
-def _question_of(decision: Decision) -> str:
-    """What the question that a decision has answered is filed under."""
-    if decision.verb is Verb.MERGE:
-        return duplicate_question(decision.subject, str(decision.after.get("merged", "")))
-    return extraction_question(decision.subject) if decision.verb is Verb.EXTRACT else decision.subject
