@@ -109,7 +109,7 @@ class Changes:
             gone = self._unset[file, identifier]
             before = {key: stored.value[key] for key in (*keys, *gone) if key in stored.value}
             effects.append(effect(set=keys, seen=before, unset=gone))
-            texts = {key: stored.text_of(key) for key in before}
+            texts = stored.texts_of(before)
             inverse.insert(0, effect(text=texts, unset=tuple(key for key in keys if key not in before)))
         return tuple(effects), tuple(inverse)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from core.records.decisions import Effect
-from core.sources.json_text import BadJson, JsonText, parsed
-from core.sources.pattern_text import Record, empty_file, find, id_key, insert, records
+from core.sources.json_text import BadJson, JsonText, Path, parsed
+from core.sources.pattern_text import Record, empty_file, id_key, insert_all, records, remove_all
 from core.text import visible_line
 
 _MISSING: Final = object()
@@ -63,67 +64,108 @@ def apply_steps(
     """
     document = None if data is None else JsonText(data)
     outcomes: list[Outcome] = []
-    for step in steps:
-        if document is None and step.effect.insert is not None:
-            document = empty_file(step.effect.type)
+    for kind, group in groupby(steps, _kind):
+        run = list(group)
+        if document is None and kind is _insert:
+            document = empty_file(run[0].effect.type)
         if document is None:
-            text = f"{_file(step)} is gone, with {_name(step)} in it"
-            outcomes.append(Outcome(step.decision_id, text, step.effect.remove))
-        elif step.effect.insert is not None:
-            outcomes += _insert(document, step, step.effect.insert, allocate)
-        elif step.effect.remove:
-            outcomes += _remove(document, step)
+            outcomes += (
+                Outcome(step.decision_id, f"{_file(step)} is gone, with {_name(step)} in it", step.effect.remove)
+                for step in run
+            )
         else:
-            outcomes += _change(document, step)
+            outcomes += kind(document, run, allocate)
     return None if document is None else document.encode(), tuple(outcomes)
 
 
-def _insert(document: JsonText, step: Step, new: dict[str, Any], allocate: Allocate) -> Sequence[Outcome]:
-    identifier = step.effect.pattern_id
-    here = find(document, identifier)
-    if here is not None and _is_same(here, new):
-        return ()
-    if here is None or step.effect.keep_id:
-        if here is None:
-            insert(document, step.effect.type, new)
-            return ()
-        return (Outcome(step.decision_id, f"{_name(step)} was taken by now: not written", False),)
-    if any(_is_same(record, new) and _slug(record.id) == _slug(identifier) for record in records(document)):
-        return ()
-    free = allocate(identifier)
-    insert(document, step.effect.type, {**new, id_key(new): free})
-    return (Outcome(step.decision_id, f"{_name(step)} was taken by now: written as {free}", True),)
+def _kind(step: Step) -> Callable[[JsonText, Sequence[Step], Allocate], Iterable[Outcome]]:
+    if step.effect.insert is not None:
+        return _insert
+    return _remove if step.effect.remove else _change
 
 
-def _is_same(record: Record, new: dict[str, Any]) -> bool:
+def _by_id(document: JsonText) -> dict[str, Record]:
+    """The first record of each id."""
+    return {record.id: record for record in reversed([*records(document)])}
+
+
+def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> Iterator[Outcome]:
+    here = {identifier: record.value for identifier, record in _by_id(document).items()}
+    new: dict[str, list[dict[str, Any]]] = {}
+    for step in steps:
+        identifier, record = step.effect.pattern_id, step.effect.insert or {}
+        if identifier in here:
+            if _is_same(here[identifier], record):
+                continue
+            if step.effect.keep_id:
+                yield Outcome(step.decision_id, f"{_name(step)} was taken by now: not written", False)
+                continue
+            slug = _slug(identifier)
+            if any(_slug(key) == slug and _is_same(value, record) for key, value in here.items()):
+                continue
+            free = allocate(identifier)
+            while free in here:
+                free = allocate(free)
+            yield Outcome(step.decision_id, f"{_name(step)} was taken by now: written as {free}", True)
+            identifier, record = free, {**record, id_key(record): free}
+        here[identifier] = record
+        new.setdefault(step.effect.type, []).append(record)
+    for pattern_type, found in new.items():
+        insert_all(document, pattern_type, found)
+
+
+def _is_same(here: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether a record is the inserted one, even if its counts went on since or its id had to differ."""
-    return all(record.value.get(key, _MISSING) == value for key, value in new.items() if key not in _GROWING)
+    return all(here.get(key, _MISSING) == value for key, value in new.items() if key not in _GROWING)
 
 
 def _slug(identifier: str) -> str:
     return identifier.rpartition("-")[0]
 
 
-def _remove(document: JsonText, step: Step) -> Sequence[Outcome]:
-    written = step.effect.was or (step.expected.insert if step.expected else None)
-    if written is None:
-        return ()
-    # Written anew under another id, it is the same record all the same.
-    own, inverted = step.effect.pattern_id, written.get("inverted_from")
-    same = [r for r in records(document) if r.id == own or (inverted and r.value.get("inverted_from") == inverted)]
-    for record in same:
-        if {**record.value, id_key(written): own} == written:
-            document.remove(record.path)
-            return ()
-    if not any(_is_same(record, written) for record in same):
-        return ()
-    return (Outcome(step.decision_id, f"{_name(step)} was changed since: it stays", False),)
+def _remove(document: JsonText, steps: Sequence[Step], _allocate: Allocate) -> Iterator[Outcome]:
+    every = list(records(document))
+    by_id: dict[str, list[Record]] = {}
+    for record in every:
+        by_id.setdefault(record.id, []).append(record)
+    gone: dict[Path, Record] = {}
+    for step in steps:
+        written = step.effect.was or (step.expected.insert if step.expected else None)
+        if written is None:
+            continue
+        # Written anew under another id, it is the same record all the same.
+        own, inverted = step.effect.pattern_id, written.get("inverted_from")
+        same = [r for r in every if r.value.get("inverted_from") == inverted] if inverted else by_id.get(own, [])
+        exact = [r for r in same if {**r.value, id_key(written): own} == written and r.path not in gone]
+        if exact:
+            gone[exact[0].path] = exact[0]
+        elif any(_is_same(record.value, written) for record in same):
+            yield Outcome(step.decision_id, f"{_name(step)} was changed since: it stays", False)
+    remove_all(document, gone.values())
 
 
-def _change(document: JsonText, step: Step) -> Sequence[Outcome]:
-    record = find(document, step.effect.pattern_id)
-    if record is None:
-        return (Outcome(step.decision_id, f"{_name(step)} is no longer in {_file(step)}", False),)
+def _change(document: JsonText, steps: Sequence[Step], _allocate: Allocate) -> Iterator[Outcome]:
+    by_id = _by_id(document)
+    lists: dict[Path, set[int]] = {}
+    for step in steps:
+        record = by_id.get(step.effect.pattern_id)
+        if record is not None and record.path and isinstance(record.path[-1], int) and not document.is_lines:
+            lists.setdefault(record.path[:-1], set()).add(record.path[-1])
+    parts = {path: document.items(path, indices) for path, indices in lists.items()}
+    for step in steps:
+        record = by_id.get(step.effect.pattern_id)
+        if record is None:
+            yield Outcome(step.decision_id, f"{_name(step)} is no longer in {_file(step)}", False)
+        elif record.path and isinstance(record.path[-1], int) and record.path[:-1] in parts:
+            part = parts[record.path[:-1]][record.path[-1]]
+            yield from _edit(part, Record((), record.id, part.value), step)
+        else:
+            yield from _edit(document, record, step)
+    for path, edited in parts.items():
+        document.put_back(path, edited)
+
+
+def _edit(document: JsonText, record: Record, step: Step) -> Sequence[Outcome]:
     left = []
     effect = step.effect
     if effect.seen and step.expected is None:

@@ -31,12 +31,13 @@ class Stored:
 
     file: str
     value: dict[str, Any]
-    _document: JsonText
-    _path: Path
+    text: str
+    """The record as it is written."""
 
-    def text_of(self, key: str) -> str:
-        """The value of one of its keys, as it is written."""
-        return self._document.text_at((*self._path, key))
+    def texts_of(self, keys: Iterable[str]) -> dict[str, str]:
+        """The values of some of its keys, as they are written."""
+        document = JsonText(self.text.encode())
+        return {key: document.text_at((key,)) for key in keys}
 
 
 class Registry:
@@ -45,6 +46,7 @@ class Registry:
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
         self._files: dict[str, tuple[JsonText, dict[str, Record]] | None] = {}
+        self._texts: dict[tuple[str, Path], list[str]] = {}
 
     def record(self, pattern: Pattern) -> Stored:
         """The record of a pattern.
@@ -70,7 +72,16 @@ class Registry:
         document, records = read
         record = records[pattern_id]
         check_keepable(record.value, pattern_id)
-        return Stored(file, record.value, document, record.path)
+        return Stored(file, record.value, self._text(file, document, record.path))
+
+    def _text(self, file: str, document: JsonText, path: Path) -> str:
+        """A record as it is written; a list of records is taken apart only once."""
+        if document.is_lines or not path or not isinstance(path[-1], int):
+            return document.text_at(path)
+        parent = (file, path[:-1])
+        if parent not in self._texts:
+            self._texts[parent] = document.texts(path[:-1])
+        return self._texts[parent][path[-1]]
 
     def records(self, patterns: Iterable[Pattern]) -> dict[str, dict[str, Any]]:
         """The records, by id, of those patterns that stand where curation writes."""

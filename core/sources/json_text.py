@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from core.sources.reading import is_nested_deeper
@@ -119,6 +119,66 @@ class JsonText:
             self._append(self._find(path), None, value, text)
         container.append(value)
 
+    def extend(self, path: Path, values: Sequence[Any]) -> None:
+        """Add many values to the list at `path`, in about the time that one takes; see `append`."""
+        container = self._at(path)
+        if self.is_lines and not path:
+            for value in values:
+                self.append(path, value)
+            return
+        for value in values[:1]:  # perhaps into an empty list
+            self.append(path, value)
+        if len(values) > 1:
+            start = self._find(path)
+            children = self._children(start)
+            siblings = [*children[:1], *children[1:][-2:]]  # all that a layout is taken from
+            added = "".join(self._behind(start, siblings, None, value, None) for value in values[1:])
+            self._splice(children[-1].end, children[-1].end, added)
+            container.extend(values[1:])
+
+    def remove_all(self, path: Path, indices: Collection[int]) -> None:
+        """Take many items out of the list at `path`, in about the time that one takes; see `remove`."""
+        container = self._at(path)
+        if self.is_lines and not path:
+            for index in sorted(indices, reverse=True):
+                self.remove((index,))
+            return
+        start = self._find(path)
+        children = self._children(start)
+        kept = [index for index in range(len(children)) if index not in indices]
+        # Each item but the first keeps what stood between it and the one before.
+        texts = [
+            self._text[children[i - 1].end if n else children[i].start : children[i].end] for n, i in enumerate(kept)
+        ]
+        whole = (children[0].start, children[-1].end) if kept else (start + 1, _end(self._text, start) - 1)
+        self._splice(*whole, "".join(texts))
+        container[:] = [container[index] for index in kept]
+
+    def texts(self, path: Path) -> list[str]:
+        """The items of the list at `path`, as they are written."""
+        return [self._text[child.value : child.end] for child in _children(self._text, self._find(path))]
+
+    def items(self, path: Path, indices: Collection[int]) -> dict[int, JsonText]:
+        """Some items of the list at `path`, each open for edits of its own; `put_back` brings them in."""
+        start = self._find(path)
+        found = {}
+        for index, child in enumerate(_children(self._text, start)):
+            if index in indices:
+                found[index] = item = JsonText(self._text[child.value : child.end].encode())
+                item._ascii, item._newline = self._ascii, self._newline
+        return found
+
+    def put_back(self, path: Path, edited: Mapping[int, JsonText]) -> None:
+        """Put items of the list at `path` in place of what they were."""
+        container = self._at(path)
+        text, done, pieces = self._text, 0, []
+        for index, child in enumerate(self._children(self._find(path))):
+            if index in edited:
+                pieces += [text[done : child.value], edited[index]._text]
+                done = child.end
+                container[index] = edited[index].value
+        self._text = "".join([*pieces, text[done:]])
+
     def wrap(self) -> None:
         """Make the whole document the only item of a list."""
         space = _SPACE.match(self._text)
@@ -197,14 +257,21 @@ class JsonText:
             self._splice(child.start, children[1].start, "")
 
     def _append(self, start: int, key: str | None, value: Any, written: str | None) -> None:
-        """Put a child behind the last one of the container at `start`, laid out like its siblings."""
-        text = self._text
+        """Put a child behind the last one of the container at `start`."""
         children = self._children(start)
+        if children:
+            end = children[-1].end
+            self._splice(end, end, self._behind(start, children, key, value, written))
+            return
+        colon = _colon(self._text, children)
+        name = "" if key is None else json.dumps(key, ensure_ascii=self._ascii) + colon
+        self._fill(start, name, value, colon, written)
+
+    def _behind(self, start: int, children: list[Child], key: str | None, value: Any, written: str | None) -> str:
+        """A comma and a further child of the container at `start`, laid out like its siblings."""
+        text = self._text
         colon = _colon(text, children)
         name = "" if key is None else json.dumps(key, ensure_ascii=self._ascii) + colon
-        if not children:
-            self._fill(start, name, value, colon, written)
-            return
         lead = text[start + 1 : children[0].start]
         comma = text[children[-2].end + 1 : children[-1].start] if len(children) > 1 else ""
         if "\n" in lead:
@@ -217,8 +284,7 @@ class JsonText:
         else:
             written = written or self._dump(value, None, colon, "," + comma if comma else None)
             separator = comma or (" " if colon.endswith(" ") else "")
-        end = children[-1].end
-        self._splice(end, end, "," + separator + name + written)
+        return "," + separator + name + written
 
     def _fill(self, start: int, name: str, value: Any, colon: str, written: str | None) -> None:
         """Put the first child into the empty container at `start`."""

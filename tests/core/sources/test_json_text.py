@@ -138,3 +138,56 @@ def test_of_two_equal_keys_the_last_one_is_edited_as_parsers_take_it(first: str)
     document.set(("r", "list", 1), "o", 2)
     document.append(("r", "list"), 3)
     assert document.encode() == data.replace(b'[0, {"a": 1}]', b'[0, {"a": 1, "o": 2}, 3]')
+
+
+RECORD_LISTS = st.lists(
+    st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=3), max_size=3), max_size=6
+)
+LAYOUTS = st.sampled_from([None, 0, 2, "\t"])
+
+
+@given(RECORD_LISTS, RECORD_LISTS, LAYOUTS)
+@settings(deadline=None, max_examples=50)
+def test_adding_many_is_adding_one_after_the_other(
+    old: list[dict[str, Any]], new: list[dict[str, Any]], indent: int | str | None
+) -> None:
+    data = json.dumps({"list": old, "rest": 1}, indent=indent).encode()
+    one_by_one, at_once = JsonText(data), JsonText(data)
+    for value in new:
+        one_by_one.append(("list",), value)
+    at_once.extend(("list",), new)
+    assert at_once.value == one_by_one.value == json.loads(at_once.encode()) == {"list": [*old, *new], "rest": 1}
+    if all(old) and all(new):  # an empty object among them has no layout of its own to pass on
+        assert at_once.encode() == one_by_one.encode()
+
+
+@given(RECORD_LISTS, st.sets(st.integers(0, 5)), LAYOUTS)
+@settings(deadline=None, max_examples=50)
+def test_taking_out_many_is_taking_out_one_after_the_other(
+    old: list[dict[str, Any]], indices: set[int], indent: int | str | None
+) -> None:
+    data = json.dumps({"list": old, "rest": 1}, indent=indent).encode()
+    gone = {index for index in indices if index < len(old)}
+    one_by_one, at_once = JsonText(data), JsonText(data)
+    for index in sorted(gone, reverse=True):
+        one_by_one.remove(("list", index))
+    at_once.remove_all(("list",), gone)
+    assert at_once.encode() == one_by_one.encode()
+    assert at_once.value == json.loads(at_once.encode())
+
+
+@given(RECORD_LISTS, LAYOUTS)
+@settings(deadline=None, max_examples=50)
+def test_items_that_are_edited_by_themselves_come_out_as_if_edited_in_place(
+    old: list[dict[str, Any]], indent: int | str | None
+) -> None:
+    data = json.dumps({"list": old, "rest": 1}, indent=indent).encode()
+    in_place, apart = JsonText(data), JsonText(data)
+    indices = {index for index, item in enumerate(old) if item and index % 2 == 0}
+    edited = apart.items(("list",), indices)
+    for index in indices:
+        in_place.set(("list", index), "new", {"deep": [1]})
+        edited[index].set((), "new", {"deep": [1]})
+    apart.put_back(("list",), edited)
+    assert apart.encode() == in_place.encode()
+    assert apart.value == in_place.value == json.loads(apart.encode())
