@@ -113,7 +113,7 @@ def read_patterns(file: str, data: bytes, mirror_of: str = "", known: Records | 
         if pattern is None:
             wrong: list[Finding] = []
             record = _record(file, item, wrong)
-            if record is not None and not (mirror_of and not _id_of(record.mapping, item)):
+            if record is not None and not (mirror_of and _is_no_copy(record.mapping, item)):
                 pattern = _pattern(record, item, mirror_of)
             findings += wrong
             if wrong:
@@ -132,6 +132,11 @@ def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern | None:
     """What a record, decoded already, says of a pattern that is known; None if it says nothing that can be used."""
     item = _Item(pattern.pointer, record, pattern.id, pattern.type)
     return _pattern(Fields(pattern.file, record, [], pattern.pointer), item, pattern.mirror_of)
+
+
+def _is_no_copy(record: Mapping[str, Any], item: _Item) -> bool:
+    """Whether a record outside the registry is something else than a copy of a pattern: an index only points to one."""
+    return not _id_of(record, item) or {"content_hash", "file"} <= record.keys()
 
 
 def _top(file: str, data: bytes) -> Decoded:
