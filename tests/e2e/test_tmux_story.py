@@ -56,11 +56,11 @@ def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) ->
         tmux.sees("took back the promotion", "◐ estab")
 
         tmux.keys("3")
-        tmux.sees("1 of 4")
+        tmux.sees("1 of ")
         while "Make it an anti-pattern?" not in tmux.text():
             next_question(tmux)
         tmux.keys("a")
-        tmux.sees("Review·3", "undo accept")
+        tmux.sees("Review·", "undo accept")
         tmux.keys("8")
         tmux.sees("accept inversion", "undo")
 
