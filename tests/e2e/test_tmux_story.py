@@ -67,7 +67,7 @@ def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) ->
         tmux.keys("4")
         tmux.sees("what the loop will read")
         tmux.keys("/", "Fix the TypeError in the order client", "Enter")
-        tmux.sees("## Cross-Loop Learning Context", "tokens", "score = relevance")
+        tmux.sees("## Cross-Loop Learning Context", "tokens", "word match")
 
         tmux.keys("q")
         tmux.until(lambda: tmux.text().rstrip().endswith(PROMPT.strip()), "the prompt")

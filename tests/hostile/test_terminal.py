@@ -60,7 +60,7 @@ def review(terminal: Terminal) -> None:
 
 def context(terminal: Terminal) -> None:
     """Tasks of running loops, knobs."""
-    terminal.press("l", "+", "-", "f", "f", "b", "v", "c", "l", "l", "\t", "G", "y", "l", "l")
+    terminal.press("l", "+", "-", "f", "+", "enter", "escape", "o", "e", "s", "c", "l", "l", "\t", "G", "y", "l", "l")
     terminal.press("/", f" {MARK} fix name approach", "enter", "escape")
 
 
@@ -68,7 +68,7 @@ WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
     ("1", "newest", lambda terminal: browse(terminal, 5)),
     ("2", "score", patterns),
     ("3", "what changes", review),
-    ("4", "top", context),
+    ("4", "min rate", context),
     ("5", "where", lambda terminal: browse(terminal, 1)),
     ("8", "decision", lambda terminal: browse(terminal, 1)),
 )
