@@ -433,6 +433,7 @@ class Deck:
         source_id: str,
         types: frozenset[PatternType] = ALL_TYPES,
         *,
+        seen: Extraction | None = None,
         unattended: bool = False,
         reason: str = "",
     ) -> Decided:
@@ -441,12 +442,16 @@ class Deck:
         Args:
             source_id: The loop or session.
             types: Only these.
+            seen: The extraction as the person saw it; `Conflict` if it is another one by now.
             unattended: Nobody has looked at it: Review asks about what is new.
             reason: Why.
         """
 
         def decide(now: datetime) -> Decided:
             extraction = self.extraction(source_id, types)
+            if seen is not None and extraction != seen:
+                self._prospects.doubt()
+                raise Conflict(f"{visible_line(source_id, 80)} offers something else by now; look again")
             decided = self.curator.extract(
                 extraction, self._view.snapshot.patterns, now=now, reason=reason, unattended=unattended
             )

@@ -66,7 +66,7 @@ def extract(
         extraction = deck.extraction(identifier, kinds)
         decided = None
         if not dry_run and (extraction.new or extraction.merges):
-            decided = deck.extract(identifier, kinds, reason=reason)
+            decided = deck.extract(identifier, kinds, seen=extraction, reason=reason)
             print_warnings(decided)
         if as_json:
             told.append({**extraction_json(extraction), "decided": decided and decided_json(decided)})

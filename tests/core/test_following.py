@@ -10,7 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from core.deck import Deck
+from core.errors import Conflict, Refused
 from core.following import Follower, Line
 from core.paths import ProjectPaths
 from core.records.decisions import Verb
@@ -165,3 +168,22 @@ def test_pruning_waits_for_its_interval(tmp_path: Path) -> None:
         write_loop(paths, "ralph-a", "running")
         told.until("loop-started")
     assert "pat-error-old-001" in again.view.snapshot.patterns
+
+
+def test_only_what_was_seen_is_extracted(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "completed")
+    write_loop(paths, "ralph-b", "completed")
+    deck = opened(paths)
+    seen = deck.extraction("ralph-b")
+    deck.extract("ralph-a")
+    with pytest.raises(Conflict, match="look again"):
+        deck.extract("ralph-b", seen=seen)
+    deck.extract("ralph-b", seen=deck.extraction("ralph-b"))
+
+
+def test_a_loop_that_has_not_ended_offers_nothing_yet(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "running")
+    with pytest.raises(Refused, match="has not ended"):
+        opened(paths).extraction("ralph-a")

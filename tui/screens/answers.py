@@ -24,7 +24,7 @@ def acceptance(item: ReviewItem, view: View) -> Callable[[Deck], Decided]:
         return lambda deck: deck.accept_inversion(item.subject)
     match item.kind:
         case kinds.OFFER:
-            return lambda deck: deck.extract(item.subject)
+            return lambda deck: deck.extract(item.subject, seen=item.offer)
         case kinds.DUPLICATE:
             return lambda deck: deck.merge(item.subject, item.other)
         case kinds.QUARANTINE | kinds.EXTRACTED:

@@ -227,7 +227,7 @@ class LoopsPlace(Browse):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.deck_app.decide(lambda deck: deck.extract(found.source_id))
+                self.deck_app.decide(lambda deck: deck.extract(found.source_id, seen=found))
 
         count = offers.offer_count(found)
         title = f"{plural(count, 'pattern')} to extract" if count else "Nothing to extract that is not known already"
