@@ -49,7 +49,7 @@ def call(
 @pytest.mark.parametrize(
     "command", ["loops", "patterns list", "reflections", "log", "invert", "doctor", "inject --task fix-the-name"]
 )
-@pytest.mark.parametrize("form", ["", "--json"])
+@pytest.mark.parametrize(("deck", "form"), [("texts", ""), ("texts", "--json"), ("types", "--json")], indirect=["deck"])
 def test_lists_are_harmless(call: Call, command: str, form: str) -> None:
     code, out, _ = call(*(word.replace("-the-", " the ") for word in command.split()), *form.split())
     assert code == 0
@@ -106,7 +106,7 @@ def test_decisions_are_harmless(deck: Deck, call: Call, tmp_path: Path) -> None:
     assert call("log", "--json", project=project)[0] == 0
 
 
-@pytest.mark.parametrize("command", ["loops", "patterns list", "log", "doctor"])
+@pytest.mark.parametrize("command", ["patterns list", "doctor"])
 def test_on_a_terminal_too(texts: Path, tmp_path: Path, command: str) -> None:
     words = python("-m", "core.cli", *command.split(), "--project", str(texts))
     with Terminal(words, environment(tmp_path)) as terminal:
