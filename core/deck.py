@@ -20,7 +20,7 @@ from core.curation.registry import Registry
 from core.curation.review import ReviewItem, burst_text, review_queue
 from core.curation.settling import FreeIds
 from core.embeddings import Embeddings
-from core.errors import Conflict, Refused, UnknownRecord
+from core.errors import Conflict, MovedOn, Refused, UnknownRecord
 from core.exchange.arriving import Arriving, read_import
 from core.exchange.importing import ImportPlan, plan_import
 from core.exchange.importing import Registry as Known
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from core.extraction.known import Known as Learned
     from core.sources.material import Materials
 
+_TRIES: Final = 5
+"""How often a decision is worked out anew because others decided meanwhile."""
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
@@ -402,11 +404,13 @@ class Deck:
 
         Raises:
             UnknownRecord: There is no such loop or session.
-            Refused: The loop has not ended.
+            Refused: The loop has not ended, or the settings forbid it.
         """
         # Most commands extract nothing.
         from core.extraction.engine import extract
 
+        if not self.settings.extraction.enabled:
+            raise Refused("extraction is switched off by the settings (extraction.enabled)")
         with self._lock:
             view = self._view
             if source_id not in view.snapshot.debug_sessions:
@@ -453,13 +457,18 @@ class Deck:
                 self._prospects.doubt()
                 raise Conflict(f"{visible_line(source_id, 80)} offers something else by now; look again")
             decided = self.curator.extract(
-                extraction, self._view.snapshot.patterns, now=now, reason=reason, unattended=unattended
+                extraction,
+                self._view.snapshot.patterns,
+                now=now,
+                known=self._known(),
+                reason=reason,
+                unattended=unattended,
             )
             self._log_extraction(decided.decision)
             self._prospects.take(source_id)
             return decided
 
-        return self._decide_any(decide)
+        return self._decide_any(decide, settled=True)
 
     def _log_extraction(self, decision: Decision) -> None:
         """(0) 8_update_effectiveness_metrics: log extraction event."""
@@ -500,12 +509,13 @@ class Deck:
                 lambda batch: self._import_plan(arriving, batch.registry, batch.ids, origin),
                 self._view.snapshot.patterns,
                 now=now,
+                known=self._known(),
                 reason=reason,
             )
             self._keep_brought_counts(decided.decision, decided.decision.after["joined"])
             return decided
 
-        return self._decide_any(decide)
+        return self._decide_any(decide, settled=True)
 
     def _import_plan(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
         snapshot = self._view.snapshot
@@ -527,11 +537,11 @@ class Deck:
 
         def decide(now: datetime) -> Decided:
             kept, other = self._view.pattern(kept_id), self._view.pattern(other_id)
-            decided = self.curator.merge(kept, other, now=now, reason=reason)
+            decided = self.curator.merge(kept, other, now=now, known=self._known(), reason=reason)
             self._keep_brought_counts(decided.decision, (kept.id,))
             return decided
 
-        return self._decide_any(decide)
+        return self._decide_any(decide, settled=True)
 
     def _keep_brought_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
         view, _ = self.apply((self.project.ledger, self.project.patterns))
@@ -542,7 +552,8 @@ class Deck:
 
         def archive(pattern: Pattern, _assessment: Assessment, now: datetime) -> Decided:
             reasons = ((pattern, reason),)
-            return self.curator.archive(reasons, subject=pattern.id, now=now, reason=reason)
+            known = self._known()
+            return self.curator.archive(reasons, subject=pattern.id, now=now, known=known, reason=reason)
 
         return self._decide(pattern_id, archive)
 
@@ -557,15 +568,22 @@ class Deck:
         def decide(now: datetime) -> Decided:
             patterns = self._view.snapshot.patterns
             reasons = [(patterns[prune.pattern_id], prune.reason) for prune in self.pruning(policy)]
-            return self.curator.archive(reasons, subject=PRUNE, now=now, reason=reason)
+            return self.curator.archive(reasons, subject=PRUNE, now=now, known=self._known(), reason=reason)
 
         return self._decide_any(decide)
 
     def restore(self, pattern_id: str, *, reason: str = "") -> Decided:
         """Bring a pattern back from the archive."""
-        return self._decide_any(
-            lambda now: self.curator.restore(pattern_id, self._view.snapshot.patterns, now=now, reason=reason)
-        )
+
+        def decide(now: datetime) -> Decided:
+            patterns = self._view.snapshot.patterns
+            return self.curator.restore(pattern_id, patterns, now=now, known=self._known(), reason=reason)
+
+        return self._decide_any(decide)
+
+    def _known(self) -> int:
+        """How many decisions the view knows of."""
+        return len(self._view.snapshot.decisions)
 
     def _burst(self, source: str, seen: Burst | None = None) -> Burst:
         for burst in self._view.board.bursts:
@@ -641,15 +659,27 @@ class Deck:
 
         return self._decide_any(decide_now)
 
-    def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
+    def _decide_any(self, decide: Callable[[datetime], Decided], *, settled: bool = False) -> Decided:
+        """Decide on the newest files; `settled`: only once they hold what was decided before, as far as they can."""
         with self._lock:
+            if settled:
+                self.curator.settle()
             touched = (self.project.ledger, self.project.patterns, self.project.events)
-            self.apply(touched)
-            try:
-                decided = decide(self._clock())
-            finally:
+            for left in reversed(range(_TRIES)):
                 self.apply(touched)
-            return self._with_derived(decided)
+                try:
+                    return self._with_derived(self._applied(decide, touched))
+                except MovedOn:
+                    if not left:
+                        raise
+                    self.curator.settle()  # the records of what others have just decided
+            raise AssertionError
+
+    def _applied(self, decide: Callable[[datetime], Decided], touched: Iterable[Path]) -> Decided:
+        try:
+            return decide(self._clock())
+        finally:
+            self.apply(touched)
 
     def _with_derived(self, decided: Decided) -> Decided:
         """After a decision that wrote whole records index and metrics follow."""

@@ -29,5 +29,9 @@ class Conflict(RalphdeckError):
     """A file changed again and again while it was being written; nothing was written."""
 
 
+class MovedOn(Conflict):
+    """Others have decided something since what this decision rests on was read; read again, and decide again."""
+
+
 class Unwritable(RalphdeckError):
     """The disk, a lock or a permission kept a write from happening; nothing was half written."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from core.curation.batches import PRUNE
 from core.deck import Deck, View
-from core.errors import RalphdeckError
+from core.errors import RalphdeckError, Refused
 from core.happenings import What, happenings
 from core.records.decisions import Verb
 from core.records.findings import Severity
@@ -158,7 +158,10 @@ class Follower:
                 self._say("extracted", loop_id, f"nothing new in {visible_line(loop_id, 80)}")
                 continue
             before = self._deck.view
-            decided = self._deck.extract(loop_id, unattended=True)
+            try:
+                decided = self._deck.extract(loop_id, unattended=True)
+            except Refused:  # somebody else has extracted it in this moment
+                continue
             self._say("extracted", loop_id, decided.summary)
             for warning in decided.warnings:
                 self._say("failed", loop_id, visible_line(warning, 300), Severity.WARNING)

@@ -12,6 +12,7 @@ from core.cli.options import Words, deciding_options, joined, strict_option
 from core.cli.output import end, findings_json, line, percent, print_json, remark
 from core.cli.project import open_deck
 from core.cli.shapes import decided_json, extraction_json, json_help
+from core.errors import Unwritable
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
@@ -62,18 +63,22 @@ def extract(
     kinds = frozenset(map(PatternType, joined(types))) or frozenset(PatternType)
     deck = open_deck(by)
     told = []
+    whole = True
     for identifier in _ended(deck) if source is None else [source]:
         extraction = deck.extraction(identifier, kinds)
         decided = None
         if not dry_run and (extraction.new or extraction.merges):
-            decided = deck.extract(identifier, kinds, seen=extraction, reason=reason)
+            decided = deck.extract(identifier, kinds, reason=reason)
             print_warnings(decided)
+            whole = whole and decided.written
         if as_json:
             told.append({**extraction_json(extraction), "decided": decided and decided_json(decided)})
         elif extraction.proposals or source is not None:
             _print(extraction, decided)
     if as_json:
         print_json({"extractions": told, "findings": findings_json(deck.view.findings)})
+    if not whole:
+        raise Unwritable("not all that was extracted is in the pattern files; it follows once they can be written")
     end(deck.view.findings, strict=strict)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from core.deck import Deck, View
 from core.embeddings import Embeddings
 from core.errors import BadInput, RalphdeckError
 from core.paths import find_project
+from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.ranking import Injection, prepare_injection
@@ -88,20 +89,25 @@ def inject(
     if not text.strip():
         raise BadInput("this loop has no task to find patterns for; give one with --task")
     injection = _injection(deck, text, **knobs)
-    if loop is not None and not no_record:
-        _record(deck, loop.id, injection)
+    findings = deck.view.findings
     if event is not None:
         print_answer(event, injection.context)
-        return
+    else:
+        _tell(injection, findings, output, as_json)
+    if loop is not None and not no_record:
+        _record(deck, loop.id, injection)  # only now does the loop have it
+    if event is None:
+        end(findings, strict=strict)
+
+
+def _tell(injection: Injection, findings: Sequence[Finding], output: Path | None, as_json: bool) -> None:
     context = injection.context.encode("utf-8", "replace")
     if output is not None:
         write_file(output, context)
-    findings = deck.view.findings
     if as_json:
         print_json({**injection_json(injection), "findings": findings_json(findings)})
     elif output is None:
         print_bytes(context)
-    end(findings, strict=strict)
 
 
 def _work_in(folder: str) -> None:

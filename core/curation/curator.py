@@ -16,7 +16,7 @@ from core.curation.ledger import Ledger
 from core.curation.registry import Registry
 from core.curation.rules import OVERRIDE, Case, Draft, shown
 from core.curation.settling import ID_PREFIXES, FreeIds, pattern_path, settle
-from core.errors import BadInput, Refused
+from core.errors import BadInput, MovedOn, Refused
 from core.exchange.importing import ImportPlan
 from core.extraction.proposals import Extraction
 from core.learning.assessment import Assessment
@@ -74,6 +74,9 @@ class Curator:
 
     Every decision is checked against the ledger as it is at that moment, whoever wrote to it, and is in it
     for good before anything else happens. Then the pattern files follow.
+
+    What is decided about whole records rests on all of them: `known` is the number of decisions that whoever asks
+    has read, and `MovedOn` is raised if there are more by now.
 
     All methods that decide raise `Refused` where a rule forbids it, `BadInput` for a value that cannot be
     used, `Unwritable` or `Conflict` where the ledger cannot be written or no id is to be had; then nothing is
@@ -195,12 +198,13 @@ class Curator:
         patterns: Mapping[str, Pattern],
         *,
         now: datetime,
+        known: int,
         reason: str = "",
         unattended: bool = False,
     ) -> Decided:
         """Put what a loop has learned into the registry."""
         return self._write_records(
-            lambda batch: batches.extract(batch, extraction, patterns, unattended=unattended), now, reason
+            lambda batch: batches.extract(batch, extraction, patterns, unattended=unattended), now, known, reason
         )
 
     def import_patterns(
@@ -209,29 +213,36 @@ class Curator:
         patterns: Mapping[str, Pattern],
         *,
         now: datetime,
+        known: int,
         reason: str = "",
     ) -> Decided:
         """Import a file of patterns; `plan` is made from the records as they are then."""
-        return self._write_records(lambda batch: batches.import_patterns(batch, plan(batch), patterns), now, reason)
+        return self._write_records(
+            lambda batch: batches.import_patterns(batch, plan(batch), patterns), now, known, reason
+        )
 
-    def merge(self, kept: Pattern, other: Pattern, *, now: datetime, reason: str = "") -> Decided:
+    def merge(self, kept: Pattern, other: Pattern, *, now: datetime, known: int, reason: str = "") -> Decided:
         """Make one pattern of two; the other one is archived."""
-        return self._write_records(lambda batch: batches.merge(batch, kept, other), now, reason)
+        return self._write_records(lambda batch: batches.merge(batch, kept, other), now, known, reason)
 
     def archive(
-        self, reasons: Sequence[tuple[Pattern, str]], *, subject: str, now: datetime, reason: str = ""
+        self, reasons: Sequence[tuple[Pattern, str]], *, subject: str, now: datetime, known: int, reason: str = ""
     ) -> Decided:
         """Move patterns into the archive, each for its reason; `subject` says whose idea it was."""
-        return self._write_records(lambda batch: batches.archive(batch, reasons, subject), now, reason)
+        return self._write_records(lambda batch: batches.archive(batch, reasons, subject), now, known, reason)
 
-    def restore(self, pattern_id: str, patterns: Mapping[str, Pattern], *, now: datetime, reason: str = "") -> Decided:
+    def restore(
+        self, pattern_id: str, patterns: Mapping[str, Pattern], *, now: datetime, known: int, reason: str = ""
+    ) -> Decided:
         """Bring a pattern back from the archive."""
-        return self._write_records(lambda batch: batches.restore(batch, pattern_id, patterns), now, reason)
+        return self._write_records(lambda batch: batches.restore(batch, pattern_id, patterns), now, known, reason)
 
-    def _write_records(self, rule: Callable[[Batch], Draft], now: datetime, reason: str) -> Decided:
+    def _write_records(self, rule: Callable[[Batch], Draft], now: datetime, known: int, reason: str) -> Decided:
         reason = _clean(reason, "reason")
 
         def draft(state: CurationState, identifier: str) -> Draft:
+            if len(self._ledger.decisions()) != known:
+                raise MovedOn("others decide faster than this can be worked out; try again")
             batch = Batch(
                 paths=self._paths,
                 registry=Registry(self._paths),

@@ -50,6 +50,8 @@ PARTS: Final = ("meaning", "words", "error", "task", "category", "tags", "langua
 UNRELATED: Final = 0.20
 SAME: Final = 0.75
 """Up to the one cosine texts are about different things, from the other one on they say the same."""
+FAINT: Final = 0.1
+"""A meaning part, 0..1 before its weight, from which on a pattern has something in common with a task by it alone."""
 NAMED_ERROR: Final = 0.7
 LIKELY_ERROR: Final = 0.4
 
@@ -129,7 +131,8 @@ def relevance(
         if sharing is not None:
             parts["language"][sharing] = 1.0
     by_category = np.isin(index.types, (TYPES.index(PatternType.SUCCESS), TYPES.index(PatternType.ANTI)))
-    common = parts["meaning"] + parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
+    close = parts["meaning"] * (parts["meaning"] >= FAINT)
+    common = close + parts["words"] + parts["error"] + parts["tags"] + parts["category"] * by_category
     rows = np.flatnonzero(common).astype(np.int64)
     found = {name: values[rows] for name, values in parts.items()}
     kinds, by_meaning = index.types[rows], by_meaning[rows]

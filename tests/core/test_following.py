@@ -17,7 +17,7 @@ from core.errors import Conflict, Refused
 from core.following import Follower, Line
 from core.paths import ProjectPaths
 from core.records.decisions import Verb
-from core.settings import PruningSettings, Settings, WatchSettings
+from core.settings import ExtractionSettings, PruningSettings, Settings, WatchSettings
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
 QUICK = Settings(watch=WatchSettings(batch_seconds=0.005, retry_seconds=(0.001, 0.002)))
@@ -187,3 +187,37 @@ def test_a_loop_that_has_not_ended_offers_nothing_yet(tmp_path: Path) -> None:
     write_loop(paths, "ralph-a", "running")
     with pytest.raises(Refused, match="has not ended"):
         opened(paths).extraction("ralph-a")
+
+
+def test_two_that_extract_at_once_extract_once(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "completed")
+    decks = [opened(paths) for _ in range(3)]
+    barrier = threading.Barrier(len(decks))
+    refused: list[Refused] = []
+
+    def extract(deck: Deck) -> None:
+        barrier.wait(20)
+        try:
+            deck.extract("ralph-a", unattended=True)
+        except Refused as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=extract, args=(deck,)) for deck in decks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    view = opened(paths).view
+    assert len(refused) == 2
+    assert len(view.snapshot.decisions) == 1
+    assert len(view.snapshot.patterns) == 2
+    assert all(view.assessment(id).successes == 1 for id in view.snapshot.patterns)
+
+
+def test_what_the_settings_forbid_is_not_extracted(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "completed")
+    off = Settings(watch=QUICK.watch, extraction=ExtractionSettings(enabled=False))
+    with pytest.raises(Refused, match="switched off"):
+        opened(paths, off).extract("ralph-a")

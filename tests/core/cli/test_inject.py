@@ -81,6 +81,11 @@ def test_what_a_loop_got_before_is_not_recorded_again(examples: Path, call: Call
     assert [event["pattern_id"] for event in events] == [pattern["id"] for pattern in got] and len(got) > 1
 
 
+def test_a_context_that_nobody_got_is_not_recorded(examples: Path, call: Call) -> None:
+    assert call("inject", LOOP, "--output", str(examples / "no" / "such.md"), "--project", examples, code=1).err
+    assert not (examples / EVENTS).exists()
+
+
 def test_the_context_comes_even_if_it_cannot_be_recorded(examples: Path, call: Call) -> None:
     (examples / ".aiwg/ralph/shared/curation").write_text("in the way")
     result = call("inject", LOOP, "--project", examples)

@@ -72,7 +72,13 @@ def in_file(path: Path) -> dict[str, dict[str, Any]]:
 
 def extract(deck: Deck, *proposals: Proposal, unattended: bool = False) -> Decided:
     extraction = Extraction(source_id="ralph-new", proposals=proposals)
-    decided = deck.curator.extract(extraction, deck.view.snapshot.patterns, now=NOW, unattended=unattended)
+    decided = deck.curator.extract(
+        extraction,
+        deck.view.snapshot.patterns,
+        now=NOW,
+        known=len(deck.view.snapshot.decisions),
+        unattended=unattended,
+    )
     deck._log_extraction(decided.decision)
     deck.apply(None)
     return decided
