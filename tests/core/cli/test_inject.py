@@ -82,7 +82,8 @@ def test_what_a_loop_got_before_is_not_recorded_again(examples: Path, call: Call
 
 
 def test_a_context_that_nobody_got_is_not_recorded(examples: Path, call: Call) -> None:
-    assert call("inject", LOOP, "--output", str(examples / "no" / "such.md"), "--project", examples, code=1).err
+    result = call("inject", LOOP, "--output", examples / "no" / "such.md", "--project", examples)
+    assert result.code == 1
     assert not (examples / EVENTS).exists()
 
 
