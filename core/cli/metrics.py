@@ -97,7 +97,7 @@ def _print(found: EffectivenessMetrics, by_state: dict[str, int], comparison: Co
         told_average = "none of them completed" if average is None else f"{average:.1f} iterations on average"
         line(f"  {word} injected patterns: {count:,}, {told_average}")
     if benefit.improvement_percentage is not None:
-        line(f"  improvement, tasks of all kinds together: {benefit.improvement_percentage:.1f}%")
+        line(f"  improvement: {benefit.improvement_percentage:.1f}% (all tasks together, not like with like)")
     having, lacking = comparison.loops
     line(f"Difference, like tasks compared: {comparison.verdict}")
     if comparison.difference is not None:

@@ -99,6 +99,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
         sources = {name: found.get(name, DEFAULT) for name in _NAMES}
         return cls(settings=settings, file=chosen.file, sources=sources, findings=tuple(findings))
 
+    @property
+    def unusable(self) -> tuple[str, ...]:
+        """The files that are there and say nothing, for an error in them."""
+        faulty = {found.file for found in self.findings if found.severity is Severity.ERROR}
+        return tuple(file for file in PLACES if file in faulty and file != self.file)
+
     def listed(self) -> tuple[Setting, ...]:
         """Every setting, group by group."""
         return tuple(Setting(name, attrgetter(name)(self.settings), source) for name, source in self.sources.items())

@@ -18,7 +18,8 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
     assert all(set(check) == {"area", "name", "status", "text"} for check in result.document["checks"])
     assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
     areas = {check["area"] for check in result.document["checks"]}
-    assert areas == {"project", "records", "evidence", "curation", "watch", "settings", "files", "terminal", "versions"}
+    places = {"project", "files", "settings"}
+    assert areas == places | {"records", "evidence", "meaning", "curation", "watch", "terminal", "versions"}
 
 
 def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: Path, call: Call) -> None:
@@ -140,6 +141,26 @@ def test_hostile_settings_are_shown_as_text(sample: Path, call: Call) -> None:
 def test_without_a_file_it_says_where_one_may_lie(sample: Path, call: Call) -> None:
     out = call("doctor", "--project", sample).out
     assert "file: none, all are defaults; looked for aiwg.yml and .aiwg/config.yml\n" in out
+
+
+@pytest.mark.parametrize("content", [b"ralph: [", b"\x93\x01\xfe\xff", b"- 1\n"])
+def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, call: Call) -> None:
+    (sample / "aiwg.yml").write_bytes(content)
+    out = call("doctor", "--project", sample).out
+    assert "error   aiwg.yml: cannot be read, the defaults hold\n" in out and "looked for" not in out
+    (sample / ".aiwg/config.yml").write_text(SETTINGS)
+    out = call("doctor", "--project", sample).out
+    assert "aiwg.yml: cannot be read, .aiwg/config.yml counts\n" in out and "file: .aiwg/config.yml\n" in out
+
+
+def test_how_many_patterns_can_be_found_by_meaning(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.cli.doctor.available", lambda: True)
+    hint = "; see: ralphdeck embed"
+    assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
+    monkeypatch.setattr("core.cli.doctor.available", lambda: False)
+    out = call("doctor", "--project", examples).out
+    assert "model: not installed or switched off, words are compared; install ralphdeck[semantic]\n" in out
+    assert "vectors: 0 of 6 patterns have a vector\n" in out
 
 
 def test_it_says_whether_copying_gets_through_tmux(

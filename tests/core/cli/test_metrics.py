@@ -24,6 +24,7 @@ def test_the_difference_is_told_with_its_interval(examples: Path, call: Call) ->
     out = call("metrics", "--project", examples).out
     assert "Difference, like tasks compared: -2.0 iterations\n" in out
     assert "  -2.0 iterations, 90 % interval -2.5 to -1.5; 3 and 3 loops in 1 category\n" in out
+    assert "  improvement: 40.0% (all tasks together, not like with like)\n" in out
     document = call("metrics", "--json", "--project", examples).document
     comparison = document["comparison"]
     assert (comparison["tells"], comparison["loops_needed"], comparison["level"]) == (True, 0, 0.9)
