@@ -298,11 +298,14 @@ def _refused(pattern: Pattern, why: str) -> Row:
 
 
 def text_of(pattern: Pattern) -> tuple[object, ...]:
-    """All that a pattern says, whatever its id: two with the same are the same pattern."""
+    """All that a pattern says, whatever its id: two with the same are the same pattern.
+
+    The order of placeholders says nothing: others write the keys of an object in an order of their own.
+    """
     return (
         *(pattern.type, pattern.description, pattern.category, pattern.error_type, pattern.error_pattern),
         *(pattern.location_hints, pattern.task_pattern, pattern.template_code, pattern.template_language),
-        *(pattern.placeholders, pattern.diff_pattern, pattern.steps, pattern.tools, pattern.preconditions),
+        *(frozenset(pattern.placeholders), pattern.diff_pattern, pattern.steps, pattern.tools, pattern.preconditions),
         *(pattern.benefits, pattern.limitations, pattern.symptoms, pattern.why_it_fails),
         *(pattern.better_alternative, pattern.better_pattern_id),
     )

@@ -206,7 +206,10 @@ def check_record(record: Mapping[str, Any], kind: PatternType, file: str, pointe
 
 
 def ordered(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
-    """The record with the keys of (3) first, in its order, and other keys by name behind them."""
+    """The record with the keys of (3) first, in its order, and other keys by name behind them.
+
+    Placeholders keep their order: it is part of the text that somebody has read and decided on.
+    """
     return _ordered(record, SCHEMA[kind])
 
 
@@ -264,7 +267,7 @@ def _ordered(record: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, 
 
 def _ordered_value(value: Any, rule: Rule | None) -> Any:
     if isinstance(value, dict):
-        return _ordered(value, rule.keys if rule else {})
+        return value if rule and rule.kind == "texts" else _ordered(value, rule.keys if rule else {})
     if isinstance(value, list):
         return [_ordered_value(item, rule.items if rule else None) for item in value]
     return value

@@ -9,8 +9,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.curation.merging import as_read
 from core.exchange.exporting import Entry, export
-from core.exchange.importing import Action
+from core.exchange.importing import Action, text_of
 from core.records.patterns import PatternType
 from tests.core.exchange.making import Project, error, file_of
 
@@ -169,3 +170,13 @@ def test_an_export_is_sorted_and_says_nothing_of_this_project() -> None:
     assert "override" not in two
     assert "archived" not in two
     assert content["pattern_registry"]["code_templates"][0]["origins"] == {}
+
+
+def test_placeholders_say_the_same_in_any_order_and_leave_in_their_own() -> None:
+    kind = PatternType.TEMPLATE
+    placeholders = {"zeta": "the value", "alpha": "the name"}
+    template = {"template_id": "tmpl-a-001", "template_code": "x", "language": "go", "placeholders": placeholders}
+    turned = {**template, "placeholders": dict(reversed(placeholders.items()))}
+    assert text_of(as_read(template, kind)) == text_of(as_read(turned, kind))
+    (sent,) = json.loads(export([Entry(kind, template)], "a" * 16).data)["pattern_registry"]["code_templates"]
+    assert as_read(sent, kind).content_hash == as_read(template, kind).content_hash
