@@ -116,7 +116,7 @@ def _sources(view: View, pattern: Pattern) -> Iterator[str]:
         elif event.kind == "applied":
             ending = ", as the loop did" if (event.loop_id, event.at) in as_loop else ""
             yield f"{event.loop_id} ({_RESULTS[event.success]}{ending})"
-        elif event.kind in _HAPPENINGS:
+        elif event.kind in _HAPPENINGS and (event.loop_id or event.kind != "merged"):  # else merged by a decision
             yield f"{event.loop_id or 'an unknown loop'} ({_HAPPENINGS[event.kind]})"
     for loop_id in sorted(named):
         yield f"{loop_id} (named by the pattern, result unknown)"

@@ -68,6 +68,8 @@ def test_duplicates_are_merged(sample: Path, call: Call) -> None:
     shown = call("patterns", "show", other, "--json", "--project", sample).document["pattern"]
     assert shown["id"] == kept
     assert other in shown["aliases"]
+    text = call("patterns", "show", kept, "--project", sample).out
+    assert "an unknown loop" not in text
 
 
 def test_a_merge_and_its_undo_keep_what_was_reported_since(tmp_path: Path, call: Call) -> None:
