@@ -15,7 +15,7 @@ from core.cli.pattern_filter import PatternFilter, filter_options
 from core.cli.pattern_text import print_pattern
 from core.cli.project import now, open_deck, read_configuration, read_snapshot
 from core.cli.shapes import json_help, lineage_json, observation_json, pattern_details_json, pattern_json
-from core.learning.assessment import Assessment
+from core.learning.assessment import QUARANTINE, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
 
@@ -33,7 +33,7 @@ SORTS: Final[dict[str, tuple[Callable[[Row], Any], bool]]] = {
 }
 """What patterns can be sorted by, and whether the greatest comes first. Equal ones come in the order of their ids."""
 
-STATE_COLOURS: Final = {"proven": "green", "established": "cyan", "deprecated": "red"}
+STATE_COLOURS: Final = {"proven": "green", "established": "cyan", "deprecated": "red", QUARANTINE: "yellow"}
 
 
 COMMANDS: Final = {
@@ -69,6 +69,7 @@ def patterns() -> None:
 def list_patterns(wanted: PatternFilter, sort: str, as_json: bool, strict: bool) -> None:
     """List the learned patterns with state, success rate and use.
 
+    What waits for somebody to read it has the state quarantine; --state takes it for a candidate, as JSON does.
     Rates and counts are what the evidence shows, not only what the files claim. A pattern without any result has
     no rate and passes no filter on it. Of an anti-pattern the rate is how often the avoided approach failed.
 
@@ -111,7 +112,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         pattern.id,
         pattern.type.value,
-        assessment.state.value,
+        QUARANTINE if assessment.quarantined else assessment.state.value,
         percent(assessment.rate),
         f"{low:.2f}-{high:.2f}",
         str(assessment.uses),

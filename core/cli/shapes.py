@@ -42,8 +42,8 @@ ended_approximate, archived, liveness, liveness_reason, last_sign, badges, alias
 injected, extracted, files, outcome: {verdict, raw, decayed, parts, reasoning}}], findings}""",
     "patterns list": """\
 {patterns: [{id, type, title, state, computed_state, decided_by, pinned, faded, contradicted,
-inversion_due, injectable, success_rate, interval, successes, failures, usage_count, exposures,
-score, last_used, tags, mirror_of, file, pointer}], findings}""",
+inversion_due, injectable, quarantined, success_rate, interval, successes, failures, usage_count,
+exposures, score, last_used, tags, mirror_of, file, pointer}], findings}""",
     "patterns show": """\
 {pattern: {as in patterns list, and: description, category, error_type, error_pattern, location_hints,
 task_pattern, template: {language, code, placeholders}, diff_pattern, steps, tools, preconditions,
@@ -54,6 +54,9 @@ evidence: [{kind, source, loop_id, at, success, weight, count, iteration, derive
 lineage: [{at, kind, loop_id, success, text}], findings}""",
     "patterns duplicates": """\
 {duplicates: [{kept, other, similarity}], findings}""",
+    "patterns merge": """\
+{decision, summary, warnings, written}, as promote prints it. With --dry-run: {kept, other,
+before: {successes, failures, usage_count, success_rate}, after: {as in before}, aliases}""",
     "patterns prune": """\
 {prune: [{id, type, title, rules, reason, success_rate, uses, last_used}], findings}.
 Without --dry-run, if there is any: {decision, summary, warnings, written}, as promote prints it""",
@@ -203,6 +206,7 @@ def pattern_json(pattern: Pattern, assessment: Assessment) -> Shape:
         "contradicted": assessment.contradicted,
         "inversion_due": assessment.inversion_due,
         "injectable": assessment.injectable,
+        "quarantined": assessment.quarantined,
         "file": pattern.file,
         "pointer": pattern.pointer,
     }

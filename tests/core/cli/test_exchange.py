@@ -38,7 +38,8 @@ def test_patterns_go_round_without_a_change(sample: Path, empty: Path, tmp_path:
     again = call("patterns", "import", "--input", file, "--project", empty)
     assert (again.code, again.out) == (0, "nothing new\n")
     found = call("patterns", "list", "--json", "--project", empty).document["patterns"]
-    assert {(item["state"], item["injectable"]) for item in found} == {("candidate", False)}
+    assert {(item["state"], item["injectable"], item["quarantined"]) for item in found} == {("candidate", False, True)}
+    assert call("patterns", "list", "--project", empty).out.count(" quarantine ") == len(found)
     assert call("undo", "--project", empty).code == 0
     assert call("patterns", "list", "--json", "--project", empty).document["patterns"] == []
 
