@@ -6,12 +6,15 @@ import click
 
 from core.cli.completing import complete_pattern
 from core.cli.decide import print_decided
-from core.cli.exchange_shapes import duplicate_json
+from core.cli.exchange_shapes import duplicate_json, merge_json
 from core.cli.options import Fraction, deciding_options, reading_options
-from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
-from core.cli.project import open_deck
+from core.cli.output import Column, end, findings_json, line, percent, print_json, print_table, remark
+from core.cli.project import chosen_project, now, open_deck
 from core.cli.shapes import json_help
+from core.curation.merging import Tally, as_read, check_pair, merged
+from core.curation.registry import Registry
 from core.deck import View
+from core.records.patterns import Pattern
 
 
 @click.command(epilog=json_help("patterns duplicates"))
@@ -67,18 +70,45 @@ def _uses(view: View, kept: str, other: str) -> str:
     return f"{view.assessment(kept).uses} + {view.assessment(other).uses}"
 
 
-@click.command(epilog=json_help("decision"))
+@click.command(epilog=json_help("patterns merge"))
 @click.argument("kept", metavar="KEPT", shell_complete=complete_pattern)
 @click.argument("other", metavar="OTHER", shell_complete=complete_pattern)
+@click.option("--dry-run", is_flag=True, help="Print what KEPT would become, and change nothing.")
 @click.option("--reason", default="", help="Why; kept in the log.")
 @deciding_options
-def merge(kept: str, other: str, reason: str, by: str | None, as_json: bool) -> None:
+def merge(kept: str, other: str, dry_run: bool, reason: str, by: str | None, as_json: bool) -> None:
     """Make one pattern of two that say the same: KEPT keeps its text and gets the uses and the lineage of OTHER.
 
     OTHER goes into the archive; its id stays a name of KEPT, so that what loops say of it counts there.
 
     \b
-    Example:
+    Examples:
+      ralphdeck patterns merge pat-error-null-check-015 pat-error-null-guard-002 --dry-run
       ralphdeck patterns merge pat-error-null-check-015 pat-error-null-guard-002
     """
-    print_decided(open_deck(by).merge(kept, other, reason=reason), as_json)
+    deck = open_deck(by)
+    if dry_run:
+        _print_outlook(deck.view.pattern(kept), deck.view.pattern(other), as_json)
+    else:
+        print_decided(deck.merge(kept, other, reason=reason), as_json)
+
+
+def _print_outlook(kept: Pattern, other: Pattern, as_json: bool) -> None:
+    """What the record of a pattern would count once another one is merged into it."""
+    check_pair(kept, other)
+    registry = Registry(chosen_project())
+    ours, theirs = registry.record(kept).value, registry.record(other).value
+    before = as_read(ours, kept.type)
+    after = as_read({**ours, **merged(ours, theirs, kept.type, now())}, kept.type)
+    if as_json:
+        print_json(merge_json(kept.id, other.id, before, after))
+        return
+    line(f"would merge {other.id} into {kept.id}")
+    line(f"Uses: {_counted(before)} → {_counted(after)}")
+    line(f"Aliases: {', '.join(after.aliases)}")
+
+
+def _counted(pattern: Pattern) -> str:
+    """`3 of 4, 75%`; of an anti-pattern, how often what it avoids failed."""
+    tally, rate = Tally.of(pattern.claim), percent(pattern.claim.rate)
+    return f"{tally.successes} of {tally.uses}" + (f", {rate}" if rate else "")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.cli.shapes import Shape, number
+from core.curation.merging import Tally
 from core.records.times import iso
 
 if TYPE_CHECKING:
@@ -47,6 +48,27 @@ def archived_json(item: Archived) -> Shape:
 def duplicate_json(kept: str, other: str, similarity: float) -> Shape:
     """Two patterns that say nearly the same."""
     return {"kept": kept, "other": other, "similarity": number(similarity)}
+
+
+def merge_json(kept: str, other: str, before: Pattern, after: Pattern) -> Shape:
+    """What a pattern's record would become if another one were merged into it."""
+    return {
+        "kept": kept,
+        "other": other,
+        "before": _counts(before),
+        "after": _counts(after),
+        "aliases": list(after.aliases),
+    }
+
+
+def _counts(pattern: Pattern) -> Shape:
+    tally = Tally.of(pattern.claim)
+    return {
+        "successes": tally.successes,
+        "failures": tally.failures,
+        "usage_count": tally.uses,
+        "success_rate": number(pattern.claim.rate),
+    }
 
 
 def exported_json(file: str, exported: Exported, left_out: Sequence[str]) -> Shape:

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.curation.merging import as_read, merged
+from core.curation.merging import as_read, check_pair, merged
 from core.curation.registry import Registry, Stored, check_keepable
 from core.curation.rules import Draft, as_pattern, shown
-from core.curation.settling import ID_PREFIXES, FreeIds
-from core.errors import Refused, UnknownRecord
+from core.curation.settling import ID_PREFIXES, FreeIds, pattern_path
+from core.errors import BadInput, Refused, UnknownRecord
 from core.exchange.importing import ImportPlan
 from core.extraction.proposals import Extraction
 from core.paths import ProjectPaths
@@ -56,8 +56,17 @@ class Batch(Struct, frozen=True, kw_only=True):
         return self.paths.relative(self.paths.pattern_file(kind.value))
 
     def archive_file(self) -> str:
-        """(0) Storage Structure: the archive of this month."""
-        return self.paths.relative(self.paths.archive / f"{self.at:%Y-%m}-patterns.json")
+        """(0) Storage Structure: the archive of this month.
+
+        Raises:
+            Refused: It leads out of the project.
+        """
+        file = self.paths.relative(self.paths.archive / f"{self.at:%Y-%m}-patterns.json")
+        try:
+            pattern_path(self.paths, file)
+        except BadInput as error:
+            raise Refused(str(error)) from None
+        return file
 
 
 class Changes:
@@ -69,11 +78,20 @@ class Changes:
         self._set: dict[tuple[str, str], tuple[PatternType, Stored, dict[str, Any]]] = {}
         self._unset: dict[tuple[str, str], tuple[str, ...]] = {}
 
-    def insert(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any], *, keep_id: bool) -> None:
-        """Add a record."""
+    def insert(
+        self,
+        file: str,
+        kind: PatternType,
+        identifier: str,
+        record: dict[str, Any],
+        *,
+        keep_id: bool = False,
+        beside: bool = False,
+    ) -> None:
+        """Add a record; see `Effect`."""
         check_keepable(record, identifier)
         effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
-        self._effects.append(effect(insert=record, keep_id=keep_id))
+        self._effects.append(effect(insert=record, keep_id=keep_id, beside=beside))
         self._inverse.insert(0, effect(remove=True))
 
     def remove(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any]) -> None:
@@ -139,7 +157,7 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
     for proposal in extraction.new:
         identifier = batch.ids.next(ID_PREFIXES[proposal.type], proposal.slug)
         record = with_id(proposal.type, identifier, proposal.record)
-        changes.insert(batch.file_of(proposal.type), proposal.type, identifier, record, keep_id=False)
+        changes.insert(batch.file_of(proposal.type), proposal.type, identifier, record)
         new.append(identifier)
         hashes[identifier] = as_pattern(record).content_hash
         found[identifier] = _discovery(record, proposal.type, extraction.source_id, batch.at)
@@ -218,8 +236,7 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
 
 def merge(batch: Batch, kept: Pattern, other: Pattern) -> Draft:
     """Make one pattern of two that say the same: the kept one gets the counts and the lineage of the other one."""
-    if kept.id == other.id or kept.type is not other.type:
-        raise Refused(f"{shown(kept.id)} and {shown(other.id)} are not two patterns of one type")
+    check_pair(kept, other)
     stored, gone = batch.registry.record(kept), batch.registry.record(other)
     changes = Changes()
     changes.set(stored, kept.type, kept.id, merged(stored.value, gone.value, kept.type, batch.at))
@@ -260,7 +277,7 @@ def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) 
 def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, reason: str) -> None:
     note = {"at": iso(batch.at), "reason": reason, "by": batch.by, "decision": batch.id, "from": stored.file}
     record = {**stored.value, ARCHIVED: note}
-    changes.insert(batch.archive_file(), pattern.type, pattern.id, record, keep_id=True)
+    changes.insert(batch.archive_file(), pattern.type, pattern.id, record, beside=True)
     changes.remove(stored.file, pattern.type, pattern.id, stored.value)
 
 
@@ -269,6 +286,11 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
     present = patterns.get(pattern_id)
     if present is not None and not present.mirror_of:
         raise Refused(f"{shown(pattern_id)} is in the registry")
+    heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.mirror_of), None)
+    if heir is not None:
+        raise Refused(
+            f"{shown(pattern_id)} was merged into {shown(heir)}, which has its counts; undo the merge instead"
+        )
     for file in batch.registry.archives():
         stored = batch.registry.find(file, pattern_id)
         if stored is not None:

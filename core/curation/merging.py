@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from core.errors import Refused
 from core.learning.sums import Counts
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
 from core.records.times import iso, parse_time
 from core.sources.dialects import texts
 from core.sources.pattern_text import id_key
 from core.sources.patterns import read_patterns
+from core.text import visible_line
 
 ORIGINS: Final = "origins"
 """The key of a record that says how much of its counts comes from which other project."""
@@ -65,6 +67,13 @@ class Tally:
         """What is left, nothing below 0."""
         successes, failures = max(self.successes - other.successes, 0), max(self.failures - other.failures, 0)
         return Tally(successes, failures, max(self.uses - other.uses, successes + failures))
+
+
+def check_pair(kept: Pattern, other: Pattern) -> None:
+    """Refuse to make one of what are not two patterns of one type."""
+    if kept.id == other.id or kept.type is not other.type:
+        one, two = visible_line(kept.id, 80), visible_line(other.id, 80)
+        raise Refused(f"{one} and {two} are not two patterns of one type")
 
 
 def merged(

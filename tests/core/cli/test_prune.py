@@ -63,11 +63,18 @@ def test_duplicates_are_merged(sample: Path, call: Call) -> None:
     kept, other = pairs[0]["kept"], pairs[0]["other"]
     assert kept in call("patterns", "duplicates", "--threshold", "0.1", "--project", sample).out
     assert call("patterns", "duplicates", "--threshold", "1", "--project", sample).err.startswith("no duplicates")
-    decided = call("patterns", "merge", kept, other, "--json", "--project", sample).document
+    words = ("patterns", "merge", kept, other, "--project", sample)
+    outlook = call(*words, "--dry-run", "--json").document
+    assert (outlook["kept"], outlook["other"], other in outlook["aliases"]) == (kept, other, True)
+    assert f"would merge {other} into {kept}\n" in call(*words, "--dry-run").out
+    assert call("patterns", "merge", kept, kept, "--dry-run", "--project", sample).code == 1
+    assert {kept, other} <= ids(call, sample)
+    decided = call(*words, "--json").document
     assert decided["decision"]["verb"] == "merge"
     shown = call("patterns", "show", other, "--json", "--project", sample).document["pattern"]
     assert shown["id"] == kept
     assert other in shown["aliases"]
+    assert shown["usage_count"] == outlook["after"]["usage_count"]
     text = call("patterns", "show", kept, "--project", sample).out
     assert "an unknown loop" not in text
 
