@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from core.curation.merging import ORIGINS
 from core.errors import BadInput, Unwritable
-from core.exchange.origins import pseudonym, told_shares, with_origins
+from core.exchange.origins import told_shares, with_origins
 from core.exchange.private import Masked, Masker, is_role, kinds_of
+from core.exchange.pseudonyms import LoopNames
 from core.exchange.schema import known_only, ordered
 from core.paths import ProjectPaths
 from core.records.patterns import Pattern, PatternType
@@ -26,7 +27,8 @@ MAX_SHARED_CHARS: Final = 20_000
 """Longest single text that is shared with a team; a longer one is cut."""
 LOCAL_KEYS: Final = ("override", "archived")
 """What a record carries for this project alone."""
-_NAMES: Final = ("contributed_by", "owner", "author", "by")
+_LOOP_KEYS: Final = ("loop_id", "source_loops")
+_NAME_KEYS: Final = ("contributed_by", "owner", "author", "by")
 
 
 class Entry(NamedTuple):
@@ -96,8 +98,9 @@ def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) 
     whole = [Entry(kind, _portable(record, kind, origin)) for kind, record in entries]
     masked: list[Masked] = []
     if team_shared:
-        masker = Masker(name for entry in whole for name in _names(entry.record))
-        whole = [Entry(kind, _shared(record, kind, origin, masker, masked)) for kind, record in whole]
+        masker = Masker(name for entry in whole for name in _under(_NAME_KEYS, entry.record) if not is_role(name))
+        loops = LoopNames(origin, (loop_id for entry in whole for loop_id in _under(_LOOP_KEYS, entry.record)))
+        whole = [Entry(kind, _shared(record, kind, loops, masker, masked)) for kind, record in whole]
     registry = {
         name: [
             record
@@ -129,28 +132,29 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _names(value: Any, key: str = "") -> Iterable[str]:
-    """Names of persons that a record tells."""
+def _under(keys: Container[str], value: Any, key: str = "") -> Iterable[str]:
+    """The strings that stand under one of these keys, at any depth."""
     if isinstance(value, str):
-        if key in _NAMES and not is_role(value):
+        if key in keys:
             yield value
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _names(item, name)
+            yield from _under(keys, item, name)
     elif isinstance(value, list):
         for item in value:
-            yield from _names(item, key)
+            yield from _under(keys, item, key)
 
 
 def _shared(
-    record: Mapping[str, Any], kind: PatternType, origin: str, masker: Masker, masked: list[Masked]
+    record: Mapping[str, Any], kind: PatternType, loops: LoopNames, masker: Masker, masked: list[Masked]
 ) -> dict[str, Any]:
     pattern_id = str(record.get(id_key(record)))
 
     def walk(value: Any, key: str, pointer: str) -> Any:
         if isinstance(value, str):
-            if key in ("loop_id", "source_loops"):
-                return pseudonym(value, origin)
+            if key in _LOOP_KEYS:
+                return loops.pseudonym(value)
+            value = loops.without(value)
             cut = value if len(value) <= MAX_SHARED_CHARS else value[:MAX_SHARED_CHARS] + ELLIPSIS
             text = masker.mask(cut)
             masked.extend(Masked(pattern_id, pointer, word) for word in kinds_of(cut, text))

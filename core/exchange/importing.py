@@ -16,7 +16,8 @@ from msgspec import Struct
 from core.curation.merging import ORIGINS, as_read, count_changes, lineage_changes
 from core.exchange.arriving import Arriving
 from core.exchange.exporting import LOCAL_KEYS
-from core.exchange.origins import arriving_shares, pseudonym, united
+from core.exchange.origins import arriving_shares, united
+from core.exchange.pseudonyms import pseudonym
 from core.records.findings import Finding
 from core.records.patterns import Pattern, PatternType
 from core.similarity import SimilarityIndex

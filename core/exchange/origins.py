@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Final
 
 from core.curation.merging import ORIGINS, Tally, as_read, origins_of, shares_a_loop
@@ -22,7 +21,6 @@ from core.sources.writing import curation_lock, rewrite
 NOBODY: Final = "0" * 16
 """The origin of counts that came in without one."""
 _ORIGIN: Final = re.compile(rb"[0-9a-f]{16}\n?")
-_PSEUDONYM: Final = re.compile(r"loop-[0-9a-f]{8}")
 
 
 def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
@@ -54,13 +52,6 @@ def known_origin(paths: ProjectPaths) -> str:
     """The id of this project; "" as long as none is made, when no record can name it either."""
     read = read_file(paths.curation / "origin", paths.aiwg)
     return read.data.decode().strip() if isinstance(read, RawFile) and _ORIGIN.fullmatch(read.data) else ""
-
-
-def pseudonym(loop_id: str, origin: str) -> str:
-    """A name that stands for a loop of one project and tells nothing of it; a pseudonym stands for itself."""
-    if _PSEUDONYM.fullmatch(loop_id):
-        return loop_id
-    return f"loop-{sha256(f'{origin} {loop_id}'.encode(errors='replace')).hexdigest()[:8]}"
 
 
 def told_shares(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, dict[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.exchange.private import PATH, PERSON, SECRET, Masker, is_role, without_secrets
+from core.exchange.pseudonyms import pseudonym
 from core.exchange.schema import SCHEMA
 from core.records.patterns import PatternType
 from tests.core.exchange.making import Project, error
@@ -145,6 +147,26 @@ def test_a_shared_export_says_what_was_masked_and_keeps_what_others_read() -> No
     assert '"contributed_by": "debugger"' in text
     assert "ralph-fix-login" not in text
     assert text == Project("a", record).export(team_shared=True).data.decode()
+
+
+def test_no_text_of_a_shared_export_names_a_loop() -> None:
+    known = ["ralph-b", "loop 7.1", "fix", "usage_count", "12"]
+    record = error(1, 3, source_loops=[{"loop_id": "ralph-a-a1b2c3d4"}, *known], tags=["ralph-b"])
+    record["fix_approach"]["description"] = (
+        "As ralph-a-a1b2c3d4 did, ralph-b's fix: see ralph-fix-other-0badcafe.json, (loop 7.1), not loop 7.12 or 12"
+    )
+    project = Project("a", record)
+    shared = project.export(team_shared=True)
+    (sent,) = json.loads(shared.data)["pattern_registry"]["error_patterns"]
+    a, b, other, seven = (
+        pseudonym(id, project.origin) for id in ("ralph-a-a1b2c3d4", "ralph-b", "ralph-fix-other-0badcafe", "loop 7.1")
+    )
+    assert (
+        sent["fix_approach"]["description"]
+        == f"As {a} did, {b}'s fix: see {other}.json, ({seven}), not loop 7.12 or 12"
+    )
+    assert sent["source_loops"][:3] == [{"loop_id": a}, b, seven]
+    assert (sent["tags"], sent["usage_count"]) == ([b], 3)
 
 
 def test_our_loops_come_back_under_their_own_names() -> None:
