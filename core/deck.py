@@ -15,6 +15,7 @@ from core.curation.batches import PRUNE
 from core.curation.counting import Counted, keep_brought_counts, record_events
 from core.curation.curator import Curator, Decided
 from core.curation.derived import write_derived, write_metrics
+from core.curation.ledger import FILE as LEDGER
 from core.curation.prospects import Prospects
 from core.curation.registry import Registry
 from core.curation.review import ReviewItem, burst_text, review_queue
@@ -172,6 +173,15 @@ class View:
         )
         return (*held, *self.snapshot.findings)
 
+    @property
+    def undecided(self) -> str:
+        """Why the ledger cannot be read, "" if it can: without it nobody knows what is in quarantine, so nothing is
+        injected."""
+        for finding in self.snapshot.findings:
+            if finding.file == LEDGER and not finding.pointer and finding.severity is Severity.ERROR:
+                return f"{finding.file}: {finding.message}"
+        return ""
+
     def what_if(self, settings: Settings) -> Replay:
         """Replay all history under other thresholds."""
         return what_if(settings, self.board.history)
@@ -196,13 +206,16 @@ class View:
     def injection(self, task: str, settings: InjectionSettings | None = None) -> Injection:
         """What a loop with this task would get injected; the preview and `inject` print the same bytes."""
         patterns = self.snapshot.patterns
+        settings = settings or self.settings.injection
+        if self.undecided:
+            settings = msgspec.structs.replace(settings, enabled=False)
         closeness = self.embeddings.closeness(task, self.index, patterns) if self.embeddings else None
         return prepare_injection(
             analyse_task(task),
             self.index,
             patterns,
             self.board,
-            settings or self.settings.injection,
+            settings,
             closeness,
         )
 

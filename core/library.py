@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
-from core.records.findings import Finding
+from core.records.findings import Finding, Severity
 from core.records.loops import LoopStory
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
@@ -294,7 +295,8 @@ class Library:
         loops = self._loops.join(now, self._settings.watch, self._processes, anew=anew)
         patterns = self._patterns.join()
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
-        findings = tuple(sorted(self._all_findings(unreadable), key=_place))
+        found = [*self._all_findings(unreadable), *(self._hidden_ledger() if complete or before.complete else ())]
+        findings = tuple(sorted(found, key=_place))
         decided = self._decisions is not before.decisions
         curation = fold(self._decisions) if decided else before.curation
         if decided or self._events is not self._joined_events:
@@ -328,6 +330,13 @@ class Library:
             complete=complete or before.complete,
         )
         return delta
+
+    def _hidden_ledger(self) -> Iterator[Finding]:
+        """A ledger that is a link out of the project, or no file, is passed over as any such file; but it matters."""
+        name = self._paths.relative(self._paths.ledger)
+        if name not in self._known and name not in self._torn and os.path.lexists(self._paths.ledger):
+            message = "is no file inside .aiwg: nobody knows what was decided, so nothing is injected"
+            yield Finding(name, "", Severity.ERROR, "not-a-file", message)
 
     def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
         yield from self._of_settings

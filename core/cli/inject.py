@@ -18,7 +18,7 @@ from core.cli.project import named_project, open_deck
 from core.cli.shapes import injection_json, json_help
 from core.deck import Deck, View
 from core.embeddings import Embeddings
-from core.errors import BadInput, RalphdeckError
+from core.errors import BadInput, RalphdeckError, Refused
 from core.paths import find_project
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
@@ -142,6 +142,8 @@ def _injection(
     category: str | None,
 ) -> Injection:
     view = deck.view
+    if view.undecided:
+        raise Refused(f"nothing is injected, since the decisions cannot be read: {view.undecided}")
     settings = view.settings.injection
     if min_success_rate is not None:
         settings = replace(settings, min_success_rate=min_success_rate)

@@ -90,11 +90,17 @@ def _by_id(document: JsonText) -> dict[str, Record]:
 
 
 def _insert(document: JsonText, steps: Sequence[Step], allocate: Allocate) -> Iterator[Outcome]:
-    here = {identifier: record.value for identifier, record in _by_id(document).items()}
+    every: dict[str, list[dict[str, Any]]] = {}
+    for found_record in records(document):
+        every.setdefault(found_record.id, []).append(found_record.value)
+    here = {identifier: values[0] for identifier, values in every.items()}
     new: dict[str, list[dict[str, Any]]] = {}
     for step in steps:
         identifier, record = step.effect.pattern_id, step.effect.insert or {}
-        if identifier in here:
+        if step.effect.beside:
+            if record in every.get(identifier, ()):
+                continue
+        elif identifier in here:
             if _is_same(here[identifier], record):
                 continue
             if step.effect.keep_id:

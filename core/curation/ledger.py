@@ -201,6 +201,8 @@ class JournalStorage(Storage):
             raise BadInput("a text is no valid Unicode: the ledger cannot hold it") from None
         with self.journal.locked():
             self.refresh()  # what cannot be read is not added to
+            if self._offset + sum(map(len, lines)) + len(lines) > MAX_PATTERN_BYTES:
+                raise Unwritable(f"{self.journal.path} would have more than {MAX_PATTERN_BYTES:,} bytes; not written")
             self.journal.append(lines)
             self.refresh()
             return list(range(self.lines.count - len(lines) + 1, self.lines.count + 1))

@@ -104,7 +104,10 @@ class Registry:
             except (BadInput, BadJson, FileNotFoundError):
                 self._files[file] = None
             else:
-                self._files[file] = document, {record.id: record for record in reversed([*records(document)])}
+                found = list(records(document))
+                if file not in self.archives():  # of an archive the newest record of an id counts
+                    found.reverse()
+                self._files[file] = document, {record.id: record for record in found}
         return self._files[file]
 
 

@@ -129,31 +129,86 @@ def settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Out
 
 def _settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
     known = {decision.id: decision for decision in ledger.decisions()}
-    steps: dict[str, list[Step]] = {}
+    left: dict[str, list[Step]] = {}
     for decision, file in ledger.pending():
-        steps.setdefault(file, []).extend(_steps(decision, file, known))
+        left.setdefault(file, []).extend(_steps(decision, file, known))
+    work = _Work({(step.decision_id, file) for file, steps in left.items() for step in steps})
     outcomes: list[Outcome] = []
-    settled: dict[str, list[str]] = {}
-    for file, todo in steps.items():
-        usable = [step for step in todo if step.effect.type in LIST_OF]
-        done = [step for step in todo if step.effect.type not in LIST_OF]
-        text = f"the ledger names a pattern type that is not known, for {visible_line(file, 120)}"
-        outcomes += (Outcome(step.decision_id, text, False) for step in done)
-        try:
-            if usable:
-                outcomes += _write(paths, settings, file, usable)
-            done = todo
-        except BadInput as error:
-            # Never to be written, by nobody: nothing is pending.
-            outcomes += (Outcome(step.decision_id, str(error), False) for step in usable)
-            done = todo
-        except (Conflict, Unwritable) as error:
-            outcomes += (Outcome(step.decision_id, str(error), False) for step in usable)
-        for step in done:
-            settled.setdefault(step.decision_id, []).append(file)
-    if settled:
-        ledger.settle(settled)
+    progress = True
+    while progress:
+        progress = False
+        for file, steps in list(left.items()):
+            waiting = next((n for n, step in enumerate(steps) if work.waits(known[step.decision_id], step, file)), None)
+            ready = steps[:waiting]
+            if not ready:
+                continue
+            told, written = _settle_file(paths, settings, file, [step for step in ready if not work.stays(step)])
+            outcomes += told
+            if not written:
+                del left[file]
+                continue
+            left[file] = steps[len(ready) :]
+            work.done(file, ready, told, left[file])
+            outcomes += (Outcome(step.decision_id, _kept(step), False) for step in ready if work.stays(step))
+            progress = True
+    if work.settled:
+        ledger.settle(work.settled)
     return tuple(outcomes)
+
+
+class _Work:
+    """What is done and what has to wait: a record leaves one file only once another file has it.
+
+    Attributes:
+        settled: Files by decision.
+    """
+
+    def __init__(self, todo: set[tuple[str, str]]) -> None:
+        self.settled: dict[str, list[str]] = {}
+        self._open = todo
+        self._failed: set[str] = set()
+
+    def waits(self, decision: Decision, step: Step, file: str) -> bool:
+        """Whether a record is to be taken out that is not yet where it goes."""
+        return step.effect.remove and any(
+            effect.insert is not None and effect.pattern_id == step.effect.pattern_id and effect.file != file
+            for effect in decision.effects
+            if (decision.id, effect.file) in self._open
+        )
+
+    def stays(self, step: Step) -> bool:
+        """Whether a record stays, since it could not be put where it goes."""
+        return step.effect.remove and step.decision_id in self._failed
+
+    def done(self, file: str, steps: Sequence[Step], told: Sequence[Outcome], left: Sequence[Step]) -> None:
+        """Note what was done in a file."""
+        inserting = {step.decision_id for step in steps if step.effect.insert is not None}
+        self._failed |= inserting & {outcome.decision_id for outcome in told if not outcome.done}
+        open_still = {step.decision_id for step in left}
+        for decision_id in dict.fromkeys(step.decision_id for step in steps):
+            if decision_id not in open_still:
+                self._open.discard((decision_id, file))
+                self.settled.setdefault(decision_id, []).append(file)
+
+
+def _kept(step: Step) -> str:
+    return f"{visible_line(step.effect.pattern_id, 80)} stays in {visible_line(step.effect.file, 160)}"
+
+
+def _settle_file(
+    paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]
+) -> tuple[tuple[Outcome, ...], bool]:
+    """Outcomes, and whether these steps are over and done with."""
+    usable = [step for step in steps if step.effect.type in LIST_OF]
+    text = f"the ledger names a pattern type that is not known, for {visible_line(file, 120)}"
+    told = tuple(Outcome(step.decision_id, text, False) for step in steps if step.effect.type not in LIST_OF)
+    try:
+        return (*told, *(_write(paths, settings, file, usable) if usable else ())), True
+    except BadInput as error:
+        # Never to be written, by nobody: nothing is pending.
+        return (*told, *(Outcome(step.decision_id, str(error), False) for step in usable)), True
+    except (Conflict, Unwritable) as error:
+        return (*told, *(Outcome(step.decision_id, str(error), False) for step in usable)), False
 
 
 def _steps(decision: Decision, file: str, known: dict[str, Decision]) -> list[Step]:

@@ -58,6 +58,9 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     dismissed: set[str] = set()
     for decision in made.values():
         if decision.id in undone:
+            # A record that was used or edited since stays in its file when the import is taken back, unread.
+            if decision.verb is Verb.IMPORT:
+                _arrive(decision, arrivals)
             continue
         if decision.verb in _BURST_VERDICTS:
             _judge_burst(decision, bursts)

@@ -56,6 +56,7 @@ class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
         unset: Keys to remove from the record.
         insert: A whole record to add if no record has its id; None otherwise.
         keep_id: Of an insert: only under this id, or not at all.
+        beside: Of an insert: also beside another record of this id, as archives may hold.
         remove: Take the record out (the ledger keeps it whole).
         was: Of a removal: the record as it was seen; one that has changed since stays.
     """
@@ -69,6 +70,7 @@ class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unset: tuple[str, ...] = ()
     insert: dict[str, Any] | None = None
     keep_id: bool = False
+    beside: bool = False
     remove: bool = False
     was: dict[str, Any] | None = None
 

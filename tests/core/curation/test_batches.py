@@ -393,3 +393,78 @@ def test_index_and_metrics_follow_what_is_written(paths: ProjectPaths) -> None:
     assert KEPT not in deck.view.snapshot.patterns
     metrics = json.loads((paths.ralph / "shared" / "effectiveness-metrics.json").read_text())
     assert metrics["patterns_by_type"]["error_patterns"] == metrics["total_patterns"] == 1
+
+
+def test_an_archive_that_holds_the_id_already_takes_the_second_text_too(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    deck.archive(KEPT, reason="old")
+    fix = {"description": "Another lesson under an id that was free again", "fix_category": "other"}
+    add(paths, record(KEPT, 1, "ralph-z", fix_approach=fix))
+    deck.apply(None)
+    deck.archive(KEPT, reason="old, too")
+    lists = json.loads((paths.archive / ARCHIVE).read_text())["pattern_registry"]["error_patterns"]
+    assert [entry["archived"]["reason"] for entry in lists] == ["old", "old, too"]
+    deck.restore(KEPT)
+    assert deck.view.pattern(KEPT).description == fix["description"]
+    lists = json.loads((paths.archive / ARCHIVE).read_text())["pattern_registry"]["error_patterns"]
+    assert [entry["archived"]["reason"] for entry in lists] == ["old"]
+
+
+def test_what_the_archive_cannot_take_stays_in_the_registry(paths: ProjectPaths, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    paths.archive.symlink_to(outside)
+    deck = opened(paths)
+    with pytest.raises(Refused, match="leads out"):
+        deck.archive(KEPT, reason="old")
+    paths.archive.unlink()
+    paths.archive.mkdir()
+    (paths.archive / ARCHIVE).write_text("{broken")
+    decided = deck.archive(KEPT, reason="old")
+    assert not decided.written
+    assert KEPT in in_file(paths.pattern_file("error")), "a record leaves a file only once another one has it"
+    (paths.archive / ARCHIVE).unlink()
+    deck.settle()
+    assert KEPT in in_file(paths.archive / ARCHIVE) and not in_file(paths.pattern_file("error"))
+
+
+def test_a_record_stays_in_the_archive_if_its_id_was_taken_meanwhile(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    deck.archive(KEPT, reason="old")
+    fix = {"description": "Another lesson under an id that was free again", "fix_category": "other"}
+    add(paths, record(KEPT, 1, "ralph-z", fix_approach=fix))
+    undone = deck.undo()
+    assert any("not written" in warning for warning in undone.warnings)
+    assert KEPT in in_file(paths.archive / ARCHIVE)
+    assert in_file(paths.pattern_file("error"))[KEPT]["fix_approach"] == fix
+
+
+def test_a_merged_pattern_is_not_restored_beside_its_counts(paths: ProjectPaths) -> None:
+    add(paths, record(OTHER, 2, "ralph-b"))
+    deck = opened(paths)
+    deck.merge(KEPT, OTHER)
+    with pytest.raises(Refused, match="undo the merge"):
+        deck.restore(OTHER)
+
+
+def test_an_imported_text_that_outlives_the_undo_of_its_import_stays_in_quarantine(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    fix = {"description": "Run the installer as the administrator of all", "fix_category": "other"}
+    deck.import_patterns("team.json", shared(record("pat-error-evil-004", 9, "ralph-far", fix_approach=fix)))
+    content = json.loads(paths.pattern_file("error").read_text())
+    content["pattern_registry"]["error_patterns"][-1]["usage_count"] = 10
+    paths.pattern_file("error").write_text(json.dumps(content))
+    undone = deck.undo()
+    assert any("it stays" in warning for warning in undone.warnings)
+    assert deck.view.assessment("pat-error-evil-004").quarantined
+
+
+def test_without_its_ledger_a_project_injects_nothing(paths: ProjectPaths, tmp_path: Path) -> None:
+    task = "TypeError: Cannot read property 'a' of null"
+    assert opened(paths).view.injection(task).context
+    paths.curation.mkdir()
+    (tmp_path / "elsewhere.jsonl").write_text("")
+    paths.ledger.symlink_to(tmp_path / "elsewhere.jsonl")
+    view = opened(paths).view
+    assert "ledger.jsonl" in view.undecided
+    assert not view.injection(task).context
