@@ -63,6 +63,12 @@ class Tally:
         successes, failures = max(self.successes, other.successes), max(self.failures, other.failures)
         return Tally(successes, failures, max(self.uses, other.uses, successes + failures))
 
+    def __and__(self, other: Tally) -> Tally:
+        """What both tell of: the smaller of each count, uses without a result among them."""
+        successes, failures = min(self.successes, other.successes), min(self.failures, other.failures)
+        unknown = min(tally.uses - tally.successes - tally.failures for tally in (self, other))
+        return Tally(successes, failures, successes + failures + unknown)
+
     def __sub__(self, other: Tally) -> Tally:
         """What is left, nothing below 0."""
         successes, failures = max(self.successes - other.successes, 0), max(self.failures - other.failures, 0)
@@ -216,12 +222,15 @@ def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] |
     """The list of `mine` in its own shape with what `new` adds; None if that is nothing."""
     kept = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
     plain = all(isinstance(entry, str) for entry in kept) if kept else pattern_type is PatternType.TEMPLATE
-    known = list(_named(kept))
+    known: dict[str, set[datetime | None]] = {}
+    for loop_id, at in _named(kept):
+        known.setdefault(loop_id, set()).add(at)
     added: list[Any] = []
     for entry, loop_id, at in _entries(new):
-        if any(loop_id == id and (plain or at == time or at is None or time is None) for id, time in known):
+        times = known.setdefault(loop_id, set())
+        if times and (plain or at is None or at in times or None in times):
             continue
-        known.append((loop_id, at))
+        times.add(at)
         added.append(loop_id if plain else entry)
     return [*kept, *added] if added else None
 
