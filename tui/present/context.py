@@ -19,7 +19,7 @@ from core.retrieval.relevance import MEANING_WEIGHTS, WEIGHTS
 from core.settings import InjectionSettings
 from core.text import plural, visible, visible_line
 from tui.present.marks import Cells, Glyphs, state_mark
-from tui.present.numbers import bar, fraction, ordinal
+from tui.present.numbers import bar, fraction
 
 _PART_CELLS: Final = 10
 """Width of the bar of one part of the relevance."""
@@ -49,6 +49,11 @@ class Preview:
         other = replace(settings, order="score" if settings.order == "lower-bound" else "lower-bound")
         ranking = view.injection(task, other).chosen
         return Preview(settings, injection, own, {one.pattern_id: rank for rank, one in enumerate(ranking, 1)})
+
+    @property
+    def by_lower_bound(self) -> bool:
+        """Whether the lower bound counts under the knobs, not the score."""
+        return self.settings.order == "lower-bound"
 
     @cached_property
     def chosen(self) -> dict[str, Chosen]:
@@ -177,14 +182,14 @@ def count_line(preview: Preview) -> Content:
 
 
 def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
-    """One row of the list: a pattern with its score and what it is made of, or why it is left out."""
+    """One row of the list: a pattern with what it is ranked by and the parts of its score, or why it is left out."""
     sign = preview.turned(pattern_id)
     turned = (sign or " ", f"bold {_SIGNS.get(sign, '')}".strip())
     if (chosen := preview.chosen.get(pattern_id)) is None:
         left = preview.left_out[pattern_id]
         return {
             "rank": Content.assemble(turned),
-            "score": Content.styled(f"{left.score:.2f}" if left.score else "", "$quiet"),
+            "score": Content.styled(f"{left.score:.2f}" if left.score and not preview.by_lower_bound else "", "$quiet"),
             "id": Content.styled(visible_line(pattern_id, 120), "$quiet"),
             "why": Content.styled(visible_line(left.reason, 300), "$quiet"),
         }
@@ -192,7 +197,7 @@ def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
     elsewhere = "" if other == rank else f"{glyphs.arrow}{other or '-'}"
     return {
         "rank": Content.assemble(turned, (f"{rank}", "bold"), (elsewhere, "$warning")),
-        "score": Content.styled(f"{chosen.score:.2f}", "bold"),
+        "score": Content.styled(f"{chosen.lower_bound if preview.by_lower_bound else chosen.score:.2f}", "bold"),
         "id": Content.styled(visible_line(pattern_id, 120), "$secondary"),
         "why": _parts_in_short(chosen),
     }
@@ -220,8 +225,8 @@ def detail_lines(preview: Preview, pattern: Pattern, view: View, glyphs: Glyphs,
         state = state_mark(view.assessment(pattern.id).state, glyphs) if pattern.id in view.board else Content("")
         body = [
             _product(chosen, state, short=short),
-            *_part_lines(chosen, glyphs),
             _other_rank(preview, chosen),
+            *_part_lines(chosen, glyphs),
         ]
     else:
         left = preview.left_out[pattern.id]
@@ -265,14 +270,15 @@ def _part_lines(chosen: Chosen, glyphs: Glyphs) -> list[Content]:
 
 
 def _other_rank(preview: Preview, chosen: Chosen) -> Content:
-    """Where it would stand in the other order, and its score under the lower bound of its rate."""
+    """Its rank, and what counts in the other order with the rank there."""
     rank, other = preview.rank[chosen.pattern_id], preview.ranks.get(chosen.pattern_id)
-    by = "score" if preview.settings.order == "lower-bound" else "lower bound"
-    place = f"{ordinal(other)} by {by}" if other else f"left out by {by}"
+    by, value = ("score", chosen.score) if preview.by_lower_bound else ("lower bound", chosen.lower_bound)
     return Content.assemble(
-        ("lower bound ", "$quiet"),
-        f"{chosen.lower_bound:.2f}",
-        (f", {place}" if other != rank else "", "$warning"),
+        ("rank ", "$quiet"),
+        f"{rank}",
+        (f", by {by} ", "$quiet"),
+        f"{value:.2f} ",
+        (f"rank {other}" if other else "left out", "$quiet" if other == rank else "$warning"),
     )
 
 

@@ -43,7 +43,11 @@ def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyph
         "task": Content.styled(visible_line(loop.task or loop.id, 300), "$quiet" if loop.archived else ""),
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
         "status": Content.assemble(
-            status_mark(loop.status, glyphs), (f" +{offered}" if offered else "", "$accent bold"), _worth_saying(loop)
+            status_mark(loop.status, glyphs),
+            (f" +{offered}" if offered else "", "$accent bold"),
+            _worth_saying(loop),
+            # What it offers says more than where it lies, and there is no room for both.
+            (" arch" if loop.archived and not offered else "", "$quiet"),
         ),
         "iteration": _progress(loop, glyphs),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
@@ -59,8 +63,7 @@ def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyph
 def _worth_saying(loop: Loop) -> Content:
     """The badges that a reader of the list should notice: not what the status says, nor what is usual."""
     usual = {"crashed", "unregistered"} if loop.status.ended else {"crashed"}
-    badges = Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
-    return Content.assemble(badges, (" arch", "$quiet")) if loop.archived else badges
+    return Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
 
 
 def _progress(loop: Loop, glyphs: Glyphs) -> Content:

@@ -90,12 +90,6 @@ def stepped(value: float, step: float, steps: int, least: float, most: float) ->
     return min(max(((floor(at) if steps > 0 else ceil(at)) + steps) * step, least), most)
 
 
-def ordinal(number: int) -> str:
-    """`1st`, `2nd`, `11th`."""
-    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{ending}"
-
-
 def bar(done: float, total: float | None, width: int, glyphs: Glyphs) -> str:
     """Progress as a bar of `width` cells; empty where there is nothing to divide by."""
     if not total or total <= 0:

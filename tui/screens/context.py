@@ -39,8 +39,11 @@ class ContextPlace(Place):
     ABOUT = (
         "The exact text that `ralphdeck inject` prints for a task: byte for byte. Beside it each pattern with its "
         "score, part by part, and what was left out and why; tab and enter go there. Below it the knobs: with them you "
-        "try other settings, and what that changes in the text is marked at once. Only I writes: which patterns a "
-        "running loop got."
+        "try other settings, and what that changes in the text is marked at once. n, f, b and tab put the cursor into "
+        "a knob: digits are typed there, also those that go to places elsewhere, until enter or esc leaves it. In the "
+        "list + and - mark what the knobs let in and leave out; # is the rank, and 2→3 says that in the other order "
+        "(o: by score, or by the lower bound of the success rate's interval) it would be 3, - that it would be left "
+        "out. Only I writes: which patterns a running loop got."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("rank", "#", 5),
@@ -188,6 +191,7 @@ class ContextPlace(Place):
                 self.text.show(lines, top=top, marks=marks)
             else:
                 self.text.show(present.context_lines(preview.injection), top=top)
+            self.table.retitle("score", "lower" if preview.by_lower_bound else "score")
             self.table.show([*preview.chosen, *preview.left_out])
             if top:
                 self.table.cursor = 0
@@ -323,7 +327,7 @@ class ContextPlace(Place):
             return "there is no pattern to record"
         if action == "inject" and not self._running_loops():
             return "no loop with a task is running: nobody gets these patterns"
-        if action == "open" and self.table.cursor_key is None:
+        if action == "open" and self.knobs.field is None and self.table.cursor_key is None:
             return "there is no pattern to open"
         if action == "copy" and not self.copy_text():
             return "there is no context to copy"
@@ -338,6 +342,16 @@ class ContextPlace(Place):
         if action == "inject" and len(loops := self._of_task()) == 1:
             return f"record for {visible_line(loops[0].id.removeprefix('ralph-'), 16)}"
         return None
+
+    def _key_items(self) -> tuple[list[Item], list[Item]]:
+        """While a knob has focus: what goes into it, and how to leave it."""
+        offered, right = super()._key_items()
+        field = self.knobs.field
+        if field is None:
+            return offered, right
+        typed = [] if field.stepped else [Item(Content("type a value"))]
+        turning = [item for item in offered if item.value in {"step_down", "step_up", "put_back"}]
+        return [*typed, self._key_item("back", "leave"), *turning], right[-1:]
 
     def do_edit_task(self) -> None:
         """Type a task."""
@@ -380,8 +394,10 @@ class ContextPlace(Place):
         self.deck_app.engine.write(partial(_recorded, loop_id=loop_id, injection=injection))
 
     def do_open(self) -> None:
-        """To the patterns; from there to one of them."""
-        if not self.table.has_focus:
+        """Out of a knob; to the patterns; from there to one of them."""
+        if self.knobs.field is not None:
+            self.text.focus()
+        elif not self.table.has_focus:
             self.table.focus()
         elif key := self.table.cursor_key:
             self.deck_app.open_record("patterns", key)

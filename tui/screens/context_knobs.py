@@ -42,7 +42,7 @@ class Knobs(Container):
         for knob in KNOBS.values():
             own = knob.text(self._own)
             label = Content.assemble((self._keys[knob.action], "$accent"), f" {knob.label}")
-            yield ValueField(knob.field, label, Content(f"({own})"), own)
+            yield ValueField(knob.field, label, Content(f"({own})"), own, stepped=knob.words is not None)
 
     @property
     def fields(self) -> dict[str, ValueField]:

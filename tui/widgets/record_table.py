@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from textual import events
@@ -183,6 +183,11 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._keep_cursor_visible()
         self.redraw()
         self._announce()
+
+    def retitle(self, column: str, title: str) -> None:
+        """Put another heading over a column; `show` draws it."""
+        self.columns = tuple(replace(known, title=title) if known.id == column else known for known in self.columns)
+        self._layout = (-1, ())
 
     def redraw(self) -> None:
         """Draw the visible rows anew: what stands in them may have changed."""

@@ -18,21 +18,27 @@ _TYPED: Final = frozenset("0123456789.,%")
 
 
 class _Value(Input, inherit_bindings=False):
+    """The field; `typed` are the signs that go into it."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("backspace", "delete_left", show=False),
         Binding("delete", "delete_right", show=False),
         Binding("ctrl+u", "delete_left_all", show=False),
     ]
 
+    def __init__(self, text: str, typed: frozenset[str]) -> None:
+        super().__init__(text, max_length=40)
+        self._typed = typed
+
     def select_all(self) -> None:
         """Select all, with the cursor at the start: of a long text that is what shows."""
         self.selection = Selection(len(self.value), 0)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        return character in _TYPED
+        return character in self._typed
 
     def on_key(self, event: events.Key) -> None:
-        if event.is_printable and event.character not in _TYPED:
+        if event.is_printable and event.character not in self._typed:
             event.prevent_default()  # of Input, which would take it as text
 
 
@@ -44,6 +50,7 @@ class ValueField(Vertical):
         label: The same, for people.
         note: What stands behind the field.
         text: What stands in it at first.
+        stepped: Whether its values are words, which are stepped through: no key is typed into it.
     """
 
     class Changed(Message):
@@ -74,8 +81,9 @@ class ValueField(Vertical):
     class Left(Entered):
         """It has lost focus."""
 
-    def __init__(self, name: str, label: Content, note: Content, text: str) -> None:
+    def __init__(self, name: str, label: Content, note: Content, text: str, *, stepped: bool = False) -> None:
         super().__init__(name=name)
+        self.stepped = stepped
         self._label = label
         self._note = note
         self._start = text
@@ -87,7 +95,7 @@ class ValueField(Vertical):
         with Horizontal(classes="value--line"):
             yield Static(Content(""), classes="value--mark")
             yield Static(self._label, classes="value--label")
-            yield _Value(self._start, max_length=40)
+            yield _Value(self._start, frozenset() if self.stepped else _TYPED)
             yield Static(self._note, classes="value--note")
         yield Static(Content(""), classes="value--fault")
 

@@ -17,7 +17,6 @@ from tests.tui.story import NOW
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
 from tui.present.marks import ASCII, DRAWN
-from tui.present.numbers import ordinal
 
 TASK = "Fix TypeScript type errors in user validation"
 OWN = InjectionSettings()
@@ -163,6 +162,15 @@ def test_a_row_has_rank_score_and_the_largest_parts_first() -> None:
     assert present.score_cells(mixed, "a", ASCII)["why"].plain.strip() == "error .40  words .10"
 
 
+def test_a_row_shows_what_it_is_ranked_by_and_the_details_the_rank_in_the_other_order(view: View) -> None:
+    pattern = view.pattern("pat-error-type-mismatch-003")
+    lower = replace(OWN, order="lower-bound")
+    found = preview(injection("x", pattern.id, left_out=("c",)), injection("x"), settings=lower)
+    assert [present.score_cells(found, id, DRAWN)["score"].plain for id in (pattern.id, "c")] == ["0.70", ""]
+    text = plain(present.detail_lines(found, pattern, view, DRAWN, short=True))
+    assert "rank 1, by score 0.90 left out" in text.splitlines()
+
+
 def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: View) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     parts = dict.fromkeys(MEANING_WEIGHTS[PatternType.ERROR], 0.0) | {"meaning": 0.3, "error": 0.19}
@@ -172,13 +180,13 @@ def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: View) ->
         pattern.id,
         pattern.title,
         "0.90 = .49 relevance x .94 success x 1.5 * proven",
+        "rank 1, by lower bound 0.70 rank 2",
         "meaning  #####-----  .30 of .60",
         "words    ----------  .00 of .10",
         "error    ##########  .19 of .19",
         "category ----------  .00 of .03",
         "tags     ----------  .00 of .04",
         "language ----------  .00 of .04",
-        "lower bound 0.70, 2nd by lower bound",
     ]
     short = present.detail_lines(found, pattern, view, ASCII, short=True)
     assert max(map(len, plain(short[:8]).splitlines())) <= 37, "has to fit beside the list in 80 cells"
@@ -213,10 +221,3 @@ def test_hostile_text_draws_no_lines_and_no_codes() -> None:
 )
 def test_what_was_recorded_is_told(new: int, expected: str) -> None:
     assert present.recorded(new, 5, "loop-1") == expected
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (22, "22nd")]
-)
-def test_a_place_is_written_for_people(number: int, text: str) -> None:
-    assert ordinal(number) == text

@@ -145,6 +145,32 @@ async def test_every_knob_turns_and_goes_back(sample: Path, home: Path) -> None:
         assert "as the project has them" in told.toasts()[-1]
 
 
+async def test_while_a_knob_has_focus_the_key_line_says_so_and_enter_leaves_it(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(80, 24)) as told:
+        place = await at_task(told)
+        assert "type a value" not in told.key_line()
+        await told.press("n")
+        assert "type a value  esc leave  ← less  → more  r put back" in told.key_line()
+        await told.press("3", "enter")
+        assert (place.settings.top_k_patterns, place.knobs.field) == (3, None)
+        assert "type a value" not in told.key_line()
+        await told.press("o", "b", "j")
+        await told.sees("lower pattern", "rank 1, by score")
+        assert place.knobs.field is field(told, "order") and "type a value" not in told.key_line()
+        await told.press("2")
+        await told.until(lambda: told.place.place == "patterns", "Patterns in front: nothing is typed into words")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_what_is_told_in_a_corner_covers_no_knob(sample: Path, home: Path, size: tuple[int, int]) -> None:
+    async with story(sample, home, size=size) as told:
+        place = await at_task(told)
+        await told.press("c")
+        await told.until(lambda: bool(place.query("Toast")), "a toast")
+        await told.pilot.pause()
+        assert place.query_one("Toast").region.bottom <= place.knobs.region.y
+
+
 async def test_what_is_no_value_does_not_count_and_does_not_stay(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         place = await at_task(told)
