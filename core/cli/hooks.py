@@ -31,12 +31,14 @@ class HookEvent(NamedTuple):
         name: `hook_event_name`; `SESSION` where it says none.
         task: What the person asked for, "" at the start of a session.
         folder: Where the agent works, "" if it says nothing.
+        fault: Why nobody can tell what is wanted, "" if that is clear.
     """
 
     form: str
     name: str = SESSION
     task: str = ""
     folder: str = ""
+    fault: str = ""
 
 
 def read_event(form: str) -> HookEvent:
@@ -48,7 +50,9 @@ def read_event(form: str) -> HookEvent:
     data = _read_stdin()
     decoded = decode_json(data)
     if not isinstance(decoded.value, dict):
-        return HookEvent(form, task=data.decode(errors="replace").strip() if form == "plain" else "")
+        if form == "plain":
+            return HookEvent(form, task=data.decode(errors="replace").strip())
+        return HookEvent(form, fault="stdin is not the JSON of an event")
     said: dict[str, Any] = {key: value for key, value in decoded.value.items() if isinstance(value, str)}
     name = said.get("hook_event_name", SESSION)
     if form == "claude-code" and name not in (SESSION, PROMPT):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,7 @@ _HOOK_HELP: Final = (
     'prompt is the task. plain reads a task, as text or as {"prompt", "cwd"}, and prints the bare context. Without '
     "a task and a LOOP it is for the one loop at work. Whatever goes wrong, it only says so on stderr and exits with 0."
 )
+_MOST_REASONS: Final = 3
 _FEW: Final = 64
 """So many vectors are made on the way; more are a command of their own."""
 
@@ -78,6 +80,8 @@ def inject(
     if event is not None:
         _work_in(event.folder)
         if loop_id is None and task is None:
+            if event.fault:
+                raise BadInput(event.fault)
             task = event.task or None
     if (loop_id is not None and task is not None) or (loop_id is None and task is None and event is None):
         raise click.UsageError("give either a LOOP or --task TEXT")
@@ -94,6 +98,8 @@ def inject(
         print_answer(event, injection.context)
     else:
         _tell(injection, findings, output, as_json)
+    if not injection.context and not as_json:
+        remark(f"ralphdeck injects nothing: {_why_nothing(injection, deck.view)}")
     if loop is not None and not no_record:
         _record(deck, loop.id, injection)  # only now does the loop have it
     if event is None:
@@ -110,6 +116,18 @@ def _tell(injection: Injection, findings: Sequence[Finding], output: Path | None
         print_bytes(context)
 
 
+def _why_nothing(injection: Injection, view: View) -> str:
+    """What keeps all patterns out: the most frequent reasons, each with the number of patterns."""
+    if not view.settings.injection.enabled:
+        return "injection is switched off in the settings"
+    if not view.snapshot.patterns:
+        return "there are no patterns yet"
+    # What a reason says of one pattern, its rate or who pinned it, stands behind a bracket or a colon.
+    reasons = Counter(left.reason.partition(" (")[0].partition(":")[0] for left in injection.left_out)
+    told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(_MOST_REASONS))
+    return told or "no pattern has anything in common with the task"
+
+
 def _work_in(folder: str) -> None:
     """Let the agent's own folder lead to the project, where nothing else names one."""
     if folder and named_project() is None:
@@ -124,10 +142,13 @@ def _loop(view: View, loop_id: str | None) -> Loop:
     """
     if loop_id is not None:
         return view.loop(loop_id)
-    loops = view.snapshot.loops.values()
-    at_work = [loop for loop in loops if loop.status.active and loop.liveness is not Liveness.STALE]
+    running = [loop for loop in view.snapshot.loops.values() if loop.status.active]
+    at_work = [loop for loop in running if loop.liveness is not Liveness.STALE]
     if len(at_work) != 1:
-        raise BadInput(f"{plural(len(at_work), 'loop')} at work; name one, or give a task")
+        told = f"{plural(len(at_work), 'loop')} at work"
+        if running and not at_work:
+            told = f"{plural(len(running), 'loop runs, but without', 'loops run, none with')} a recent sign of life"
+        raise BadInput(f"{told}; name one, or give a task")
     return at_work[0]
 
 

@@ -69,7 +69,12 @@ def test_a_session_gets_the_context_of_the_loop_that_is_named(examples: Path, ho
 
 def test_a_session_without_a_name_gets_that_of_the_only_loop_at_work(examples: Path, hook: Hook) -> None:
     session = {"hook_event_name": "SessionStart", "cwd": str(examples)}
-    assert is_quiet(hook(session), "0 loops at work; name one, or give a task")
+    assert is_quiet(hook(session), "1 loop runs, but without a recent sign of life; name one, or give a task")
+    old = examples / ".aiwg/ralph/loops/ralph-old/state.json"
+    old.parent.mkdir()
+    old.write_text(json.dumps({"loopId": "ralph-old", "status": "running", "startTime": "2020-01-01T00:00:00Z"}))
+    os.utime(old, (1_600_000_000, 1_600_000_000))
+    assert is_quiet(hook(session), "2 loops run, none with a recent sign of life; name one, or give a task")
     state = {"status": "running", "task": TASK, "startTime": datetime.now(UTC).isoformat()}
     for name in ("ralph-one", "ralph-two"):
         folder = examples / ".aiwg/ralph/loops" / name
@@ -93,7 +98,14 @@ def test_plain_takes_a_text_or_an_object_and_prints_the_bare_context(examples: P
 def test_a_task_with_nothing_to_inject_prints_nothing(examples: Path, hook: Hook) -> None:
     for form in hooks.FORMS:
         nothing = hook({"prompt": "Translate the poem about winter"}, form, "--project", examples)
-        assert (nothing.code, nothing.out, nothing.err) == (0, "", "")
+        assert is_quiet(nothing, "ralphdeck injects nothing: nothing in common with the task (")
+
+
+@pytest.mark.parametrize("event", [b"", b'{"broken', b"garbage", b"[1,2]"])
+def test_a_broken_event_is_told_as_such_unless_it_is_not_needed(event: bytes, examples: Path, hook: Hook) -> None:
+    assert is_quiet(hook(event, "claude-code", "--project", examples), "stdin is not the JSON of an event")
+    named = hook(event, "claude-code", "--task", TASK, "--project", examples)
+    assert named.document["hookSpecificOutput"]["hookEventName"] == "SessionStart"
 
 
 @pytest.mark.parametrize(

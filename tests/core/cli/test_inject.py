@@ -95,6 +95,18 @@ def test_the_context_comes_even_if_it_cannot_be_recorded(examples: Path, call: C
     assert result.err.startswith("Warning: not recorded as injected: ") and result.err.count("\n") == 1
 
 
+def test_why_nothing_is_injected_is_told_beside_the_empty_context(examples: Path, tmp_path: Path, call: Call) -> None:
+    file = tmp_path / "context.md"
+    for words in (["--task", TASK], ["--task", TASK, "--output", file], [LOOP]):
+        result = call("inject", *words, "--min-success-rate", "1", "--project", examples)
+        assert (result.code, result.out, result.err.count("\n")) == (0, "", 1)
+        assert "ralphdeck injects nothing: below min success rate 1.00 (" in result.err
+    (examples / "aiwg.yml").write_text("ralph: {cross_loop_learning: {injection: {enabled: false}}}")
+    result = call("inject", "--task", TASK, "--project", examples)
+    assert (result.out, result.err) == ("", "ralphdeck injects nothing: injection is switched off in the settings\n")
+    assert call("inject", "--task", TASK, "--json", "--project", examples).err == ""
+
+
 def test_options_turn_the_knobs(sample: Path, call: Call) -> None:
     def ids(*args: str) -> list[str]:
         document = call("inject", "--task", TASK, "--json", "--project", sample, *args).document
