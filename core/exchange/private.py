@@ -21,8 +21,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----")
-_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----")
+_KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # Every repeat is bounded or stands behind literal text, so that long texts take linear time.
 _TOKEN: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -32,25 +32,92 @@ _TOKEN: Final = re.compile(
     r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}"
     r")"
 )
-_CREDENTIALS: Final = re.compile(r"(://)([^\s/:@\"'<>{}$]{0,100}:[^\s/@\"'<>{}$]{1,200})(?=@)")
-_BEARER: Final = re.compile(r"(?i)(\b(?:bearer|basic)\s{1,4})(?=[^\s]{0,40}\d)([A-Za-z0-9+/=._~-]{12,})")
-_ASSIGNED: Final = re.compile(
-    r"(?i)(?P<name>pass(?:word|wd|phrase)|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|credential)"
-    r"s?(?:[_-]?(?:key|value|base))?[\"'\]]{0,2}\s{0,4}(?:=>|:=|==?|:)\s{0,4}"
-    r"(?:\"(?P<double>[^\"\n]{3,})\"|'(?P<single>[^'\n]{3,})'|(?P<bare>[^\s\"',;&(){}\[\]<>]{3,}))"
+_CREDENTIALS: Final = re.compile(
+    r"(?!(?:(?<=http)|(?<=https)|(?<=ws)|(?<=wss)):(?:\\?/){2}[^\s/:@]{1,100}:\d{1,5}[/?#])(:(?:\\?/){2})"
+    r"(?:[^\s/:@\"'`<>]{0,100}:(?![{$<«]|%[(sv])[^\s\"'`<>]{1,200}|[A-Za-z0-9_-]{20,200})(?=@)"
 )
-_CERTAIN: Final = ("pass", "pwd")
+"""What stands before the host of an address; the port of a page whose path has an @ is none."""
+_WEBHOOK: Final = re.compile(
+    r"(?i)(hooks\.slack\.com\\?/(?:services|workflows|triggers)\\?/|discord(?:app)?\.com\\?/api(?:\\?/v\d{1,3})?\\?/webhooks\\?/)"
+    r"[^\s\"'`<>{}$,;)]{4,400}"
+)
+_SIGNATURE: Final = re.compile(r"(?i)((?:[?&;]|\\u0026)sig=)[^\s\"'`<>{}$&;\\]{6,400}")
+
+# Values in quotes, with or without the backslashes of JSON in a text; what is cut off need not end.
+_QUOTED: Final = (
+    r"(?P<quote>\\{1,7}[\"'])(?P<escaped>[^\n]+?)(?:(?<!\\)(?=(?P=quote))|\Z)"
+    r"|\"(?P<double>(?:[^\"\\\n]|\\.)+)(?=\"|\\?\Z)|'(?P<single>(?:[^'\\\n]|\\.)+)(?='|\\?\Z)"
+)
+_VALUE: Final = rf"(?:{_QUOTED}|(?P<bare>[^\s\"',;&(){{}}\[\]<>]+))"
+_GROUPS: Final = ("escaped", "double", "single", "bare")
+_COMMAND: Final = r"(?:[^\n|;]|(?<=\\)\n){0,200}?\s"
+"""Between a command and one of its options."""
+
+_BEARER: Final = re.compile(
+    r"(?i)(\b(?:bearer\s{1,4}(?=\S{0,40}(?:\d|(?-i:[a-z][A-Z])))|basic\s{1,4}(?=\S{0,40}\d)))[A-Z0-9+/=._~-]{12,}"
+)
+_AUTHORIZATION: Final = re.compile(
+    r"(?i)(?<![a-z])authorization[\\\"'\]]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}[\\\"'`]{0,4}"
+    r"(?:token|bearer|basic|digest|apikey|negotiate)\s{1,4}(?P<bare>[^\s\"'`,;(){}\[\]<>\\]+)"
+)
+_COOKIE: Final = re.compile(
+    r"(?i)(?<![a-z])(?:set-)?cookie(?:\\{0,7}[\"']\s{0,4}[:,]|:)\s{0,4}[\\\"'`]{0,4}"
+    r"(?P<first>[\w.!#%&*+^|~-]{1,128}=)[^\s;\"'`\\<>]{0,4096}(?:;\s{0,4}[\w.!#%&*+^|~-]{1,128}(?:=[^\s;\"'`\\<>]{0,4096})?)*"
+)
+_CRUMB: Final = re.compile(
+    r"(?i)(?<![^\s;:,\"'`\\])(?!(?:path|domain|expires|max-age|samesite|priority|version)=)"
+    r"[\w.!#%&*+^|~-]{1,128}=(?P<bare>[^\s;\"'`\\<>]+)"
+)
+"""One value of a cookie, not its attributes."""
+_OPTION: Final = re.compile(
+    r"(?i)(?<![\w-])--(?!no-)(?:pass|[\w-]{0,40}?(?:pass(?:word|wd|phrase)|pwd|secret|token|(?:api|access|private)-?key))"
+    rf"(?:=|\s{{1,4}}(?!-)){_VALUE}"
+)
+_MYSQL: Final = re.compile(rf"(?i)\b(?:mysql|mariadb)[\w-]{{0,20}}(?=\s){_COMMAND}(?-i:-p)(?!\d{{1,5}}:\d){_VALUE}")
+_CURL: Final = re.compile(
+    rf"(?i)\bcurl(?:\.exe)?(?=\s){_COMMAND}(?:-[a-z]{{0,5}}u\s{{0,4}}|--(?:proxy-)?user[\s=]{{1,4}})(?P<quote>\\{{0,7}}[\"'])?"
+    r"(?P<bare>[^\s\"'\\:]{1,100}:(?![{$<%«])(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
+)
+_SQL: Final = re.compile(
+    r"(?i)(?:(?:(?-i:\bIDENTIFIED)|\b(?:create|alter)\s{1,4}user\s[^\n;]{1,150}?\sidentified)"
+    r"(?:\s{1,4}with\s{1,4}\S{1,60})?\s{1,4}(?:by|as)(?:\s{1,4}password)?|(?-i:\bPASSWORD))\s{1,4}"
+    rf"(?:{_QUOTED})"
+)
+_ELEMENT: Final = re.compile(
+    r"(?i)<[\w:.-]{0,60}?(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key)(?:\s[^<>\n]{0,200})?>"
+    r"\s{0,4}(?P<bare>[^\s<>][^<>\n]{0,400}?)\s{0,4}</"
+)
+_ASSIGNED: Final = re.compile(
+    r"(?i)(?P<name>pass(?:word|wd|phrase)|pwd|secret|(?:api|access|private|account)[_-]?key|token|credential"
+    r"|(?-i:[A-Z0-9]_PASS)|(?:db|user|admin|root|mail|smtp|sql|pg|redis|ftp|ldap|proxy|auth)[_-]?pass|(?<![a-z])pass(?==)"
+    r"|(?<![a-z0-9.>])_auth(?:token)?)"
+    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,4}(?:=>|:=|==?|:)\s{0,4}"
+    rf"{_VALUE}"
+)
+_MIN_VALUE: Final = 3
+_LONG: Final = 16
+"""Words of code and prose are rarely as long."""
 _NO_SECRET: Final = _words(
     """
     string str number int integer float bool boolean any none null undefined true false required optional
-    unknown object bytes text missing expired invalid
+    unknown object bytes text missing expired invalid value varchar char secretstr yes no
+    a an and are as at be been by can cannot for from has have if in into is it may must not of on or should that the
+    then this to was when which will with you your
+    auth authentication authorization flag header option parameter argument scheme switch
+    async await function get lambda new return set
     """
 )
-_PLACEHOLDER: Final = re.compile(r"\s*(?:[{$<%«]|\\|\.\*|\*+$|x{3,}$)", re.IGNORECASE)
-_CODE: Final = re.compile(r"(?:process|os|self|this|req|request|config|settings|env|options|args|props|params)[.\[]")
+"""What stands in the place of a secret and is none: types, prose, keywords."""
+_PLACEHOLDER: Final = re.compile(r"\s*(?:[{$<%«]|\\|\.\*|\*+$|x{3,}$|your[_-])", re.IGNORECASE)
+_METAVARIABLE: Final = re.compile(r"[A-Z_]*(?:PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|KEY|VALUE|STRING)[A-Z_]*")
+_CODE: Final = re.compile(
+    r"(?:process|os|self|this|req|request|config|settings|env|options|args|props|params)[.\[]"
+    r"|(?:[A-Za-z_]{1,40}[._]){1,5}(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|value|string)$"
+)
+_CALLED: Final = re.compile(r"[A-Za-z_.]+")
 
-_MAIL: Final = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
-_MENTION: Final = re.compile(r"(?<![\w@/.`\\-])@([A-Za-z0-9][\w-]{1,38})(?![\w-]|[/.(@])")
+_MAIL: Final = re.compile(r"[\w.+-]{1,64}@(?!\d{1,5}\.\d)[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
+_MENTION: Final = re.compile(r"(?<![\w@/.`»}\\-])@([A-Za-z0-9][\w-]{1,38})(?![\w-]|[/.(@])")
 _ANNOTATIONS: Final = _words(
     """
     dataclass property override deprecated param returns return throws see media import types test before after
@@ -63,10 +130,11 @@ _ANNOTATIONS: Final = _words(
 _STOP: Final = r"[^\s\"'`<>|,;)\]}]"
 _LOCAL: Final = re.compile(
     r"(?i)file://" + _STOP + r"{0,400}"
-    r"|(?<![\w\\])[a-z]:(?:\\\\?|/)(?=[\w.~$%-])" + _STOP + r"{1,400}"
+    r"|[a-z]:\\{1,4}users\\{1,4}" + _STOP + r"{1,400}"
+    r"|(?<![\w\\])[a-z]:(?:\\{1,4}|/)(?=[\w.~$%-])" + _STOP + r"{1,400}"
     r"|(?<![^\s\"'(=])\\\\[\w.-]{2,64}\\" + _STOP + r"{1,400}"
     r"|(?<![\w~.])~[\w.-]{0,64}[/\\]" + _STOP + r"{0,400}"
-    r"|(?<![\w.}/)\]*-])/(?:home|users|root|var|tmp|private|opt|usr|mnt|media|srv|etc|volumes|workspaces?|builds?|data|run)"
+    r"|(?<![\w.}/)\]*-])/(?:(?:[a-z]/)?users|home|root|var|tmp|private|opt|usr|mnt|cygdrive|media|srv|etc|volumes|workspaces?|builds?|data|run)"
     r"(?:/" + _STOP + r"{0,400}|(?![\w.-]))"
     r"|(?<![\w.}/)\]*-])/(?:[\w.@+-]{1,100}/){1,20}[\w@+-][\w.@+-]{0,80}\.[a-z]\w{0,9}(?!\w)"
 )
@@ -118,8 +186,11 @@ def without_secrets(text: str) -> str:
     if "-----BEGIN" in text:
         text = "".join(_without_keys(text))
     text = _TOKEN.sub(SECRET, text)
-    if "://" in text:
-        text = _CREDENTIALS.sub(rf"\1{SECRET}", text)
+    for kept in (_CREDENTIALS, _WEBHOOK, _SIGNATURE):
+        text = kept.sub(rf"\1{SECRET}", text)
+    text = _COOKIE.sub(_cookie, text)
+    for told in (_AUTHORIZATION, _OPTION, _MYSQL, _CURL, _SQL, _ELEMENT):
+        text = told.sub(_told, text)
     return _ASSIGNED.sub(_assigned, _BEARER.sub(rf"\1{SECRET}", text))
 
 
@@ -148,13 +219,47 @@ def _person(found: re.Match[str]) -> str:
     return found[0] if found[1].lower() in _ANNOTATIONS else PERSON
 
 
+def _cookie(found: re.Match[str]) -> str:
+    start = found.start("first") - found.start()
+    return found[0][:start] + _CRUMB.sub(_told, found[0][start:])
+
+
+def _told(found: re.Match[str]) -> str:
+    """What certainly holds a secret, unless something else stands in its place."""
+    group = _group(found)
+    return found[0] if _is_none(found, group) else _masked(found, group)
+
+
 def _assigned(found: re.Match[str]) -> str:
-    group = next(name for name in ("double", "single", "bare") if found[name] is not None)
+    group = _group(found)
+    value, name = found[group], found["name"].lower()
+    if len(value) < _MIN_VALUE or _is_none(found, group):
+        return found[0]
+    npmrc = name.startswith("_auth") and found.string.startswith("=", found.end("name"))
+    certain = npmrc or name == "pwd" or ("pass" in name and name != "pass")
+    if group == "bare" and not certain and len(value) < _LONG and not value.endswith("="):
+        counted = name in ("pass", "token") and not any(map(str.isalpha, value))
+        if counted or not any(map(str.isdigit, value)):
+            return found[0]
+    return _masked(found, group)
+
+
+def _group(found: re.Match[str]) -> str:
+    groups = found.groupdict()
+    return next(name for name in _GROUPS if groups.get(name) is not None)
+
+
+def _is_none(found: re.Match[str], group: str) -> bool:
+    """Whether a value is no secret: a type, a word of prose, a placeholder, a piece of code."""
     value = found[group]
-    if SECRET in value or _PLACEHOLDER.match(value) or value.lower().rstrip(".") in _NO_SECRET:
-        return found[0]
-    certain = found["name"].lower().startswith(_CERTAIN)
-    if group == "bare" and (_CODE.match(value) or not (certain or len(value) >= 16 or any(map(str.isdigit, value)))):
-        return found[0]
-    start = found.start(group) - found.start()
-    return found[0][:start] + SECRET + found[0][start + len(value) :]
+    if SECRET in value or _PLACEHOLDER.match(value) or value.lower().rstrip(".:") in _NO_SECRET:
+        return True
+    if group != "bare":
+        return False
+    called = found.string[found.end() : found.end() + 1] in ("(", "[") and _CALLED.fullmatch(value)
+    return bool(called or _METAVARIABLE.fullmatch(value) or _CODE.match(value))
+
+
+def _masked(found: re.Match[str], group: str) -> str:
+    start, end = found.span(group)
+    return found[0][: start - found.start()] + SECRET + found[0][end - found.start() :]
