@@ -16,7 +16,7 @@ from msgspec import Struct
 from core.curation.merging import ORIGINS, as_read, count_changes, lineage_changes
 from core.exchange.arriving import Arriving
 from core.exchange.exporting import LOCAL_KEYS
-from core.exchange.origins import arriving_shares, united
+from core.exchange.origins import arriving_shares, projects_of, united
 from core.exchange.pseudonyms import pseudonym
 from core.records.findings import Finding
 from core.records.patterns import Pattern, PatternType
@@ -274,7 +274,7 @@ class _Planner:
         entries = theirs.get("source_loops")
         if not isinstance(entries, list):
             return theirs
-        origins = {self._known.origin, *_keys(theirs.get(ORIGINS))}
+        origins = {self._known.origin, *projects_of(theirs)}
         known = {loop.loop_id for loop in ours.source_loops}
         names = {pseudonym(loop_id, origin): loop_id for loop_id in known for origin in origins}
 
@@ -310,7 +310,3 @@ def text_of(pattern: Pattern) -> tuple[object, ...]:
         *(pattern.benefits, pattern.limitations, pattern.symptoms, pattern.why_it_fails),
         *(pattern.better_alternative, pattern.better_pattern_id),
     )
-
-
-def _keys(value: Any) -> tuple[str, ...]:
-    return tuple(value) if isinstance(value, dict) else ()

@@ -47,6 +47,70 @@ def test_what_comes_back_is_counted_once() -> None:
     assert source.take(target.export().data) == [Action.SAME]
 
 
+LOOPS = [{"loop_id": "ralph-x-00000001", "timestamp": "2026-01-01T00:00:00Z"}]
+
+
+def test_copies_of_one_project_tell_of_the_same_uses() -> None:
+    for first in ("ab", "ba", "both"):
+        one, two = (Project(name, error(1, 18, 15 / 18, source_loops=LOOPS)) for name in "ab")
+        sent = {"a": one.export().data, "b": two.export(team_shared=True).data}
+        if first in ("ba", "both"):
+            one.take(sent["b"])
+        if first in ("ab", "both"):
+            two.take(sent["a"])
+        assert (one.uses(ONE), two.uses(ONE)) == (18, 18)
+        one.use(ONE, 2)
+        two.use(ONE, 3)
+        for giver, taker in [(one, two), (two, one)] * 2:
+            taker.take(giver.export().data)
+        assert (one.uses(ONE), two.uses(ONE)) == (23, 23)
+        assert one.take(sent["b"]) == [Action.SAME]
+        assert one.take(two.export().data) == [Action.SAME]
+        third = Project("c", error(1, 4))
+        for data in (sent["a"], two.export().data, sent["b"], one.export().data):
+            third.take(data)
+        assert third.uses(ONE) == 27
+        last = Project("d", error(1, 20, 17 / 20, source_loops=LOOPS))
+        last.take(one.export().data)
+        two.take(last.export().data)
+        assert (last.uses(ONE), two.uses(ONE)) == (25, 25)
+
+
+def test_loops_that_came_with_a_share_are_no_sign_of_a_copy() -> None:
+    source, one, two = Project("a", error(1, 0, 0.0, source_loops=LOOPS)), Project("b"), Project("c")
+    for target, times in ((one, 2), (two, 3)):
+        target.take(source.export().data)
+        target.use(ONE, times)
+    one.take(two.export().data)
+    source.use(ONE, 1)
+    source.take(one.export().data)
+    assert (one.uses(ONE), source.uses(ONE)) == (5, 6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8),
+    st.booleans(),
+)
+def test_no_exchange_between_copies_invents_a_use(steps: list[tuple[int, int, int]], met: bool) -> None:
+    projects = [Project(name, error(1, 5, source_loops=LOOPS)) for name in ("abc" if met else "ab")]
+    if met:
+        for one, other in permutations(projects, 2):
+            other.take(one.export().data)
+    used = 5
+    for who, whom, times in steps:
+        giver, taker = who % len(projects), whom % len(projects)
+        projects[taker].use(ONE, times)
+        used += times
+        if giver != taker:
+            projects[taker].take(projects[giver].export().data)
+        assert all(project.uses(ONE) <= used for project in projects)
+    for one, other in [*permutations(projects, 2)] * 2:
+        other.take(one.export().data)
+        assert all(project.uses(ONE) <= used for project in projects)
+    assert not met or [project.uses(ONE) for project in projects] == [used] * 3
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=8))
 def test_however_often_projects_exchange_each_use_counts_once(steps: list[tuple[int, int, int]]) -> None:
@@ -169,7 +233,7 @@ def test_an_export_is_sorted_and_says_nothing_of_this_project() -> None:
     assert (one["alpha"], one["origins"]) == (None, {"a" * 16: {"successes": 4, "failures": 0}})
     assert "override" not in two
     assert "archived" not in two
-    assert content["pattern_registry"]["code_templates"][0]["origins"] == {}
+    assert content["pattern_registry"]["code_templates"][0]["origins"] == {"a" * 16: {"successes": 0, "failures": 0}}
 
 
 def test_placeholders_say_the_same_in_any_order_and_leave_in_their_own() -> None:
