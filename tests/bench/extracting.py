@@ -32,4 +32,5 @@ def near_duplicates(view: View, threshold: float = 0.8) -> str:
         milliseconds(lambda pattern=pattern: index.nearest(pattern, threshold))[0]  # type: ignore[misc]
         for pattern in islice(patterns.values(), 0, None, max(len(patterns) // 200, 1))
     ]
-    return f"{searched / 1000:.1f} s, {pairs[0]:,} pairs; index {made:.0f} ms; one pattern {spread(sorted(single), 0.95)}"
+    one = spread(sorted(single), 0.95)
+    return f"{searched / 1000:.1f} s, {pairs[0]:,} pairs; index {made:.0f} ms; one pattern {one}"
