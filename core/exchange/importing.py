@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from core.curation.merging import ORIGINS, as_read, count_changes, lineage_changes
+from core.curation.settling import ID_PREFIXES
 from core.exchange.arriving import Arriving
 from core.exchange.exporting import LOCAL_KEYS
 from core.exchange.origins import arriving_shares, projects_of, united
@@ -24,12 +25,6 @@ from core.similarity import SimilarityIndex
 from core.sources.pattern_text import id_key
 from core.text import visible_line
 
-_PREFIXES: Final = {
-    PatternType.ERROR: "pat-error",
-    PatternType.SUCCESS: "pat-success",
-    PatternType.ANTI: "pat-anti",
-    PatternType.TEMPLATE: "tmpl",
-}
 _NUMBERED: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z0-9-]{1,80})-\d{3}")
 _GROWING: Final = frozenset(
     {
@@ -198,7 +193,7 @@ class _Planner:
     def _conflict(self, pattern: Pattern, theirs: dict[str, Any]) -> Row:
         slug = found[1] if (found := _NUMBERED.fullmatch(pattern.id)) else "imported"
         related = [pattern.id, *(name for name in pattern.related if name != pattern.id)]
-        free = self._ids.next(_PREFIXES[pattern.type], slug)
+        free = self._ids.next(ID_PREFIXES[pattern.type], slug)
         return self._inserted(Action.CONFLICT, pattern, {**theirs, "related_patterns": related}, free)
 
     def _inserted(self, action: Action, pattern: Pattern, theirs: dict[str, Any], target: str) -> Row:
