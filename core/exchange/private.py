@@ -38,7 +38,8 @@ _CREDENTIALS: Final = re.compile(
 )
 """What stands before the host of an address; the port of a page whose path has an @ is none."""
 _WEBHOOK: Final = re.compile(
-    r"(?i)(hooks\.slack\.com\\?/(?:services|workflows|triggers)\\?/|discord(?:app)?\.com\\?/api(?:\\?/v\d{1,3})?\\?/webhooks\\?/)"
+    r"(?i)(hooks\.slack\.com\\?/(?:services|workflows|triggers)\\?/"
+    r"|discord(?:app)?\.com\\?/api(?:\\?/v\d{1,3})?\\?/webhooks\\?/)"
     r"[^\s\"'`<>{}$,;)]{4,400}"
 )
 _SIGNATURE: Final = re.compile(r"(?i)((?:[?&;]|\\u0026)sig=)[^\s\"'`<>{}$&;\\]{6,400}")
@@ -58,15 +59,19 @@ _BEARER: Final = re.compile(
 )
 _AUTHORIZATION: Final = re.compile(
     r"(?i)(?<![a-z])authorization[\\\"'\]]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}[\\\"'`]{0,4}"
-    r"(?:token|bearer|basic|digest|apikey|negotiate)\s{1,4}(?P<bare>[^\s\"'`,;(){}\[\]<>\\]+)"
+    r"(?:(?:token|bearer|basic|digest|apikey|negotiate)\s{1,4}|(?=[\w+/=.~-]{16})(?=\S{0,60}\d))"
+    r"(?P<bare>[^\s\"'`,;(){}\[\]<>\\]+)"
 )
+_CRUMB_NAME: Final = r"[\w.!#%&*+^|~-]{1,128}"
+_CRUMB_VALUE: Final = r"(?:\\{0,3}\")?[^\s;\"'`\\<>]{0,4096}(?:\\{0,3}\")?"
 _COOKIE: Final = re.compile(
     r"(?i)(?<![a-z])(?:set-)?cookie(?:\\{0,7}[\"']\s{0,4}[:,]|:)\s{0,4}[\\\"'`]{0,4}"
-    r"(?P<first>[\w.!#%&*+^|~-]{1,128}=)[^\s;\"'`\\<>]{0,4096}(?:;\s{0,4}[\w.!#%&*+^|~-]{1,128}(?:=[^\s;\"'`\\<>]{0,4096})?)*"
+    rf"(?P<first>{_CRUMB_NAME}=){_CRUMB_VALUE}(?:;\s{{0,4}}{_CRUMB_NAME}(?:={_CRUMB_VALUE})?)*"
 )
 _CRUMB: Final = re.compile(
     r"(?i)(?<![^\s;:,\"'`\\])(?!(?:path|domain|expires|max-age|samesite|priority|version)=)"
-    r"[\w.!#%&*+^|~-]{1,128}=(?P<bare>[^\s;\"'`\\<>]+)"
+    + _CRUMB_NAME
+    + r"=(?:\\{0,3}\")?(?P<bare>[^\s;\"'`\\<>]+)"
 )
 """One value of a cookie, not its attributes."""
 _OPTION: Final = re.compile(
@@ -80,8 +85,8 @@ _CURL: Final = re.compile(
 )
 _SQL: Final = re.compile(
     r"(?i)(?:(?:(?-i:\bIDENTIFIED)|\b(?:create|alter)\s{1,4}user\s[^\n;]{1,150}?\sidentified)"
-    r"(?:\s{1,4}with\s{1,4}\S{1,60})?\s{1,4}(?:by|as)(?:\s{1,4}password)?|(?-i:\bPASSWORD))\s{1,4}"
-    rf"(?:{_QUOTED})"
+    r"(?:\s{1,4}with\s{1,4}\S{1,60})?\s{1,4}(?:by|as)(?:\s{1,4}password)?|(?-i:\bPASSWORD)(?=\s{1,4}[\"'\\]))\s{1,4}"
+    rf"{_VALUE}"
 )
 _ELEMENT: Final = re.compile(
     r"(?i)<[\w:.-]{0,60}?(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key)(?:\s[^<>\n]{0,200})?>"
@@ -91,7 +96,7 @@ _ASSIGNED: Final = re.compile(
     r"(?i)(?P<name>pass(?:word|wd|phrase)|pwd|secret|(?:api|access|private|account)[_-]?key|token|credential"
     r"|(?-i:[A-Z0-9]_PASS)|(?:db|user|admin|root|mail|smtp|sql|pg|redis|ftp|ldap|proxy|auth)[_-]?pass|(?<![a-z])pass(?==)"
     r"|(?<![a-z0-9.>])_auth(?:token)?)"
-    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,4}(?:=>|:=|==?|:)\s{0,4}"
+    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,4}(?:=>|:=|==?|:\s{0,4}str(?:ing)?\s{0,4}=|:)\s{0,4}"
     rf"{_VALUE}"
 )
 _MIN_VALUE: Final = 3
@@ -109,10 +114,10 @@ _NO_SECRET: Final = _words(
 )
 """What stands in the place of a secret and is none: types, prose, keywords."""
 _PLACEHOLDER: Final = re.compile(r"\s*(?:[{$<%«]|\\|\.\*|\*+$|x{3,}$|your[_-])", re.IGNORECASE)
-_METAVARIABLE: Final = re.compile(r"[A-Z_]*(?:PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|KEY|VALUE|STRING)[A-Z_]*")
+_METAVARIABLE: Final = re.compile(r"[A-Z_]{0,40}(?:PASS|PWD|SECRET|TOKEN|KEY|VALUE|STRING)[A-Z_]{0,40}")
 _CODE: Final = re.compile(
     r"(?:process|os|self|this|req|request|config|settings|env|options|args|props|params)[.\[]"
-    r"|(?:[A-Za-z_]{1,40}[._]){1,5}(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|value|string)$"
+    r"|[A-Za-z_.]{0,80}[._](?:pass(?:word|wd|phrase)?|pwd|secret|token|key|value|string)$"
 )
 _CALLED: Final = re.compile(r"[A-Za-z_.]+")
 
@@ -130,7 +135,7 @@ _ANNOTATIONS: Final = _words(
 _STOP: Final = r"[^\s\"'`<>|,;)\]}]"
 _LOCAL: Final = re.compile(
     r"(?i)file://" + _STOP + r"{0,400}"
-    r"|[a-z]:\\{1,4}users\\{1,4}" + _STOP + r"{1,400}"
+    r"|[a-z]:\\{1,4}users\\{1,4}(?:" + _STOP + r"{1,200}(?: [\w.-]{1,32}){1,2}(?=\\))?" + _STOP + r"{1,400}"
     r"|(?<![\w\\])[a-z]:(?:\\{1,4}|/)(?=[\w.~$%-])" + _STOP + r"{1,400}"
     r"|(?<![^\s\"'(=])\\\\[\w.-]{2,64}\\" + _STOP + r"{1,400}"
     r"|(?<![\w~.])~[\w.-]{0,64}[/\\]" + _STOP + r"{0,400}"

@@ -46,6 +46,7 @@ PRIVATE = {
     "C:\\Users\\alice\\shop": PATH,
     "C:\\\\Users\\\\alice": PATH,
     "C:\\\\\\\\Users\\\\\\\\alice": PATH,
+    "C:\\Users\\Alice Smith\\shop": PATH,
     "/c/Users/alice": PATH,
     "/mnt/c/Users/alice/x": PATH,
     "/cygdrive/c/alice": PATH,
@@ -77,6 +78,10 @@ TOLD = [
     ("Authorization: token {}", "abcdef"),
     ("Authorization: Bearer {}", "abcdef"),
     ('{{"Authorization": "Basic {}"}}', "YWxhbjpwYXNz"),
+    ("Authorization: {}", "abcdef0123456789"),
+    ("password: str = '{}'", "hunter"),
+    ("create user a identified by {};", "hunter"),
+    ('Set-Cookie: sid="{}"; Path=/', "abcdef"),
     ("send Bearer {}", "abcdefGHIJKLmnop"),
     ("AccountName=shop;AccountKey={};EndpointSuffix=x", "Zm9vYmFy/+abcdefgh=="),
     ("https://a.blob.core.windows.net/b?sv=2020-01-01&sig={}&se=2026", "abcDEF%2Bghi%3D"),
@@ -194,10 +199,13 @@ def test_names_of_roles_are_nobodys() -> None:
     assert not is_role("")
 
 
+@pytest.mark.parametrize("start", ["", "password="])
 @pytest.mark.parametrize(
     "unit",
     [
         "a",
+        "_",
+        "PASS",
         "@",
         "a.",
         "/a",
@@ -227,11 +235,11 @@ def test_names_of_roles_are_nobodys() -> None:
         "-----BEGIN PRIVATE KEY-----",
     ],
 )
-def test_long_texts_take_linear_time(unit: str) -> None:
-    text = unit * (20_000 // len(unit))
-    start = time.process_time()
+def test_long_texts_take_linear_time(unit: str, start: str) -> None:
+    text = start + unit * (20_000 // len(unit))
+    began = time.process_time()
     Masker(["alice"]).mask(text)
-    assert time.process_time() - start < 1
+    assert time.process_time() - began < 1
 
 
 _PLANTED = st.sampled_from([*(TEXTS[name].format(value) for name, value in SECRETS.items()), *PRIVATE])
