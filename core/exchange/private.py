@@ -81,7 +81,7 @@ _OPTION: Final = re.compile(
 _MYSQL: Final = re.compile(rf"(?i)\b(?:mysql|mariadb)[\w-]{{0,20}}(?=\s){_COMMAND}(?-i:-p)(?!\d{{1,5}}:\d){_VALUE}")
 _CURL: Final = re.compile(
     rf"(?i)\bcurl(?:\.exe)?(?=\s){_COMMAND}(?:-[a-z]{{0,5}}u\s{{0,4}}|--(?:proxy-)?user[\s=]{{1,4}})(?P<quote>\\{{0,7}}[\"'])?"
-    r"(?P<bare>[^\s\"'\\:]{1,100}:(?![{$<%«])(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
+    r"(?P<bare>[^\s\"'\\:]{1,100}:(?![{$<%«]|//)(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
 )
 _SQL: Final = re.compile(
     r"(?i)(?:(?:(?-i:\bIDENTIFIED)|\b(?:create|alter)\s{1,4}user\s[^\n;]{1,150}?\sidentified)"
@@ -113,7 +113,7 @@ _NO_SECRET: Final = _words(
     """
 )
 """What stands in the place of a secret and is none: types, prose, keywords."""
-_PLACEHOLDER: Final = re.compile(r"\s*(?:[{$<%«]|\\|\.\*|\*+$|x{3,}$|your[_-])", re.IGNORECASE)
+_PLACEHOLDER: Final = re.compile(r"\s*(?:[{$<%«,)]|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your[_-])", re.IGNORECASE)
 _METAVARIABLE: Final = re.compile(r"[A-Z_]{0,40}(?:PASS|PWD|SECRET|TOKEN|KEY|VALUE|STRING)[A-Z_]{0,40}")
 _CODE: Final = re.compile(
     r"(?:process|os|self|this|req|request|config|settings|env|options|args|props|params)[.\[]"

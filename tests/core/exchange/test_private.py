@@ -185,6 +185,9 @@ def test_persons_and_paths_are_masked(text: str, mask: str) -> None:
         "records are identified by 'user_id' or by name",
         "<password>{{password}}</password> <password>string</password>",
         "<label>Password reset form</label> <TokenList>a b</TokenList>",
+        'raise ValueError("Password: " + reason)',
+        "curl -u https://x.example; SELECT 1 WHERE password = :password OR password = ?",
+        "if (password === other) return; const { token } = useAuth()",
         "-----BEGIN PUBLIC KEY-----",
     ],
 )
