@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.curation.batches import PRUNE
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import RalphdeckError, Refused
 from core.happenings import What, happenings
 from core.records.decisions import Verb
@@ -22,6 +22,7 @@ from core.records.times import iso
 from core.snapshot import Delta
 from core.sources.watching import Changes, Watcher, WatchState
 from core.text import visible_line
+from core.view import View
 
 REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""

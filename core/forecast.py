@@ -13,7 +13,6 @@ from core.curation.merging import as_read, merged
 from core.curation.review import BURST, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
 from core.curation.rules import anti_pattern, as_pattern
 from core.curation.settling import ID_PREFIXES
-from core.deck import View
 from core.extraction.proposals import Extraction
 from core.learning.assessment import Assessment
 from core.learning.bursts import Burst
@@ -23,6 +22,7 @@ from core.records.decisions import BurstVerdict, CurationState, InversionVerdict
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.retrieval.index import LazyIndex
 from core.snapshot import Delta
+from core.view import View
 
 MAX_LOOPS: Final = 20
 """Running loops that are looked at, newest first."""

@@ -8,11 +8,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.curation.review import DUPLICATE, OFFER
-from core.deck import View
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
 from core.snapshot import Delta
 from core.text import visible_line
+from core.view import View
 
 _BAD: Final = frozenset({LoopStatus.FAILED, LoopStatus.CRASHED, LoopStatus.LIMIT})
 _MAX_WORDS: Final = 50

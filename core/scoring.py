@@ -8,10 +8,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.deck import View
 from core.learning.decay import moment
 from core.learning.outcomes import Outcome, OutcomeSignals
 from core.records.events import Observation
+from core.view import View
 
 LOOP: Final = "loop"
 ATTEMPT: Final = "attempt"

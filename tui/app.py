@@ -33,12 +33,13 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from core.curation.curator import Decided
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import RalphdeckError
 from core.records.decisions import Decision, Verb
 from core.snapshot import Delta
 from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
+from core.view import View
 from tui.actions import ACTIONS, PLACES, key_name
 from tui.driver import PatientDriver
 from tui.engine import Engine

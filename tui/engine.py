@@ -15,10 +15,11 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from core.curation.curator import Decided
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import RalphdeckError
 from core.snapshot import Delta
 from core.sources.watching import Changes, Watcher, WatchState
+from core.view import View
 
 REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""

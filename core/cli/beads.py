@@ -11,10 +11,10 @@ from core.cli.options import Decorated, Moment
 from core.cli.output import line
 from core.cli.project import now
 from core.curation.rules import change, shown
-from core.deck import View
 from core.errors import BadInput, UnknownRecord
 from core.learning.assessment import Assessment
 from core.records.times import iso
+from core.view import View
 
 Effect = tuple[Assessment, Assessment]
 """What is known of one pattern before something was recorded, and after it."""

@@ -24,7 +24,6 @@ from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
 from core.curation.review import burst_text
-from core.deck import View
 from core.embeddings import Embeddings
 from core.errors import ProjectNotFound, RalphdeckError
 from core.paths import ProjectPaths
@@ -35,6 +34,7 @@ from core.snapshot import Snapshot
 from core.sources.cache import cache_file
 from core.sources.configuration import DEFAULT, PLACES, Configuration, Setting
 from core.text import plural
+from core.view import View
 
 OK: Final = "ok"
 NOTE: Final = "note"

@@ -13,8 +13,8 @@ from core.cli.project import chosen_project, now, open_deck
 from core.cli.shapes import json_help
 from core.curation.merging import Tally, as_read, check_pair, merged
 from core.curation.registry import Registry
-from core.deck import View
 from core.records.patterns import Pattern
+from core.view import View
 
 
 @click.command(epilog=json_help("patterns duplicates"))

@@ -17,7 +17,7 @@ from core.cli.outfile import write_file
 from core.cli.output import end, findings_json, print_bytes, print_json, remark, warn
 from core.cli.project import named_project, open_deck
 from core.cli.shapes import injection_json, json_help
-from core.deck import Deck, View
+from core.deck import Deck
 from core.embeddings import Embeddings
 from core.errors import BadInput, RalphdeckError, Refused
 from core.paths import find_project
@@ -27,6 +27,7 @@ from core.records.patterns import Pattern, PatternType
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import CATEGORIES, analyse_task
 from core.text import plural
+from core.view import View
 
 _HOOK_HELP: Final = (
     f"Print what a hook expects. claude-code reads the event on stdin and answers {SESSION} and {PROMPT}, whose "

@@ -17,13 +17,13 @@ from core.cli.project import open_deck
 from core.cli.shapes import json_help
 from core.curation.counting import Counted
 from core.curation.rules import shown
-from core.deck import View
 from core.errors import BadInput
 from core.learning.strategies import extract_strategies
 from core.records.events import Event, Signals, event_id
 from core.scoring import applied, kind_of
 from core.snapshot import Delta
 from core.text import plural
+from core.view import View
 
 
 @click.command(epilog=json_help("outcome"))

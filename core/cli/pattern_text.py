@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from core.cli.output import line, percent
-from core.deck import View
 from core.learning.assessment import Assessment
 from core.metrics import pattern_effect
 from core.records.patterns import Pattern, PatternType
 from core.text import plural
+from core.view import View
 
 _NAMES: Final = {
     PatternType.ERROR: "Error Pattern",

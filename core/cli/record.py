@@ -27,11 +27,12 @@ from core.curation.counting import Counted
 from core.curation.review import burst_text
 from core.curation.rules import shown
 from core.curation.storage import LoggedFeedback
-from core.deck import Deck, View
+from core.deck import Deck
 from core.learning.bursts import source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
 from core.records.events import Event, event_id
+from core.view import View
 
 _VERDICTS = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
 _ENDED = {True: "succeeded", False: "failed"}

@@ -17,10 +17,11 @@ from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
 from core.curation.rules import shown
 from core.curation.storage import LoggedFeedback
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import UnknownRecord
 from core.learning.criteria import FeedbackEvent, criterion_weight
 from core.scoring import Scored, scored
+from core.view import View
 
 VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from statistics import median
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.similarity import SimilarityIndex
+from core.view import View
 from tests.bench.measures import milliseconds, spread
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.learning.replaying import what_if
 from core.learning.scoreboard import Scoreboard
 from core.paths import ProjectPaths
@@ -26,6 +26,7 @@ from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
 from core.sources.watching import Changes, Watcher
+from core.view import View
 from tests.bench.screen import Screen
 from tests.bench.trees import NOW, events, loop_name
 

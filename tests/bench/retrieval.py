@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.embeddings import Embeddings, vector_file
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embedding import DIMENSIONS, Embedder, available, meaning_text
@@ -20,6 +20,7 @@ from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import relevance
 from core.retrieval.task import analyse_task
 from core.retrieval.vectors import Vectors, encoded
+from core.view import View
 from tests.bench.measures import milliseconds, resident_mb, spread
 
 _TOP: Final = 5

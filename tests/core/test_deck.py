@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import Refused, UnknownRecord
 from core.paths import ProjectPaths
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from core.sample import copy_sample
 from core.settings import InjectionSettings, Settings
+from core.view import View
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 CONTRADICTED = "pat-error-deadlock-retry-005"

@@ -17,12 +17,13 @@ from core.curation.review import (
     QUARANTINE,
     ReviewItem,
 )
-from core.deck import Deck, View
+from core.deck import Deck
 from core.forecast import Forecast, forecast
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
 from core.sample import copy_sample
 from core.settings import Settings
+from core.view import View
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.paths import ProjectPaths
 from core.records.events import Event, Signals
 from core.sample import copy_sample
 from core.scoring import applied, scored
 from core.settings import Settings
+from core.view import View
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 PATTERN = "pat-error-null-check-015"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.paths import project_at
 from core.settings import Settings
+from core.view import View
 from tests.hostile.tree import NOW, write_texts, write_types
 from tui.present.marks import ASCII, DRAWN, Glyphs
 

@@ -9,12 +9,13 @@ from typing import TypeVar
 from textual.content import Content
 
 from core.curation.registry import Registry
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import RalphdeckError
 from core.extraction.proposals import Extraction, Proposal
 from core.forecast import forecast
 from core.records.patterns import PatternType
 from core.snapshot import Delta
+from core.view import View
 from tests.e2e.stream import harmless
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (

@@ -13,10 +13,10 @@ from textual.command import CommandPalette
 from textual.widgets import Input
 
 from core.curation.curator import Curator
-from core.deck import View
 from core.paths import ProjectPaths
 from core.sample import copy_sample
 from core.settings import Settings
+from core.view import View
 from tests.tui.story import NOW, Story, make_app, story
 from tui.actions import PLACES, actions_of
 from tui.present.marks import ASCII

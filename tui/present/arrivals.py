@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from core.deck import View
 from core.records.decisions import Verb
 from core.records.patterns import Pattern
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
 from core.text import plural, visible, visible_line
+from core.view import View
 from tui.present.marks import Glyphs, standing_mark, state_mark
 from tui.present.numbers import moment_text, percent
 from tui.present.patterns import TYPE_WORDS

@@ -11,13 +11,13 @@ from typing import Final
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.deck import View
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.retrieval.ranking import Chosen, Injection, LeftOut
 from core.retrieval.relevance import MEANING_WEIGHTS, WEIGHTS
 from core.settings import InjectionSettings
 from core.text import plural, visible, visible_line
+from core.view import View
 from tui.present.marks import Cells, Glyphs, state_mark
 from tui.present.numbers import bar, fraction
 

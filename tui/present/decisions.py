@@ -8,9 +8,9 @@ from typing import Any
 from textual.content import Content
 
 from core.curation.rules import changed
-from core.deck import View
 from core.records.decisions import Decision, Effect
 from core.text import visible, visible_line
+from core.view import View
 from tui.present.marks import Cells, Glyphs
 from tui.present.numbers import moment_text
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from core.deck import View
 from core.records.findings import Finding, Severity
 from core.text import plural, visible_line
+from core.view import View
 from tui.present.numbers import moment_text
 
 _STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}

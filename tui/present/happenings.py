@@ -8,13 +8,13 @@ from typing import Final
 
 from textual.notifications import SeverityLevel
 
-from core.deck import View
 from core.happenings import What, ended_word
 from core.happenings import happenings as all_happenings
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.snapshot import Delta
 from core.text import plural
+from core.view import View
 
 _LEVELS: Final[dict[Severity, SeverityLevel]] = {
     Severity.ERROR: "error",

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from textual.content import Content
 
-from core.deck import View
 from core.learning.outcomes import Outcome, Verdict, short
 from core.records.loops import InjectedUse, Iteration, Liveness, Loop, LoopStory
 from core.records.reflections import Reflection
 from core.text import plural, visible, visible_line
+from core.view import View
 from tui.present.marks import Cells, Glyphs, outcome_mark, result_mark, status_mark
 from tui.present.numbers import ago, bar, duration, moment_text, percent, sparkline
 

@@ -9,11 +9,11 @@ from itertools import zip_longest
 
 from textual.content import Content
 
-from core.deck import View
 from core.forecast import Merger
 from core.learning.assessment import Assessment
 from core.records.patterns import Pattern
 from core.text import plural, visible_line
+from core.view import View
 from tui.present.marks import Glyphs, standing_mark
 from tui.present.numbers import percent
 from tui.present.patterns import timeline

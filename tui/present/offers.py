@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from textual.content import Content
 
 from core.curation.merging import as_read
-from core.deck import View
 from core.extraction.proposals import Extraction, Proposal
 from core.text import plural, visible_line
+from core.view import View
 from tui.present.loops import now_lines
 from tui.present.marks import TYPE_LETTERS, Glyphs
 from tui.present.numbers import percent

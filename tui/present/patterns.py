@@ -8,7 +8,6 @@ from typing import Any
 
 from textual.content import Content
 
-from core.deck import View
 from core.learning.explanation import worths
 from core.learning.scoreboard import Assessment
 from core.lineage import LineageEvent
@@ -16,6 +15,7 @@ from core.records.decisions import Decision, Verb
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
 from core.text import plural, visible, visible_line
+from core.view import View
 from tui.present.decisions import decision_line
 from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark
 from tui.present.numbers import ago, fraction, interval_bar, moment_text, percent, until

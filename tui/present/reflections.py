@@ -6,10 +6,10 @@ from datetime import datetime
 
 from textual.content import Content
 
-from core.deck import View
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.text import visible_line
+from core.view import View
 from tui.present.marks import Cells, Glyphs, outcome_mark
 from tui.present.numbers import ago, moment_text
 

@@ -15,13 +15,13 @@ from core.curation.review import (
     STALE_PIN,
     ReviewItem,
 )
-from core.deck import View
 from core.forecast import Forecast
 from core.learning.bursts import Burst, dated
 from core.learning.proposing import Inversion
 from core.records.events import Observation
 from core.records.patterns import Pattern
 from core.text import plural, visible_line
+from core.view import View
 from tui.present.arrivals import exact_text, origin
 from tui.present.marks import Glyphs, result_mark, state_mark
 from tui.present.merging import beside, merged_counts, merged_lineage

@@ -9,7 +9,6 @@ from typing import Final
 
 from textual.content import Content
 
-from core.deck import View
 from core.errors import BadInput
 from core.learning.maturity import multiplier
 from core.learning.replaying import Replay, Turn
@@ -17,6 +16,7 @@ from core.records.patterns import Maturity
 from core.settings import Settings
 from core.text import plural, visible_line
 from core.thresholds import Threshold, Unit, threshold, with_threshold
+from core.view import View
 from tui.present.marks import STATE_STYLES, Cells, Glyphs, state_mark
 from tui.present.numbers import day_text, stepped, written
 

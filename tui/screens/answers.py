@@ -9,9 +9,10 @@ from core.curation import review as kinds
 from core.curation.curator import Decided
 from core.curation.review import ReviewItem
 from core.curation.rules import duplicate_question, extraction_question
-from core.deck import Deck, View
+from core.deck import Deck
 from core.records.decisions import Decision, Verb
 from core.text import visible_line
+from core.view import View
 
 REJECTED: Final = "rejected in review"
 

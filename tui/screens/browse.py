@@ -11,10 +11,10 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from core.deck import View
 from core.query import Query, parse_query
 from core.snapshot import Delta
 from core.text import visible_line
+from core.view import View
 from tui.actions import PLACES
 from tui.screens.place import Place
 from tui.widgets.bars import ItemLine, TabLine

@@ -11,13 +11,14 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import Refused
 from core.records.loops import Loop
 from core.retrieval.ranking import Injection
 from core.settings import InjectionSettings
 from core.snapshot import Delta
 from core.text import visible_line
+from core.view import View
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
 from tui.screens.context_knobs import Knobs

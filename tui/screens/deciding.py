@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from textual.content import Content
 
 from core.curation.curator import Decided
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import RalphdeckError
 from core.learning.scoreboard import Assessment
 from core.records.patterns import Maturity
 from core.text import plural, visible_line
+from core.view import View
 from tui.present.numbers import fraction
 from tui.screens.dialogs import AskLine, Confirm
 from tui.screens.place import Place

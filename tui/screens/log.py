@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from textual.content import Content
 
-from core.deck import View
 from core.query import DECISION_FIELDS, Query, select_decisions
 from core.records.decisions import Decision
 from core.snapshot import Delta
+from core.view import View
 from tui.present import decisions as present
 from tui.screens.browse import Browse
 from tui.widgets.record_table import Column

@@ -11,13 +11,13 @@ from textual.content import Content
 from textual.message import Message
 
 from core.curation.rules import extraction_question
-from core.deck import View
 from core.errors import RalphdeckError
 from core.extraction.proposals import Extraction
 from core.query import LOOP_FIELDS, Query, select_loops
 from core.records.loops import Loop, LoopStory
 from core.snapshot import Delta
 from core.text import plural
+from core.view import View
 from tui.present import loops as present
 from tui.present import offers
 from tui.screens.browse import Browse

@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 
 from textual.content import Content
 
-from core.deck import View
 from core.query import PATTERN_FIELDS, PatternCatalog, Query
 from core.snapshot import Delta
+from core.view import View
 from tui.present import patterns as present
 from tui.screens.browse import Browse
 from tui.screens.deciding import Deciding, consequence, why_not_decide

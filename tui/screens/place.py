@@ -12,9 +12,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from core.deck import View
 from core.snapshot import Delta
 from core.text import visible_line
+from core.view import View
 from tui.actions import GROUPS, actions_of, bindings_of
 from tui.present.marks import Glyphs
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar

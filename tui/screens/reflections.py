@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from textual.content import Content
 
-from core.deck import View
 from core.query import REFLECTION_FIELDS, Query, select_reflections
 from core.snapshot import Delta
+from core.view import View
 from tui.present import reflections as present
 from tui.screens.browse import Browse
 from tui.widgets.record_table import Column

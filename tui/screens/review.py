@@ -17,12 +17,12 @@ from textual.widgets import Static
 from core.curation import review as kinds
 from core.curation.registry import Registry
 from core.curation.review import ReviewItem, offer_text
-from core.deck import View
 from core.errors import RalphdeckError
 from core.forecast import Forecast, forecast
 from core.records.patterns import Maturity, Pattern
 from core.snapshot import Delta
 from core.text import plural, visible_line
+from core.view import View
 from tui.present import review as present
 from tui.screens.answers import acceptance, question_of, rejection
 from tui.screens.deciding import Deciding, why_not_decide

@@ -14,11 +14,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.deck import View
 from core.errors import BadInput
 from core.learning.replaying import Replay, Turn
 from core.settings import Settings
 from core.snapshot import Delta
+from core.view import View
 from tui.present import what_if as present
 from tui.screens.place import Place
 from tui.widgets.bars import Item, ItemLine

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import BadInput
 from core.paths import ProjectPaths
 from core.records.patterns import PatternType
@@ -13,6 +13,7 @@ from core.retrieval.relevance import MEANING_WEIGHTS
 from core.retrieval.task import analyse_task
 from core.sample import copy_sample
 from core.settings import InjectionSettings, Settings
+from core.view import View
 from tests.tui.story import NOW
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from core.curation.review import ReviewItem
-from core.deck import View
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
@@ -12,6 +11,7 @@ from core.retrieval.index import LazyIndex
 from core.settings import Settings
 from core.similarity import LazySimilarity
 from core.snapshot import Delta, Snapshot
+from core.view import View
 from tui.present.happenings import happenings
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

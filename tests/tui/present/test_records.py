@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from textual.content import Content
 
 from core.curation.registry import Registry
-from core.deck import Deck, View
+from core.deck import Deck
 from core.forecast import forecast
 from core.paths import ProjectPaths
 from core.retrieval.ranking import Injection
 from core.sample import copy_sample
 from core.settings import Settings
+from core.view import View
 from tests.tui.story import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, patterns, reflections, review
 from tui.present.marks import ASCII, DRAWN, Glyphs

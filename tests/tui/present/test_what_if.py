@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from textual.content import Content
 
-from core.deck import Deck, View
+from core.deck import Deck
 from core.errors import BadInput
 from core.learning.replaying import Course, Replay, Turn
 from core.paths import ProjectPaths
@@ -13,6 +13,7 @@ from core.records.patterns import Maturity
 from core.sample import copy_sample
 from core.settings import Settings
 from core.thresholds import with_threshold
+from core.view import View
 from tests.tui.story import NOW
 from tui.present import what_if as present
 from tui.present.marks import ASCII, DRAWN

@@ -1,0 +1,193 @@
+"""All that a reader needs of a project at one moment: records, scores, index, and what waits for a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from core.curation.ledger import FILE as LEDGER
+from core.curation.review import ReviewItem, burst_text
+from core.embeddings import Embeddings
+from core.errors import UnknownRecord
+from core.extraction.proposals import Extraction
+from core.learning.explanation import Explanation, explain
+from core.learning.outcomes import Outcome, OutcomeSignals
+from core.learning.proposing import Inversion
+from core.learning.replaying import Replay, what_if
+from core.learning.scoreboard import Assessment, Scoreboard
+from core.lineage import LineageEvent, lineage
+from core.records.decisions import Verb
+from core.records.events import Observation
+from core.records.findings import Finding, Severity
+from core.records.loops import Loop
+from core.records.patterns import Pattern, PatternType
+from core.retrieval.index import LazyIndex, PatternIndex
+from core.retrieval.ranking import Injection, prepare_injection
+from core.retrieval.task import analyse_task
+from core.settings import InjectionSettings, Settings
+from core.similarity import LazySimilarity, SimilarityIndex
+from core.snapshot import Snapshot
+from core.text import visible_line
+
+_EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a reader needs at one moment: the records, their scores, and what waits for a decision.
+
+    Attributes:
+        snapshot: The records.
+        board: Evidence and state of every pattern, as of `now`.
+        lazy_index: What `index` comes from.
+        queue: What a person should decide, most worth first.
+        now: The moment the scores are for.
+        offers: What could be extracted from loops that have ended, as far as somebody has looked.
+        embeddings: What patterns mean, as far as their vectors are made; shared by all views of a deck. None: only
+            words are compared.
+    """
+
+    snapshot: Snapshot
+    board: Scoreboard
+    lazy_index: LazyIndex
+    lazy_likeness: LazySimilarity
+    queue: tuple[ReviewItem, ...]
+    settings: Settings
+    now: datetime
+    offers: Mapping[str, Extraction]
+    embeddings: Embeddings | None = None
+
+    @property
+    def index(self) -> PatternIndex:
+        """The patterns, searchable; the first to ask waits until it is made."""
+        return self.lazy_index.get()
+
+    @property
+    def likeness(self) -> SimilarityIndex:
+        """Which patterns say nearly the same; the first to ask waits until it is made."""
+        return self.lazy_likeness.get()
+
+    def pattern(self, pattern_id: str) -> Pattern:
+        """The pattern with this id (or with this alias), else `UnknownRecord`."""
+        found = self.snapshot.patterns.get(pattern_id)
+        if found is None:
+            found = next((p for p in self.snapshot.patterns.values() if pattern_id in p.aliases), None)
+        if found is None:
+            raise UnknownRecord(f"no pattern {visible_line(pattern_id, 80)!r}; see: ralphdeck patterns list")
+        return found
+
+    def loop(self, loop_id: str) -> Loop:
+        """The loop with this id, alias or unambiguous beginning of one, else `UnknownRecord`."""
+        loops = self.snapshot.loops
+        if loop_id in loops:
+            return loops[loop_id]
+        exact = [loop for loop in loops.values() if loop_id in loop.aliases]
+        starting = exact or [loop for loop in loops.values() if loop_id and loop.id.startswith(loop_id)]
+        if len(starting) == 1:
+            return starting[0]
+        shown = visible_line(loop_id, 80)
+        if starting:
+            raise UnknownRecord(f"{shown!r} begins {len(starting)} loop ids; give more of it")
+        raise UnknownRecord(f"no loop {shown!r}; see: ralphdeck loops")
+
+    def assessment(self, pattern_id: str) -> Assessment:
+        """State and numbers of one pattern."""
+        return self.board.assessment(pattern_id)
+
+    def observations(self, pattern_id: str) -> tuple[Observation, ...]:
+        """The evidence for one pattern, oldest first."""
+        return self.board.observations(pattern_id)
+
+    def bead(self, bead_id: str) -> str:
+        """The id of the loop or the attempt at a task that is meant, else `UnknownRecord`."""
+        return bead_id if bead_id in self.snapshot.attempts else self.loop(bead_id).id
+
+    def outcome(self, bead_id: str) -> tuple[OutcomeSignals, Outcome] | None:
+        """How a loop or attempt came out, and how that scores (semantics 2); None if it has not come out."""
+        return self.board.outcome(bead_id)
+
+    def why(self, pattern_id: str) -> Explanation:
+        """Why the pattern is in its state, rule by rule and event by event."""
+        pattern = self.pattern(pattern_id)
+        return explain(
+            self.assessment(pattern.id),
+            self.observations(pattern.id),
+            self.now,
+            self.settings,
+            invertible=pattern.type is not PatternType.ANTI,
+        )
+
+    def was_reset(self, pattern_id: str) -> bool:
+        """Whether the last decision on its state that holds was a reset, so that it may be promoted whatever it is."""
+        curation = self.snapshot.curation
+        deciding = {Verb.PROMOTE, Verb.DEPRECATE, Verb.ACCEPT_INVERSION, Verb.RESET}
+        for decision in reversed(self.snapshot.decisions):
+            if decision.subject == pattern_id and decision.verb in deciding and decision.id not in curation.undone:
+                return decision.verb is Verb.RESET
+        return False
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong in the files, and which marks are held because they come in a burst."""
+        loops = self.snapshot.loops
+        held = (
+            Finding(
+                loops[burst.source].files[0] if burst.source in loops and loops[burst.source].files else _EVENTS,
+                "",
+                Severity.WARNING,
+                "burst",
+                burst_text(burst),
+            )
+            for burst in self.board.bursts
+        )
+        return (*held, *self.snapshot.findings)
+
+    @property
+    def undecided(self) -> str:
+        """Why the ledger cannot be read, "" if it can: without it nobody knows what is in quarantine, so nothing is
+        injected."""
+        for finding in self.snapshot.findings:
+            if finding.file == LEDGER and not finding.pointer and finding.severity is Severity.ERROR:
+                return f"{finding.file}: {finding.message}"
+        return ""
+
+    def what_if(self, settings: Settings) -> Replay:
+        """Replay all history under other thresholds."""
+        return what_if(settings, self.board.history)
+
+    def doubts(self, pattern_id: str) -> tuple[Finding, ...]:
+        """Where the file's own counts and the evidence disagree."""
+        return self.board.reconcile(self.pattern(pattern_id).id)
+
+    def lineage(self, pattern_id: str) -> tuple[LineageEvent, ...]:
+        """The life of one pattern, oldest first."""
+        return lineage(
+            self.pattern(pattern_id),
+            self.observations(pattern_id),
+            self.snapshot.decisions,
+            self.snapshot.loops,
+        )
+
+    def inversion(self, pattern_id: str) -> Inversion:
+        """What the pattern would become as an anti-pattern."""
+        return self.board.proposal(self.pattern(pattern_id).id)
+
+    def injection(self, task: str, settings: InjectionSettings | None = None) -> Injection:
+        """What a loop with this task would get injected; the preview and `inject` print the same bytes."""
+        patterns = self.snapshot.patterns
+        settings = settings or self.settings.injection
+        if self.undecided:
+            settings = msgspec.structs.replace(settings, enabled=False)
+        closeness = self.embeddings.closeness(task, self.index, patterns) if self.embeddings else None
+        return prepare_injection(
+            analyse_task(task),
+            self.index,
+            patterns,
+            self.board,
+            settings,
+            closeness,
+        )
