@@ -87,6 +87,7 @@ class Deck:
         self._lock = threading.RLock()
         self.embeddings = Embeddings(project)
         self._prospects = Prospects(settings.extraction)
+        self._known = 0
         self._indexed: tuple[Snapshot, Materials, Learned] | None = None
         self._view = self._scored(self.library.snapshot)
 
@@ -309,7 +310,7 @@ class Deck:
                 extraction,
                 self._view.snapshot.patterns,
                 now=now,
-                known=self._known(),
+                known=self._known,
                 reason=reason,
                 unattended=unattended,
             )
@@ -317,7 +318,7 @@ class Deck:
             self._prospects.take(source_id)
             return decided
 
-        return self._decide_any(decide, settled=True)
+        return self._decide_any(decide)
 
     def _log_extraction(self, decision: Decision) -> None:
         """(0) 8_update_effectiveness_metrics: log extraction event."""
@@ -358,13 +359,13 @@ class Deck:
                 lambda batch: self._import_plan(arriving, batch.registry, batch.ids, origin),
                 self._view.snapshot.patterns,
                 now=now,
-                known=self._known(),
+                known=self._known,
                 reason=reason,
             )
             self._keep_brought_counts(decided.decision, decided.decision.after["joined"])
             return decided
 
-        return self._decide_any(decide, settled=True)
+        return self._decide_any(decide)
 
     def _import_plan(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
         snapshot = self._view.snapshot
@@ -386,11 +387,11 @@ class Deck:
 
         def decide(now: datetime) -> Decided:
             kept, other = self._view.pattern(kept_id), self._view.pattern(other_id)
-            decided = self.curator.merge(kept, other, now=now, known=self._known(), reason=reason)
+            decided = self.curator.merge(kept, other, now=now, known=self._known, reason=reason)
             self._keep_brought_counts(decided.decision, (kept.id,))
             return decided
 
-        return self._decide_any(decide, settled=True)
+        return self._decide_any(decide)
 
     def _keep_brought_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
         view, _ = self.apply((self.project.ledger, self.project.patterns))
@@ -401,7 +402,7 @@ class Deck:
 
         def archive(pattern: Pattern, _assessment: Assessment, now: datetime) -> Decided:
             reasons = ((pattern, reason),)
-            known = self._known()
+            known = self._known
             return self.curator.archive(reasons, subject=pattern.id, now=now, known=known, reason=reason)
 
         return self._decide(pattern_id, archive)
@@ -417,7 +418,7 @@ class Deck:
         def decide(now: datetime) -> Decided:
             patterns = self._view.snapshot.patterns
             reasons = [(patterns[prune.pattern_id], prune.reason) for prune in self.pruning(policy)]
-            return self.curator.archive(reasons, subject=PRUNE, now=now, known=self._known(), reason=reason)
+            return self.curator.archive(reasons, subject=PRUNE, now=now, known=self._known, reason=reason)
 
         return self._decide_any(decide)
 
@@ -426,13 +427,9 @@ class Deck:
 
         def decide(now: datetime) -> Decided:
             patterns = self._view.snapshot.patterns
-            return self.curator.restore(pattern_id, patterns, now=now, known=self._known(), reason=reason)
+            return self.curator.restore(pattern_id, patterns, now=now, known=self._known, reason=reason)
 
         return self._decide_any(decide)
-
-    def _known(self) -> int:
-        """How many decisions the view knows of."""
-        return len(self._view.snapshot.decisions)
 
     def _burst(self, source: str, seen: Burst | None = None) -> Burst:
         for burst in self._view.board.bursts:
@@ -508,20 +505,17 @@ class Deck:
 
         return self._decide_any(decide_now)
 
-    def _decide_any(self, decide: Callable[[datetime], Decided], *, settled: bool = False) -> Decided:
-        """Decide on the newest files; `settled`: only once they hold what was decided before, as far as they can."""
+    def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
         with self._lock:
-            if settled:
-                self.curator.settle()
             touched = (self.project.ledger, self.project.patterns, self.project.events)
             for left in reversed(range(_TRIES)):
+                self._known = self.curator.caught_up()
                 self.apply(touched)
                 try:
                     return self._with_derived(self._applied(decide, touched))
                 except MovedOn:
                     if not left:
                         raise
-                    self.curator.settle()  # the records of what others have just decided
             raise AssertionError
 
     def _applied(self, decide: Callable[[datetime], Decided], touched: Iterable[Path]) -> Decided:

@@ -29,6 +29,8 @@ from core.settings import Settings
 from core.sources.json_text import BadJson, JsonText
 from core.sources.pattern_text import find
 
+_TRIES: Final = 3
+"""How often to write what decisions still owe to files before going on without it."""
 MAX_TEXT: Final = 10_000
 """Longest reason, note or rewritten text, in characters."""
 _NOUNS: Final = {
@@ -75,8 +77,8 @@ class Curator:
     Every decision is checked against the ledger as it is at that moment, whoever wrote to it, and is in it
     for good before anything else happens. Then the pattern files follow.
 
-    What is decided about whole records rests on all of them: `known` is the number of decisions that whoever asks
-    has read, and `MovedOn` is raised if there are more by now.
+    What is decided about whole records rests on all of them: `known` is what `caught_up` gave before
+    whoever asks read the files, and `MovedOn` is raised if there are more decisions by now.
 
     All methods that decide raise `Refused` where a rule forbids it, `BadInput` for a value that cannot be
     used, `Unwritable` or `Conflict` where the ledger cannot be written or no id is to be had; then nothing is
@@ -101,6 +103,18 @@ class Curator:
             What could not be done as planned, one line each.
         """
         return tuple(dict.fromkeys(outcome.text for outcome in self._settle()))
+
+    def caught_up(self) -> int:
+        """How many decisions there are at a moment at which the pattern files hold all that these change.
+
+        Whoever reads the files afterwards has read what these decisions did. What cannot be written is passed over.
+        """
+        for _ in range(_TRIES):
+            count, settled = self._ledger.standing()
+            if settled:
+                break
+            self._settle()
+        return count
 
     def promote(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
         """Pin the pattern as proven, bound to its text and to the evidence seen."""

@@ -345,6 +345,11 @@ class Ledger:
         """Decisions and the files that their effects have not reached yet, oldest decision first."""
         return tuple((decision, file) for (_, file), decision in self._lines().pending.items())
 
+    def standing(self) -> tuple[int, bool]:
+        """How many decisions there are, and whether all that they change is in the pattern files; of one moment."""
+        lines = self._lines()
+        return len(lines.decisions), not lines.pending
+
     def _lines(self) -> _Lines:
         self._storage.refresh()
         return self._storage.lines
