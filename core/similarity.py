@@ -37,11 +37,16 @@ _WORD: Final = re.compile(r"\\[A-Za-z]|(\w+)")
 
 
 def similarity(one: Pattern, other: Pattern) -> float:
-    """How alike two patterns are, 0..1; 0 for different types, and where a pattern has no words."""
-    if one.type is not other.type:
+    """How alike two patterns are, 0..1; 0 for different types or tasks, and where a pattern has no words."""
+    if one.type is not other.type or not _same_task(one, other):
         return 0.0
     text = _text(one)
     return _ratios(text, [_text(other)], 0.0)[0] if text else 0.0
+
+
+def _same_task(one: Pattern, other: Pattern) -> bool:
+    """Whether both are for the same kind of task: steps that serve different ones are no copies of each other."""
+    return one.type is not PatternType.SUCCESS or one.category == other.category
 
 
 class SimilarityIndex:
@@ -72,15 +77,25 @@ class SimilarityIndex:
 
     def nearest(self, pattern: Pattern, threshold: float) -> tuple[tuple[str, float], ...]:
         """Ids of patterns more than `threshold` similar to `pattern`, best first; never itself."""
-        found = self._blocks[pattern.type].nearest(_text(pattern), threshold)
-        return tuple(sorted((hit for hit in found if hit[0] != pattern.id), key=lambda hit: (-hit[1], hit[0])))
+        found = [
+            hit
+            for hit in self._blocks[pattern.type].nearest(_text(pattern), threshold)
+            if hit[0] != pattern.id and _same_task(pattern, self._patterns[hit[0]])
+        ]
+        return tuple(sorted(found, key=lambda hit: (-hit[1], hit[0])))
 
     def pairs(self, threshold: float) -> tuple[tuple[str, str, float], ...]:
         """All pairs more than `threshold` similar, best first; the lower id of a pair first.
 
         10,000 patterns take a few seconds.
         """
-        found = [pair for block in self._blocks.values() for pair in block.pairs(threshold)]
+        patterns = self._patterns
+        found = [
+            pair
+            for block in self._blocks.values()
+            for pair in block.pairs(threshold)
+            if _same_task(patterns[pair[0]], patterns[pair[1]])
+        ]
         return tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
 
 

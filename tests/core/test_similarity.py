@@ -108,3 +108,15 @@ def test_blocking_loses_no_pair_that_shares_most_of_its_words(drawn: dict[int, t
         if similarity(patterns[one], patterns[other]) > 0.85
     }
     assert {(one, other) for one, other, _ in SimilarityIndex.build(patterns).pairs(0.85)} == alike
+
+
+def test_the_same_steps_for_another_kind_of_task_are_no_copy() -> None:
+    steps = ("Run the suite and read what fails", "Mend one thing at a time", "Run the suite once more")
+    one = Pattern(id="pat-success-a-001", type=PatternType.SUCCESS, title="a", category="debugging", steps=steps)
+    other = Pattern(id="pat-success-b-001", type=PatternType.SUCCESS, title="b", category="refactoring", steps=steps)
+    alike = Pattern(id="pat-success-c-001", type=PatternType.SUCCESS, title="c", category="debugging", steps=steps)
+    index = SimilarityIndex.build({pattern.id: pattern for pattern in (one, other, alike)})
+    assert similarity(one, other) == 0.0
+    assert similarity(one, alike) == 1.0
+    assert [id for id, _ in index.nearest(one, 0.8)] == [alike.id]
+    assert [pair[:2] for pair in index.pairs(0.8)] == [(one.id, alike.id)]
