@@ -7,7 +7,6 @@ Two patterns of one type are as similar as their signatures and descriptions wit
 from __future__ import annotations
 
 import re
-import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from core.lazily import Lazy
 from core.records.patterns import Pattern, PatternType
 
 MAX_CHARS: Final = 2000
@@ -99,38 +99,10 @@ class SimilarityIndex:
         return tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
 
 
-class LazySimilarity:
-    """The similarity index of some patterns, made when it is first asked for; from any thread."""
+class LazySimilarity(Lazy[SimilarityIndex]):
+    """The similarity index of some patterns, made when it is first asked for."""
 
-    def __init__(
-        self,
-        patterns: Mapping[str, Pattern],
-        base: SimilarityIndex | None = None,
-        changed: frozenset[str] = frozenset(),
-    ) -> None:
-        self._patterns = patterns
-        self._base = base
-        self._changed = changed
-        self._made: SimilarityIndex | None = None
-        self._lock = threading.Lock()
-
-    def get(self) -> SimilarityIndex:
-        """The index."""
-        with self._lock:
-            if self._made is None:
-                if self._base is None:
-                    self._made = SimilarityIndex.build(self._patterns)
-                else:
-                    self._made = self._base.updated(self._patterns, self._changed)
-                    self._base = None
-            return self._made
-
-    def updated(self, patterns: Mapping[str, Pattern], changed_ids: frozenset[str]) -> LazySimilarity:
-        """For newer patterns, of which only those in `changed_ids` were added, changed or removed."""
-        with self._lock:
-            if self._made is not None:
-                return LazySimilarity(patterns, self._made, changed_ids)
-            return LazySimilarity(patterns, self._base, self._changed | changed_ids)
+    kind = SimilarityIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from core.lazily import Lazy
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.task import LANGUAGES
 from core.retrieval.words import content_words
@@ -100,38 +100,13 @@ class PatternIndex:
         return {word: tuple(tags) for word, tags in found.items()}
 
 
-class LazyIndex:
-    """The index of some patterns, made when it is first asked for; from any thread.
+class LazyIndex(Lazy[PatternIndex]):
+    """The index of some patterns, made when it is first asked for.
 
     Most commands and screens need none, and it takes seconds for 100,000 patterns.
     """
 
-    def __init__(
-        self, patterns: Mapping[str, Pattern], base: PatternIndex | None = None, changed: frozenset[str] = frozenset()
-    ) -> None:
-        self._patterns = patterns
-        self._base = base
-        self._changed = changed
-        self._made: PatternIndex | None = None
-        self._lock = threading.Lock()
-
-    def get(self) -> PatternIndex:
-        """The index."""
-        with self._lock:
-            if self._made is None:
-                if self._base is None:
-                    self._made = PatternIndex.build(self._patterns)
-                else:
-                    self._made = self._base.updated(self._patterns, self._changed)
-                    self._base = None
-            return self._made
-
-    def updated(self, patterns: Mapping[str, Pattern], changed_ids: frozenset[str]) -> LazyIndex:
-        """For newer patterns, of which only those in `changed_ids` were added, changed or removed."""
-        with self._lock:
-            if self._made is not None:
-                return LazyIndex(patterns, self._made, changed_ids)
-            return LazyIndex(patterns, self._base, self._changed | changed_ids)
+    kind = PatternIndex
 
 
 @dataclass(frozen=True, slots=True)
