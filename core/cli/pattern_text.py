@@ -8,6 +8,7 @@ from typing import Final
 
 from core.cli.output import line, percent
 from core.learning.assessment import Assessment
+from core.lineage import format_lineage
 from core.metrics import pattern_effect
 from core.records.patterns import Pattern, PatternType
 from core.text import plural
@@ -49,6 +50,13 @@ def print_pattern(view: View, pattern: Pattern) -> None:
         line(f"Note: {note.after.get('text', '')} ({note.by}, {_time(note.at)})")
     line("")
     print_why(view, pattern)
+    line("")
+    drawn = format_lineage(
+        pattern, view.lineage(pattern.id), assessment.rate, (assessment.successes, assessment.failures)
+    )
+    line("Lineage:")
+    for row in drawn.splitlines()[2:]:  # without the id, and the empty line below it
+        line(f"  {row}" if row else "")
 
 
 def print_why(view: View, pattern: Pattern) -> None:

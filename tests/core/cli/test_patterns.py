@@ -142,6 +142,21 @@ def complete(project: Path, loop_id: str, iteration: int, successful: bool | Non
     (folder / "state.json").write_text(json.dumps(state))
 
 
+def test_show_ends_with_the_lineage_of_the_document(examples: Path, call: Call) -> None:
+    shown = call("patterns", "show", "pat-error-null-check-015", "--project", examples).out
+    assert shown.endswith(
+        """
+Lineage:
+  Discovered: ralph-fix-auth-a1b2c3d4 (2026-02-02T15:00:00Z)
+  Applied:    ralph-fix-validation-b2c3d4e5 (2026-02-02T16:30:00Z) ✓
+  Applied:    ralph-fix-user-c3d4e5f6 (2026-02-02T18:00:00Z) ✓
+  Applied:    ralph-fix-api-d4e5f6a7 (2026-02-02T19:15:00Z) ✗
+
+  Success rate: 75% (3/4)
+"""
+    )
+
+
 def test_show_begins_with_the_block_of_the_document(examples: Path, call: Call) -> None:
     words = ["patterns", "show", "pat-error-null-check-015", "--project", str(examples)]
     few = call(*words).out
