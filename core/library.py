@@ -24,11 +24,11 @@ from core.records.findings import Finding, Severity
 from core.records.loops import LoopStory
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
-from core.sources.attempts import join_attempts
 from core.sources.books import Book, PatternBook, ReflectionBook
 from core.sources.cache import Cache, Cached, cache_file, decoded
 from core.sources.contribution import Contribution, Earlier, contribution, folder_contribution
 from core.sources.debug_sessions import join_sessions
+from core.sources.episodes import join_attempts, join_tasks
 from core.sources.joining import LoopBook
 from core.sources.liveness import Processes, system_processes
 from core.sources.memory import join_memory
@@ -55,6 +55,7 @@ _LIMITS: Final = {  # of files that hold many records; others have `MAX_BYTES`
     Kind.MIRROR: MAX_PATTERN_BYTES,
     Kind.EVENTS: MAX_PATTERN_BYTES,
     Kind.LEDGER: MAX_PATTERN_BYTES,
+    Kind.ACTIONS: MAX_PATTERN_BYTES,
 }
 _NOTHING: Final = Contribution()
 
@@ -100,6 +101,7 @@ class Library:
         self._patterns = PatternBook()
         self._reflections = ReflectionBook()
         self._memory = Book(join_memory)
+        self._tasks = Book(join_tasks)
         self._attempts = Book(join_attempts)
         self._debug_sessions = Book(join_sessions)
         self._events: tuple[Event, ...] = ()
@@ -273,8 +275,10 @@ class Library:
             self._patterns.replace(file, after.patterns)
         if before.reflections or after.reflections:
             self._reflections.replace(file, after.reflections)
+        if before.memory_tasks or after.memory_tasks:
+            self._memory.replace(file, after.memory_tasks)
         if before.tasks or after.tasks:
-            self._memory.replace(file, after.tasks)
+            self._tasks.replace(file, after.tasks)
         if before.attempts or after.attempts:
             self._attempts.replace(file, after.attempts)
         if before.debug_sessions or after.debug_sessions:
@@ -306,6 +310,7 @@ class Library:
             loops=loops,
             reflections=self._reflections.join(self._loops.aliases) if complete else frozenset(),
             memory_tasks=self._memory.join(),
+            tasks=self._tasks.join(),
             attempts=self._attempts.join(),
             debug_sessions=self._debug_sessions.join(),
             events=self._standing_events is not before.events,
@@ -320,6 +325,7 @@ class Library:
             loops=MappingProxyType(self._loops.loops),
             reflections=MappingProxyType(self._reflections.reflections),
             memory_tasks=MappingProxyType(self._memory.records),
+            tasks=MappingProxyType(self._tasks.records),
             attempts=MappingProxyType(self._attempts.records),
             debug_sessions=MappingProxyType(self._debug_sessions.records),
             events=self._standing_events,

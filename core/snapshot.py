@@ -8,9 +8,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.records.attempts import Attempt
 from core.records.debug_sessions import DebugSession
 from core.records.decisions import CurationState, Decision
+from core.records.episodes import Attempt, Task
 from core.records.events import Event
 from core.records.findings import Finding
 from core.records.loops import Loop
@@ -35,7 +35,8 @@ class Snapshot:
         loops: By id, newest start first.
         reflections: By id, newest first.
         memory_tasks: By id (cross-task memory).
-        attempts: At tasks of the episodic memory, by id.
+        tasks: Of the episodic memory, by id.
+        attempts: At these tasks, by id.
         debug_sessions: Of the debug memory, by id.
         events: The event log, oldest first, without what came of decisions that were taken back.
         decisions: The ledger, oldest first; `curation` is what they amount to.
@@ -49,6 +50,7 @@ class Snapshot:
     loops: Mapping[str, Loop] = field(default_factory=_nothing)
     reflections: Mapping[str, Reflection] = field(default_factory=_nothing)
     memory_tasks: Mapping[str, MemoryTask] = field(default_factory=_nothing)
+    tasks: Mapping[str, Task] = field(default_factory=_nothing)
     attempts: Mapping[str, Attempt] = field(default_factory=_nothing)
     debug_sessions: Mapping[str, DebugSession] = field(default_factory=_nothing)
     events: tuple[Event, ...] = ()
@@ -67,6 +69,7 @@ class Delta:
     loops: frozenset[str] = frozenset()
     reflections: frozenset[str] = frozenset()
     memory_tasks: frozenset[str] = frozenset()
+    tasks: frozenset[str] = frozenset()
     attempts: frozenset[str] = frozenset()
     debug_sessions: frozenset[str] = frozenset()
     events: bool = False
@@ -79,6 +82,7 @@ class Delta:
             or self.loops
             or self.reflections
             or self.memory_tasks
+            or self.tasks
             or self.attempts
             or self.debug_sessions
             or self.events
@@ -93,6 +97,7 @@ class Delta:
             self.loops | other.loops,
             self.reflections | other.reflections,
             self.memory_tasks | other.memory_tasks,
+            self.tasks | other.tasks,
             self.attempts | other.attempts,
             self.debug_sessions | other.debug_sessions,
             self.events or other.events,

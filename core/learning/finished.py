@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from core.learning.outcomes import OutcomeSignals
-from core.records.attempts import Attempt
+from core.records.episodes import Attempt
 from core.records.events import Event, Signals
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -20,7 +20,13 @@ from core.records.reflections import Reflection
 from core.sources.reflections import join_group, reflection_key
 from core.text import visible_line
 
-_Record = TypeVar("_Record")
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Record = TypeVar("_Record", bound=_Identified)
 _file = attrgetter("file")
 
 
@@ -253,6 +259,9 @@ def _newest_first(reflection: Reflection) -> tuple[float, str]:
 class Book(Generic[_Record]):
     """Records of one kind by file, which a function joins to one record an id.
 
+    Args:
+        joined: Makes one record of each id of all that files tell of it; the files come in the order of their names.
+
     Attributes:
         records: By id as of the last `join`; a new mapping after each change.
     """
@@ -261,21 +270,29 @@ class Book(Generic[_Record]):
         self.records: dict[str, _Record] = {}
         self._joined = joined
         self._files: dict[str, Sequence[_Record]] = {}
-        self._touched = False
+        self._tellers: dict[str, set[str]] = defaultdict(set)
+        self._touched: set[str] = set()
 
     def replace(self, file: str, records: Sequence[_Record]) -> None:
         """From now on `file` holds `records` and nothing else."""
-        self._files[file] = records
-        self._touched = True
+        for record in self._files.pop(file, ()):
+            self._tellers[record.id].discard(file)
+            self._touched.add(record.id)
+        if records:
+            self._files[file] = records
+        for record in records:
+            self._tellers[record.id].add(file)
+            self._touched.add(record.id)
 
     def join(self) -> frozenset[str]:
         """Bring `records` up to date; ids of those that changed, came or went."""
         if not self._touched:
             return frozenset()
-        self._touched = False
-        before = self.records
-        after = self._joined(chain.from_iterable(self._files[file] for file in sorted(self._files)))
-        changed = frozenset(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+        touched, self._touched = self._touched, set()
+        files = sorted({file for id in touched for file in self._tellers[id]})
+        told = (record for file in files for record in self._files[file] if record.id in touched)
+        after = self._joined(told)
+        changed = frozenset(id for id in touched if self.records.get(id) != after.get(id))
         if changed:
-            self.records = after
+            self.records = {id: record for id, record in self.records.items() if id not in touched} | after
         return changed

@@ -9,15 +9,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.curation.ledger import DecisionLog
-from core.records.attempts import Attempt
 from core.records.debug_sessions import DebugSession
 from core.records.decisions import Decision
+from core.records.episodes import Attempt, Task
 from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
-from core.sources.attempts import is_trajectory, read_attempts
 from core.sources.debug_sessions import is_debug_memory, read_sessions
+from core.sources.episodes import ActionTally, episode_file, read_episode
 from core.sources.events import EventLog
 from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
 from core.sources.memory import is_memory_file, read_memory
@@ -36,7 +36,8 @@ class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     patterns: tuple[Pattern, ...] = ()
     facts: tuple[LoopFact, ...] = ()
     reflections: tuple[Reflection, ...] = ()
-    tasks: tuple[MemoryTask, ...] = ()
+    memory_tasks: tuple[MemoryTask, ...] = ()
+    tasks: tuple[Task, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     debug_sessions: tuple[DebugSession, ...] = ()
     events: tuple[Event, ...] = ()
@@ -51,6 +52,7 @@ class Earlier:
         self.records: Records = {}
         self.log: EventLog | None = None
         self.ledger: DecisionLog | None = None
+        self.actions: ActionTally | None = None
 
 
 MAX_FINDINGS: Final = 200
@@ -85,6 +87,11 @@ def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution
         ledger.read(raw.data)
         earlier.ledger = ledger
         return Contribution(decisions=ledger.decisions, findings=ledger.findings)
+    if kind is Kind.ACTIONS:
+        tally = earlier.actions or ActionTally(file)
+        attempt, findings = tally.read(raw.data)
+        earlier.actions = tally
+        return Contribution(attempts=(attempt,) if attempt else (), findings=findings)
     if kind is Kind.HISTORY:
         return _history(file, raw)
     mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
@@ -115,10 +122,10 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
         said["reflections"], wrong = read_reflections(file, value, seen_at)
         findings += wrong
     if is_memory_file(file):
-        said["tasks"], wrong = read_memory(file, value, seen_at)
+        said["memory_tasks"], wrong = read_memory(file, value, seen_at)
         findings += wrong
-    if is_trajectory(file):
-        said["attempts"], wrong = read_attempts(file, value)
+    if episode_file(file):
+        said["tasks"], said["attempts"], wrong = read_episode(file, value)
         findings += wrong
     if is_debug_memory(file):
         said["debug_sessions"], wrong = read_sessions(file, value)

@@ -22,6 +22,8 @@ class Kind(StrEnum):
     """Patterns elsewhere: copies, or of another shape (C4)."""
     HISTORY = "history"
     """What loops did: states, registries, heartbeats, crash logs, analytics, reflections, memory, debug sessions."""
+    ACTIONS = "actions"
+    """What was done in one attempt at a task; for the lists only counted."""
     DIRECTORY = "directory"
     """The folder of a loop, which makes it a row even if nothing in it can be read; ends in `/`."""
     EVENTS = "events"
@@ -39,7 +41,8 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
     ),
     Kind.HISTORY: (
         r"ralph/memory/(?:task-index|tasks/[^/]+)\.json",
-        r"ralph/tasks/[^/]+/(?:reflections\.jsonl|trajectory\.json)",
+        r"ralph/tasks/[^/]+/(?:reflections\.jsonl|trajectory\.json|metadata\.json)",
+        r"ralph/tasks/[^/]+/attempts/[^/]+/(?:attempt|outcome)\.json",
         rf"ralph/reflections/(?:loops/)?[^/]+/{_DATA}",
         r"(?:ralph|ralph-external)(?:/(?:loops|archive))?/[^/]+/reflections/[^/]+\.json",
         r"ralph-external/reflections/[^/]+\.json",
@@ -52,6 +55,7 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
         r"/(?:(?:state|session-state|best-output-tracking)\.json|crash\.log)",
         rf"(?:ralph|ralph-external)/(?:[^/]+/)*debug-memory/(?!patterns/)(?:[^/]+/)*{_DATA}",
     ),
+    Kind.ACTIONS: (r"ralph/tasks/[^/]+/attempts/[^/]+/actions\.jsonl",),
     Kind.DIRECTORY: (r"(?:ralph|ralph-external)/(?:loops|archive)/[^/]+/",),
 }
 """What is wanted below `.aiwg/`; the first kind that fits counts."""
@@ -68,7 +72,7 @@ _IGNORED_FOLDERS: Final = frozenset(
         "prompts",
         "checkpoints",
         "embeddings",
-        "attempts",
+        "results",
         "analysis",
         "overseer",
     }

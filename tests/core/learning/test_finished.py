@@ -9,7 +9,7 @@ import pytest
 
 from core.learning.finished import Report, reports_of, signals_of_attempt, signals_of_loop, signals_of_report
 from core.learning.outcomes import OutcomeSignals
-from core.records.attempts import Attempt
+from core.records.episodes import Attempt
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from tests.core.learning.making import NOW, event

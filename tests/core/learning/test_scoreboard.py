@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from core.errors import BadInput, UnknownRecord
 from core.learning.maturity import decayed_counts
 from core.learning.scoreboard import Assessment, Scoreboard
-from core.records.attempts import Attempt
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
+from core.records.episodes import Attempt
 from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Claim, Maturity, Pattern, PatternType

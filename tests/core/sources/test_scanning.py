@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from core.paths import ProjectPaths
-from core.sources.attempts import is_trajectory
 from core.sources.debug_sessions import is_debug_memory
+from core.sources.episodes import episode_file
 from core.sources.memory import is_memory_file
 from core.sources.places import loop_source
 from core.sources.reading import Problem
@@ -67,7 +67,7 @@ def test_what_is_wanted(name: str, kind: Kind | None) -> None:
 @pytest.mark.parametrize("tree", ["upstream", "spec-examples"])
 def test_the_sweep_finds_what_the_readers_want(tree: str) -> None:
     paths = ProjectPaths(TREES / tree)
-    found = {name for name in scan(paths) if wanted(name) is Kind.HISTORY}
+    found = {name for name in scan(paths) if wanted(name) in (Kind.HISTORY, Kind.ACTIONS)}
     every = {paths.relative(file) for file in paths.aiwg.rglob("*") if file.is_file()}
     assert found == {
         name
@@ -75,7 +75,7 @@ def test_the_sweep_finds_what_the_readers_want(tree: str) -> None:
         if loop_source(name)
         or reflection_shape(name)
         or is_memory_file(name)
-        or is_trajectory(name)
+        or episode_file(name)
         or is_debug_memory(name)
     }
 

@@ -1,0 +1,141 @@
+"""Attempts at tasks, as trajectories tell of them (1)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.findings import Finding
+from core.records.loops import Outcome
+from core.sources.episodes import TRAJECTORY, ActionTally, episode_file, join_attempts, join_tasks, read_episode
+
+FILE = ".aiwg/ralph/tasks/task-001/trajectory.json"
+
+
+def read(value: Any) -> tuple[dict[str, Attempt], tuple[Finding, ...]]:
+    _, attempts, findings = read_episode(FILE, json.loads(json.dumps(value)))
+    return join_attempts(attempts), findings
+
+
+def test_the_example_of_the_document() -> None:
+    entry = {
+        "attempt_id": 2,
+        "started": "2026-02-01T010:00:00Z",
+        "ended": "2026-02-01T10:30:00Z",
+        "outcome": "failure",
+        "plan": "types first",
+        "iterations": 3,
+    }
+    attempts, findings = read({"task_id": "task-001", "attempts": [entry]})
+    assert findings == ()
+    assert attempts == {
+        "task-001.2": Attempt(
+            task_id="task-001",
+            number=2,
+            started_at=datetime(2026, 2, 1, 10, tzinfo=UTC),
+            ended_at=datetime(2026, 2, 1, 10, 30, tzinfo=UTC),
+            outcome=Outcome.FAILURE,
+            plan="types first",
+            iterations=3,
+            file=FILE,
+        )
+    }
+
+
+def test_the_folder_names_the_task_whatever_the_file_says() -> None:
+    assert list(read({"task_id": "../../etc", "attempts": [{"attempt_id": 1}]})[0]) == ["task-001.1"]
+
+
+def test_what_is_wrong_costs_only_itself() -> None:
+    attempts, findings = read({"attempts": [{"attempt_id": 1}, {"attempt_id": -1}, {}, "x", {"attempt_id": 2}]})
+    assert list(attempts) == ["task-001.1", "task-001.2"]
+    assert [finding.pointer for finding in findings] == [
+        "/attempts/1/attempt_id",
+        "/attempts/1",
+        "/attempts/2",
+        "/attempts/3",
+    ]
+    assert read([1])[1] and read({"attempts": 7})[1]
+
+
+def test_only_the_trajectory_of_a_task_is_one() -> None:
+    assert episode_file(FILE) == TRAJECTORY
+    assert not episode_file(".aiwg/ralph/tasks/trajectory.json")
+    assert not episode_file(".aiwg/ralph/tasks/a/b/trajectory.json")
+
+
+FOLDER = ".aiwg/ralph/tasks/task-001"
+
+
+def joined(*files: tuple[str, Any]) -> Attempt:
+    """The one attempt that these documents tell of."""
+    told = [attempt for file, value in files for attempt in read_episode(f"{FOLDER}/{file}", value)[1]]
+    (attempt,) = join_attempts(told).values()
+    return attempt
+
+
+def test_the_outcome_file_is_believed_before_the_trajectory_and_that_before_the_attempt() -> None:
+    attempt = joined(
+        ("attempts/002/attempt.json", {"id": 7, "outcome": {"status": "timeout", "reason": "slow"}, "plan": "a"}),
+        ("attempts/002/outcome.json", {"status": "success", "final_quality": 92}),
+        ("trajectory.json", {"attempts": [{"attempt_id": 2, "outcome": "failure", "final_quality": 0.5, "plan": "b"}]}),
+    )
+    assert (attempt.outcome, attempt.final_quality, attempt.reason) == (Outcome.SUCCESS, 0.92, "slow")
+    assert (attempt.id, attempt.plan, attempt.is_open) == ("task-001.2", "b", False)
+
+
+def test_an_attempt_that_nobody_has_ended_is_open() -> None:
+    attempt = joined(("attempts/001/attempt.json", {"started": "2026-02-01T09:00:00Z", "outcome": None}))
+    assert attempt.is_open
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_worked_is_read_beside_the_outcome_and_inside_it(beside: bool) -> None:
+    lists = {"what_worked": ["types first"], "what_didnt_work": ["big bang"], "suggestions_for_next_time": ["x"]}
+    value = {"outcome": {"status": "failure"}} | lists if beside else {"outcome": {"status": "failure"} | lists}
+    attempt = joined(("attempts/001/attempt.json", value))
+    assert (attempt.worked, attempt.failed, attempt.suggestions) == (("types first",), ("big bang",), ("x",))
+
+
+def test_the_log_of_actions_knows_best_how_many_there_are() -> None:
+    log = ActionTally(f"{FOLDER}/attempts/002/actions.jsonl")
+    tally, findings = log.read(
+        b'{"timestamp":"2026-02-01T09:00:00Z","success":true}\n{"error":"exit 1"}\n{"success":fa'
+    )
+    assert tally is not None and findings == ()
+    trajectory = read_episode(FILE, {"attempts": [{"attempt_id": 2, "actions": 9, "errors": 4}]})[1]
+    attempt = join_attempts([*trajectory, tally])["task-001.2"]
+    assert (attempt.actions, attempt.errors, attempt.last_action_at) == (2, 1, datetime(2026, 2, 1, 9, tzinfo=UTC))
+
+
+@given(
+    st.lists(st.sampled_from([b'{"success":false}', b'{"success":"no"}', b"{}", b"[1", b"", b"\xff"])), st.integers(0)
+)
+def test_a_log_read_in_two_parts_counts_as_one_read_whole(lines: list[bytes], cut: int) -> None:
+    data = b"".join(line + b"\n" for line in lines)
+    file = f"{FOLDER}/attempts/001/actions.jsonl"
+    parts = ActionTally(file)
+    parts.read(data[: cut % (len(data) + 1)])
+    assert parts.read(data) == ActionTally(file).read(data)
+    assert parts.read(b"{}\n") == ActionTally(file).read(b"{}\n")
+
+
+def test_metadata_count_before_what_only_shows_that_there_is_a_task() -> None:
+    files = {"trajectory.json": {}, "metadata.json": {"description": "d", "status": "in-progress"}}
+    tasks = [task for name, value in files.items() for task in read_episode(f"{FOLDER}/{name}", value)[0]]
+    for order in (tasks, tasks[::-1]):
+        assert join_tasks(order) == {
+            "task-001": Task(
+                id="task-001",
+                description="d",
+                status=TaskStatus.RUNNING,
+                raw_status="in-progress",
+                file=f"{FOLDER}/metadata.json",
+            )
+        }
