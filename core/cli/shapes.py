@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from core.cli.episode_documents import EPISODE_DOCUMENTS
 from core.records.times import iso
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 Shape = dict[str, Any]
 
 DOCUMENTS: Final = {
+    **EPISODE_DOCUMENTS,
     "loops": """\
 {loops: [{id, task, status, raw_status, sources, iteration, max_iterations, started_at, ended_at,
 ended_approximate, archived, liveness, liveness_reason, last_sign, badges, aliases, quality,
@@ -71,7 +73,7 @@ Without --dry-run, if there is any: {decision, summary, warnings, written}, as p
 Without --dry-run, if anything changes, also: decision, summary, warnings, written, as promote prints them""",
     "reflections": """\
 {reflections: [{id, loop_id, task_id, attempt, iteration, at, at_approximate, kind, outcome, trigger,
-effectiveness, observation, analysis, learning, actions, shape, file, pointer, also_in}], findings}""",
+effectiveness, observation, analysis, learning, actions, shape, file, pointer, also_in, draft}], findings}""",
     "inject": """\
 {context, tokens, bytes, category, languages, error_types, patterns: [{id, type, score, relevance,
 effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}],
@@ -300,6 +302,7 @@ def reflection_json(reflection: Reflection) -> Shape:
         "file": reflection.file,
         "pointer": reflection.pointer,
         "also_in": list(reflection.also_in),
+        "draft": reflection.draft,
     }
 
 

@@ -23,6 +23,7 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
         kind: error_analysis, strategy_change, success_pattern, constraint_discovery, process_improvement or "".
         trigger: failure, success, timeout, manual or "".
         effectiveness: helpful, neutral, unhelpful or "".
+        draft: Whether it was only drafted from the log of an attempt, and nobody has put it into words yet.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     actions: tuple[str, ...] = ()
     effectiveness: str = ""
     also_in: tuple[str, ...] = ()
+    draft: bool = False
 
     @property
     def text(self) -> str:

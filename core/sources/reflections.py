@@ -86,7 +86,7 @@ def read_reflections(file: str, value: Any, seen_at: datetime) -> tuple[tuple[Re
     findings: list[Finding] = []
     shape = reflection_shape(file)
     if shape == EPISODIC:
-        told = _of_lines(file, value, seen_at, findings)
+        told = _standing(tuple(_of_lines(file, value, seen_at, findings)))
     elif (fields := document(file, value, findings)) is None:
         return (), tuple(findings) if shape in _OWN_FILES else ()
     elif shape in (HOOK, MEMORY_MANAGER):
@@ -101,6 +101,14 @@ def read_reflections(file: str, value: Any, seen_at: datetime) -> tuple[tuple[Re
     if shape not in _OWN_FILES:
         findings = [finding for finding in findings if "/reflections" in finding.pointer]
     return kept, tuple(findings)
+
+
+def _standing(told: Sequence[Reflection]) -> Iterator[Reflection]:
+    """Those of one `reflections.jsonl`, without the drafts of attempts on which a later line is no draft."""
+    improved = {reflection.attempt: place for place, reflection in enumerate(told) if not reflection.draft}
+    for place, reflection in enumerate(told):
+        if not reflection.draft or place > improved.get(reflection.attempt, -1):
+            yield reflection
 
 
 def reflection_key(reflection: Reflection) -> str:
@@ -246,6 +254,7 @@ def _of_lines(file: str, lines: Sequence[Line], seen_at: datetime, findings: lis
             analysis=fields.text("analysis"),
             learning=fields.text("learning"),
             actions=fields.texts("action_items"),
+            draft=fields.flag("draft") or False,
         )
 
 

@@ -279,3 +279,18 @@ def test_any_json_gives_typed_reflections(told: list[tuple[str, Any]]) -> None:
     assert {reflection_key(one) for one in found} == {reflection_key(one) for one in joined.values()}
     files = {name for one in joined.values() for name in (one.file, *one.also_in)}
     assert files == {one.file for one in found}
+
+
+def test_a_line_that_is_no_draft_replaces_earlier_drafts_of_its_attempt() -> None:
+    lines = [
+        Line(1, {"attempt_id": 1, "learning": "drafted on 1", "draft": True}),
+        Line(2, {"attempt_id": 2, "learning": "drafted on 2", "draft": True}),
+        Line(3, {"attempt_id": 1, "learning": "said on 1"}),
+        Line(4, {"attempt_id": 1, "learning": "drafted anew on 1", "draft": True}),
+    ]
+    told = read(".aiwg/ralph/tasks/task-001/reflections.jsonl", lines)
+    assert [(one.learning, one.draft) for one in told] == [
+        ("drafted on 2", True),
+        ("said on 1", False),
+        ("drafted anew on 1", True),
+    ]

@@ -1,0 +1,8 @@
+"""The keys of what the commands of the episodic memory print with `--json`; see `core.cli.shapes`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EPISODE_DOCUMENTS: Final[dict[str, str]] = {}
+"""By the name of the command; taken up by `core.cli.shapes.DOCUMENTS`."""
