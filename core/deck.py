@@ -19,7 +19,8 @@ from core.curation.prospects import Prospects
 from core.curation.registry import Registry
 from core.curation.review import ReviewItem, review_queue
 from core.curation.settling import FreeIds
-from core.embeddings import Embeddings
+from core.embeddings import PATTERNS, TASKS, Embeddings
+from core.episodes.similar import past_tasks
 from core.errors import Conflict, MovedOn, Refused, UnknownRecord
 from core.exchange.arriving import Arriving, read_import
 from core.exchange.importing import ImportPlan, plan_import
@@ -85,7 +86,8 @@ class Deck:
         self.curator = Curator(project, settings, by=by)
         self._clock = clock
         self._lock = threading.RLock()
-        self.embeddings = Embeddings(project)
+        self.embeddings = Embeddings(project, PATTERNS)
+        self.task_embeddings = Embeddings(project, TASKS)
         self._prospects = Prospects(settings.extraction)
         self._known = 0
         self._indexed: tuple[Snapshot, Materials, Learned] | None = None
@@ -162,8 +164,11 @@ class Deck:
     def embed_missing(
         self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
     ) -> int:
-        """Make the vectors that patterns lack, see `Embeddings.make`; every view uses them as they come."""
-        return self.embeddings.make(self._view.snapshot.patterns, progress, stop)
+        """Make the vectors that patterns lack, see `Embeddings.make`, then those that tasks lack; every view uses
+        them as they come.
+        """
+        made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
+        return made + self.task_embeddings.make(past_tasks(self._view.snapshot), stop=stop)
 
     def story(self, loop_id: str) -> LoopStory:
         """The details of one loop, read now."""
@@ -560,7 +565,16 @@ class Deck:
                 self._prospects.doubt()
         queue = self._queue(snapshot, board, now)
         return View(
-            snapshot, board, index, likeness, queue, self.settings, now, self._prospects.offers, self.embeddings
+            snapshot,
+            board,
+            index,
+            likeness,
+            queue,
+            self.settings,
+            now,
+            self._prospects.offers,
+            self.embeddings,
+            self.task_embeddings,
         )
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:

@@ -1,17 +1,21 @@
-"""The vectors of a project's patterns: read when a task first asks for them, made in the background."""
+"""The vectors of a project's patterns and tasks: read when a text first asks for them, made in the background."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from hashlib import sha256
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.paths import ProjectPaths
+from core.records.episodes import Task
 from core.records.patterns import Pattern
+from core.records.reflections import MemoryTask
 from core.retrieval.embedding import (
     DIMENSIONS,
     MODEL,
@@ -21,46 +25,80 @@ from core.retrieval.embedding import (
     available,
     meaning_text,
     shared_embedder,
+    task_text,
 )
-from core.retrieval.index import PatternIndex
 from core.retrieval.relevance import Closeness
 from core.retrieval.vectors import Vectors, encoded
 from core.sources.vectors import VectorFile
 
-_WHAT: Final = f"{MODEL} meaning_text-1"
-"""The model and the form of the texts; vectors of another one are made anew."""
 _BATCH: Final = 64
 """Vectors that are made between two writes: a quarter of a second."""
-_TASKS_KEPT: Final = 32
+_TEXTS_KEPT: Final = 32
+
+Record = TypeVar("Record")
+PastTask = Task | MemoryTask
+"""A task of the episodic memory (1) or of the cross-task memory."""
 
 
-def vector_file(paths: ProjectPaths) -> VectorFile:
+@dataclass(frozen=True, slots=True)
+class Subject(Generic[Record]):
+    """What vectors stand for.
+
+    Attributes:
+        file: Where they are kept, below `.aiwg/ralph`.
+        form: Names how `text` puts a record; vectors of another form are made anew.
+        text: What the model reads of a record.
+        key: The sha256 of all that `text` is made of, as 64 hex digits; "" for a record that gets no vector.
+    """
+
+    file: str
+    form: str
+    text: Callable[[Record], str]
+    key: Callable[[Record], str]
+
+
+def _task_key(task: PastTask) -> str:
+    text = task_text(task)
+    return sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
+
+
+PATTERNS: Final[Subject[Pattern]] = Subject(
+    "memory/embeddings/patterns.vec", "meaning_text-1", meaning_text, lambda pattern: pattern.content_hash
+)
+"""(0) Storage Structure `memory/embeddings/`."""
+TASKS: Final[Subject[PastTask]] = Subject("index/embeddings/tasks.vec", "task_text-1", task_text, _task_key)
+"""(1) storage `index/embeddings/`."""
+
+
+def vector_file(paths: ProjectPaths, subject: Subject[Record]) -> VectorFile:
     """Where the vectors of a project are kept."""
-    return VectorFile(paths, _WHAT, DIMENSIONS)
+    return VectorFile(paths, subject.file, f"{MODEL} {subject.form}", DIMENSIONS)
 
 
-class Embeddings:
-    """What is close in meaning to a task, as far as vectors have been made. From any thread.
+class Embeddings(Generic[Record]):
+    """What is close in meaning to a text, as far as vectors have been made. From any thread.
 
-    A vector is kept by the `content_hash` of its pattern: a pattern that changes needs a new one, and until it is
-    made the pattern is found by its words.
+    A vector is kept by what its record says: a record that changes needs a new one, and until it is made the record
+    is found by its words.
 
     Args:
         paths: The project.
+        subject: `PATTERNS` or `TASKS`.
         embedder: The model; the shared one if None.
 
     Attributes:
-        problem: Why tasks are compared by words although there are vectors; "" if they are not.
+        problem: Why texts are compared by words although there are vectors; "" if they are not.
     """
 
-    def __init__(self, paths: ProjectPaths, embedder: Embedder | None = None) -> None:
+    def __init__(self, paths: ProjectPaths, subject: Subject[Record], embedder: Embedder | None = None) -> None:
         self.problem = ""
-        self._file = vector_file(paths)
+        self._subject = subject
+        self._file = vector_file(paths, subject)
         self._embedder = embedder or shared_embedder()
         self._lock = threading.Lock()
         self._read: Vectors | None = None
-        self._rows: tuple[PatternIndex, Vectors, NDArray[np.int64]] | None = None
-        self._vector_of = lru_cache(_TASKS_KEPT)(self._embed_task)
+        self._rows: tuple[Sequence[str], Vectors, NDArray[np.int64]] | None = None
+        self._vector_of = lru_cache(_TEXTS_KEPT)(self._embed_text)
 
     @property
     def vectors(self) -> Vectors:
@@ -70,27 +108,29 @@ class Embeddings:
                 self._read = Vectors.of(*self._file.read())
             return self._read
 
-    def missing(self, patterns: Mapping[str, Pattern]) -> dict[str, str]:
-        """The texts that have no vector yet, by content hash; none without the packages of the model."""
+    def count(self, records: Mapping[str, Record]) -> int:
+        """How many of the records have a vector."""
+        known = self.vectors.places
+        return sum(self._subject.key(record) in known for record in records.values())
+
+    def missing(self, records: Mapping[str, Record]) -> dict[str, str]:
+        """The texts that have no vector yet, by key; none without the packages of the model."""
         if not available():
             return {}
         known = self.vectors.places
-        return {
-            pattern.content_hash: meaning_text(pattern)
-            for pattern in patterns.values()
-            if pattern.content_hash and pattern.content_hash not in known
-        }
+        keyed = ((self._subject.key(record), record) for record in records.values())
+        return {key: self._subject.text(record) for key, record in keyed if key and key not in known}
 
     def make(
         self,
-        patterns: Mapping[str, Pattern],
+        records: Mapping[str, Record],
         progress: Callable[[int, int], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> int:
         """Make the vectors that are missing, 2-15 ms each; what is made is kept whenever this ends.
 
         Args:
-            patterns: All patterns of the project; vectors of others may be forgotten.
+            records: All of the project; vectors of others may be forgotten.
             progress: Told (vectors made, vectors to make), first with 0 made.
             stop: Asked between batches whether to end here.
 
@@ -101,12 +141,12 @@ class Embeddings:
             ModelUnusable: The model cannot be loaded.
             Unwritable: They cannot be kept, or another process is making them.
         """
-        if not self.missing(patterns):
+        if not self.missing(records):
             return 0
-        with self._file.writing({pattern.content_hash for pattern in patterns.values()}) as append:
+        with self._file.writing({self._subject.key(record) for record in records.values()}) as append:
             with self._lock:
                 self._read = Vectors.of(*self._file.read())
-            missing = list(self.missing(patterns).items())
+            missing = list(self.missing(records).items())
             made = 0
             while made < len(missing) and not (stop and stop()):
                 if progress:
@@ -121,33 +161,33 @@ class Embeddings:
                 progress(made, len(missing))
             return made
 
-    def closeness(self, task: str, index: PatternIndex, patterns: Mapping[str, Pattern]) -> Closeness | None:
-        """How close in meaning the patterns of `index` are to the task.
+    def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Record]) -> Closeness | None:
+        """How close in meaning to a text each record is, in the order of `ids`; an id of no record is nothing.
 
         None if not one of them has a vector, or without a model that works.
         """
         if not available():
             return None
         vectors = self.vectors
-        rows = self._rows_of(vectors, index, patterns)
+        rows = self._rows_of(vectors, ids, records)
         if not (rows >= 0).any():
             return None
         try:
-            vector = self._vector_of(task)
+            vector = self._vector_of(text)
         except ModelUnusable as error:
             self.problem = str(error)
             return None
         return np.append(vectors.closeness(vector), np.float32(np.nan))[rows]
 
-    def _rows_of(self, vectors: Vectors, index: PatternIndex, patterns: Mapping[str, Pattern]) -> NDArray[np.int64]:
-        """The row in `vectors` of each row of the index, -1 where there is none."""
+    def _rows_of(self, vectors: Vectors, ids: Sequence[str], records: Mapping[str, Record]) -> NDArray[np.int64]:
+        """The row in `vectors` of each of the ids, -1 where there is none."""
         memo = self._rows
-        if memo is None or memo[0] is not index or memo[1] is not vectors:
-            hashes = (patterns[id].content_hash if id in patterns else "" for id in index.ids)
-            found = (vectors.places.get(hash, -1) for hash in hashes)
-            memo = self._rows = index, vectors, np.fromiter(found, np.int64, len(index.ids))
+        if memo is None or memo[0] is not ids or memo[1] is not vectors:
+            keys = (self._subject.key(records[id]) if id in records else "" for id in ids)
+            found = (vectors.places.get(key, -1) for key in keys)
+            memo = self._rows = ids, vectors, np.fromiter(found, np.int64, len(ids))
         return memo[2]
 
-    def _embed_task(self, task: str) -> Floats32:
-        vector: Floats32 = self._embedder.embed([task])[0]
+    def _embed_text(self, text: str) -> Floats32:
+        vector: Floats32 = self._embedder.embed([text])[0]
         return vector

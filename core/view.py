@@ -11,7 +11,7 @@ import msgspec
 
 from core.curation.ledger import FILE as LEDGER
 from core.curation.review import ReviewItem, burst_text
-from core.embeddings import Embeddings
+from core.embeddings import Embeddings, PastTask
 from core.errors import UnknownRecord
 from core.extraction.proposals import Extraction
 from core.learning.explanation import Explanation, explain
@@ -47,8 +47,8 @@ class View:
         queue: What a person should decide, most worth first.
         now: The moment the scores are for.
         offers: What could be extracted from loops that have ended, as far as somebody has looked.
-        embeddings: What patterns mean, as far as their vectors are made; shared by all views of a deck. None: only
-            words are compared.
+        embeddings, task_embeddings: What patterns and tasks mean, as far as their vectors are made; shared by all
+            views of a deck. None: only words are compared.
     """
 
     snapshot: Snapshot
@@ -59,7 +59,8 @@ class View:
     settings: Settings
     now: datetime
     offers: Mapping[str, Extraction]
-    embeddings: Embeddings | None = None
+    embeddings: Embeddings[Pattern] | None = None
+    task_embeddings: Embeddings[PastTask] | None = None
 
     @property
     def index(self) -> PatternIndex:
@@ -182,7 +183,7 @@ class View:
         settings = settings or self.settings.injection
         if self.undecided:
             settings = msgspec.structs.replace(settings, enabled=False)
-        closeness = self.embeddings.closeness(task, self.index, patterns) if self.embeddings else None
+        closeness = self.embeddings.closeness(task, self.index.ids, patterns) if self.embeddings else None
         return prepare_injection(
             analyse_task(task),
             self.index,

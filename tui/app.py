@@ -224,7 +224,7 @@ class DeckApp(App[None], inherit_bindings=False):
         loading = self.progress is not None
         if self.view.snapshot.complete:
             self.progress = None
-        if self.view.snapshot.complete and (loading or delta.patterns):
+        if self.view.snapshot.complete and (loading or delta.patterns or delta.tasks or delta.memory_tasks):
             self.set_timer(AFTER_SECONDS, self._vectors.want)
         if loading:
             for place in self._places():

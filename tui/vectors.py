@@ -1,4 +1,4 @@
-"""The one worker that makes vectors of what patterns mean, while the dashboard is in use."""
+"""The one worker that makes vectors of what patterns and tasks mean, while the dashboard is in use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class VectorMaker:
     """
 
     class Progress(Message):
-        """Vectors made, and vectors to make; both are the same at the end."""
+        """Vectors of patterns made, and to make; both are the same at the end."""
 
         def __init__(self, done: int, total: int) -> None:
             super().__init__()
@@ -43,7 +43,7 @@ class VectorMaker:
         self._stopped = False
 
     def want(self) -> None:
-        """There may be patterns without a vector."""
+        """There may be patterns or tasks without a vector."""
         self._wanted.set()
 
     def stop(self) -> None:

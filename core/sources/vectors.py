@@ -1,4 +1,4 @@
-"""The file that keeps vectors between runs, `memory/embeddings/patterns.vec` (0) Storage Structure.
+"""A file that keeps vectors between runs.
 
 A line that says what the vectors are, then records of one size: the sha256 that a vector is kept by, one signed
 byte a dimension, and the CRC-32 of both. Nothing in it is trusted or needed: a file of another kind reads as
@@ -41,12 +41,13 @@ class VectorFile:
 
     Args:
         paths: The project.
+        file: Where it is, below `.aiwg/ralph`.
         model: Names the model and how texts were put to it; vectors from another one are no use.
         dimensions: Of each vector.
     """
 
-    def __init__(self, paths: ProjectPaths, model: str, dimensions: int) -> None:
-        self.path = paths.ralph / "memory" / "embeddings" / "patterns.vec"
+    def __init__(self, paths: ProjectPaths, file: str, model: str, dimensions: int) -> None:
+        self.path = paths.ralph / file
         self._paths = paths
         self._dimensions = dimensions
         self._header = f"ralphdeck vectors 1 {model} {dimensions}\n".encode()

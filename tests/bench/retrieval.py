@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from core.deck import Deck
-from core.embeddings import Embeddings, vector_file
+from core.embeddings import PATTERNS, Embeddings, vector_file
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embedding import DIMENSIONS, Embedder, available, meaning_text
 from core.retrieval.index import PatternIndex
@@ -102,10 +102,10 @@ def injection_by_meaning(deck: Deck, task: str) -> str:
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     made[::4] += 0.4 * Embedder().embed([task])[0]
     hashes = [pattern.content_hash for pattern in patterns.values()]
-    with vector_file(deck.project).writing(set(hashes)) as append:
+    with vector_file(deck.project, PATTERNS).writing(set(hashes)) as append:
         append(hashes, encoded(made))
     del made
-    view = replace(deck.view, embeddings=Embeddings(deck.project))
+    view = replace(deck.view, embeddings=Embeddings(deck.project, PATTERNS))
     (first,) = milliseconds(lambda: view.injection("warm up"))
     numbers = count()
     taken = milliseconds(lambda: view.injection(f"{task} {next(numbers)}"), 20)

@@ -19,13 +19,14 @@ from core.sources.locking import file_lock
 from core.sources.vectors import VectorFile
 
 SIZE = 8
+FILE = "memory/embeddings/patterns.vec"
 HASHES = [sha256(bytes([number])).hexdigest() for number in range(20)]
 CODES = np.arange(20 * SIZE, dtype=np.int8).reshape(20, SIZE)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> VectorFile:
-    return VectorFile(ProjectPaths(tmp_path), "model", SIZE)
+    return VectorFile(ProjectPaths(tmp_path), FILE, "model", SIZE)
 
 
 def write(file: VectorFile, *numbers: int, wanted: list[str] = HASHES) -> None:
@@ -50,7 +51,7 @@ def test_what_is_written_comes_back(file: VectorFile) -> None:
 
 def test_vectors_of_another_model_are_no_use(file: VectorFile, tmp_path: Path) -> None:
     write(file, 0)
-    other = VectorFile(ProjectPaths(tmp_path), "other", SIZE)
+    other = VectorFile(ProjectPaths(tmp_path), FILE, "other", SIZE)
     assert numbers(other) == []
     write(other, 1)
     assert (numbers(other), numbers(file)) == ([1], [])
