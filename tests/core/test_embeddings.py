@@ -165,7 +165,11 @@ def test_a_file_of_vectors_by_somebody_else_makes_no_error(project: ProjectPaths
 
 def test_tasks_of_both_memories_have_vectors_of_their_own(project: ProjectPaths) -> None:
     task = Task(id="task-001", description="login crash", criteria="tests pass", tags=("auth",))
-    tasks: dict[str, PastTask] = {"task-001": task, "m-1": MemoryTask(id="m-1", description="cache order"), "bare": Task(id="bare")}
+    tasks: dict[str, PastTask] = {
+        "task-001": task,
+        "m-1": MemoryTask(id="m-1", description="cache order"),
+        "bare": Task(id="bare"),
+    }
     embedder = Counting()
     made = Embeddings(project, TASKS, embedder)
     assert made.make(tasks) == 2 and made.count(tasks) == 2
