@@ -42,6 +42,10 @@ class Glyphs:
     pin: str
     quarantine: str
     differs: str
+    escalated: str
+    folded: str
+    unfolded: str
+    play: str
 
     def state(self, state: Maturity) -> str:
         """The mark of a pattern's state."""
@@ -56,12 +60,12 @@ class Glyphs:
 DRAWN: Final = Glyphs(
     "drawn", candidate="○", established="◐", proven="●", deprecated="⊘", running="●", paused="‖", waiting="…",
     done="✓", failed="✗", unknown="?", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄", range="━", point="█",
-    live="⟳", arrow="→", pin="⚑", quarantine="◌", differs="≠",
+    live="⟳", arrow="→", pin="⚑", quarantine="◌", differs="≠", escalated="▲", folded="▸", unfolded="▾", play="▶",
 )  # fmt: skip
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
     done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="#",
-    live="@", arrow="->", pin="P", quarantine="q", differs="!",
+    live="@", arrow="->", pin="P", quarantine="q", differs="!", escalated="^", folded="+", unfolded="-", play=">",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}
 

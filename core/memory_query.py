@@ -1,0 +1,212 @@
+"""The filter over tasks, attempts and debug sessions: `is:attempt outcome:failure cause:null_undefined oauth`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from core.query import Query, Term
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Task
+from core.snapshot import Snapshot
+
+MEMORY_FIELDS: Final = ("is", "status", "outcome", "agent", "cause", "error", "loop", "task", "tag", "file")
+"""Fields of a memory query; `is:` takes task, attempt, session, open, failed and escalated."""
+ESCALATED: Final = "escalated"
+"""(4) `status` of a session that an agent gave up, so that a person should see it."""
+_UNENDED: Final = frozenset({"", "in_progress"})
+
+_Record = TypeVar("_Record", Task, Attempt, DebugSession)
+_Texts: TypeAlias = Mapping[str, tuple[_Record, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTask:
+    """A task of which something matches.
+
+    Attributes:
+        own: Whether the task itself does, not only attempts at it.
+        attempts: Those that match, by number.
+    """
+
+    task: Task
+    own: bool
+    attempts: tuple[Attempt, ...]
+
+
+class MemoryCatalog:
+    """All tasks, attempts and sessions, ready to be filtered; immutable.
+
+    An attempt has the words, status, tags and loop of its task beside its own: what is true of the task is true of
+    what was done for it.
+
+    Args:
+        snapshot: The records.
+        before: The catalog of an earlier snapshot; the texts of records that are still the same are taken from it.
+
+    Attributes:
+        tasks: By id; also those of which nothing but an action log is there.
+        attempts: Of each task, by number.
+        sessions: By id.
+    """
+
+    def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
+        self.attempts = _by_task(snapshot.attempts.values())
+        missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
+        self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
+        self.sessions = snapshot.debug_sessions
+        self._task_texts: _Texts[Task] = _texts(self.tasks, _task_text, before._task_texts if before else {})
+        self._attempt_texts: _Texts[Attempt] = _texts(
+            snapshot.attempts, _attempt_text, before._attempt_texts if before else {}
+        )
+        self._session_texts: _Texts[DebugSession] = _texts(
+            self.sessions, _session_text, before._session_texts if before else {}
+        )
+
+    def select_tasks(self, query: Query) -> list[FoundTask]:
+        """The tasks that match or of which attempts do, in their own order."""
+        terms = query.terms
+        if not terms:
+            return [FoundTask(task, True, self.attempts.get(task.id, ())) for task in self.tasks.values()]
+        found: list[FoundTask] = []
+        for task in self.tasks.values():
+            own = all(self._task_has(task, term) != term.negated for term in terms)
+            attempts = tuple(
+                attempt
+                for attempt in self.attempts.get(task.id, ())
+                if all(self._attempt_has(attempt, task, term) != term.negated for term in terms)
+            )
+            if own or attempts:
+                found.append(FoundTask(task, own, attempts))
+        return found
+
+    def select_sessions(self, query: Query) -> list[DebugSession]:
+        """The sessions that match, in their own order."""
+        return [
+            session
+            for session in self.sessions.values()
+            if all(self._session_has(session, term) != term.negated for term in query.terms)
+        ]
+
+    def _task_has(self, task: Task, term: Term) -> bool:
+        value = term.value
+        match term.field:
+            case "is":
+                return _is(value, task=True, open=not task.status.ended, failed=task.status.value == "failed")
+            case "outcome" | "cause" | "error" | "file":
+                return False
+            case "agent":
+                tried = self.attempts.get(task.id, ())
+                return value in task.agent.lower() or any(value in attempt.agent.lower() for attempt in tried)
+            case "":
+                return value in self._task_texts[task.id][1]
+            case _:
+                return _of_task(task, term)
+
+    def _attempt_has(self, attempt: Attempt, task: Task, term: Term) -> bool:
+        value = term.value
+        match term.field:
+            case "is":
+                failed = attempt.outcome.value in {"failure", "timeout"}
+                return _is(value, attempt=True, open=attempt.is_open, failed=failed)
+            case "outcome":
+                return attempt.outcome.value.startswith(value)
+            case "cause" | "error" | "file":
+                return False
+            case "agent":
+                return value in (attempt.agent or task.agent).lower()
+            case "":
+                return value in self._attempt_texts[attempt.id][1] or value in self._task_texts[task.id][1]
+            case _:
+                return _of_task(task, term)
+
+    def _session_has(self, session: DebugSession, term: Term) -> bool:
+        value = term.value
+        match term.field:
+            case "is":
+                escalated = session.status == ESCALATED
+                open_one, failed = session.status in _UNENDED, session.status == "failed"
+                return _is(value, session=True, open=open_one, failed=failed, escalated=escalated)
+            case "status":
+                return session.status.startswith(value)
+            case "cause":
+                causes = (one.analysis.category for one in session.executions if one.analysis is not None)
+                return any(cause.lower().startswith(value) for cause in causes)
+            case "error":
+                return any(
+                    value in failure.error_type.lower() for one in session.executions for failure in one.failures
+                )
+            case "agent":
+                return value in session.agent.lower()
+            case "loop":
+                return value in session.loop_id.lower()
+            case "task":
+                return value in session.task_id.lower()
+            case "file":
+                return value in session.file_path.lower()
+            case "outcome" | "tag":
+                return False
+            case _:
+                return value in self._session_texts[session.id][1]
+
+
+def _is(word: str, **holds: bool) -> bool:
+    return any(holding and name.startswith(word) for name, holding in holds.items())
+
+
+def _of_task(task: Task, term: Term) -> bool:
+    """What a task says for its attempts as well."""
+    value = term.value
+    match term.field:
+        case "status":
+            return task.status.value.startswith(value) or task.raw_status.lower().startswith(value)
+        case "loop":
+            return value in task.loop_id.lower()
+        case "tag":
+            return any(value in tag.lower() for tag in task.tags)
+        case _:
+            return value in task.id.lower()
+
+
+def _by_task(attempts: Iterable[Attempt]) -> dict[str, tuple[Attempt, ...]]:
+    gathered: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        gathered.setdefault(attempt.task_id, []).append(attempt)
+    return {task_id: tuple(sorted(own, key=_number)) for task_id, own in gathered.items()}
+
+
+def _number(attempt: Attempt) -> int:
+    return attempt.number
+
+
+def _texts(records: Mapping[str, _Record], text: Callable[[_Record], str], known: _Texts[_Record]) -> _Texts[_Record]:
+    """What a word may be found in, in lower case, by id; made anew only for records that are others than before."""
+    texts: dict[str, tuple[_Record, str]] = {}
+    for key, record in records.items():
+        before = known.get(key)
+        texts[key] = before if before is not None and before[0] is record else (record, text(record).lower())
+    return texts
+
+
+def _task_text(task: Task) -> str:
+    return "\n".join((task.id, task.description, task.criteria, task.raw_status, task.agent, *task.tags))
+
+
+def _attempt_text(attempt: Attempt) -> str:
+    told = (*attempt.worked, *attempt.failed, *attempt.suggestions)
+    return "\n".join((attempt.id, attempt.plan, attempt.reason, attempt.agent, *told))
+
+
+def _session_text(session: DebugSession) -> str:
+    parts = [session.id, session.file_path, session.agent, session.task_id, session.loop_id, *session.recommendations]
+    for execution in session.executions:
+        if execution.analysis is not None:
+            analysis = execution.analysis
+            parts += (analysis.root_cause, analysis.category, analysis.strategy)
+        if execution.fix is not None:
+            parts += (execution.fix.description, *execution.fix.files)
+        for failure in execution.failures:
+            parts += (failure.error_type, failure.message, failure.test_name, failure.file)
+    parts += [lesson.pattern for lesson in session.lessons]
+    return "\n".join(parts)

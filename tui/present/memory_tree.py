@@ -1,0 +1,137 @@
+"""The rows of Memory: three groups, and attempts under their tasks, as keys in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from core.memory_query import ESCALATED, FoundTask, MemoryCatalog
+from core.query import Query
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Task
+
+ESCALATIONS: Final = "group/escalations"
+TASKS: Final = "group/tasks"
+SESSIONS: Final = "group/sessions"
+GROUPS: Final = {ESCALATIONS: "Escalations", TASKS: "Tasks", SESSIONS: "Debug sessions"}
+"""The keys of the headers, in order, and their names."""
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def task_key(task_id: str) -> str:
+    """The row of a task."""
+    return f"task/{task_id}"
+
+
+def attempt_key(attempt_id: str) -> str:
+    """The row of an attempt."""
+    return f"attempt/{attempt_id}"
+
+
+def session_key(session_id: str) -> str:
+    """The row of a debug session."""
+    return f"session/{session_id}"
+
+
+def parts(key: str) -> tuple[str, str]:
+    """What a row is (group, task, attempt or session), and its id."""
+    kind, _, record_id = key.partition("/")
+    return kind, record_id
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The rows for a filter.
+
+    Attributes:
+        keys: Those that show, in order.
+        counts: How many tasks or sessions of each group match, shown or not.
+        folds: Header or task that has something below it to whether that is folded away.
+    """
+
+    keys: Sequence[str]
+    counts: Mapping[str, int]
+    folds: Mapping[str, bool]
+
+
+def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: Mapping[str, bool]) -> Tree:
+    """The rows for a filter: a task with an attempt that matches is shown with it, even if it does not match itself.
+
+    Args:
+        sort: Of tasks: a name of `ORDERS`, and whether descending. Sessions stand newest first whatever it is.
+        folded: Headers and tasks that somebody folded (True) or unfolded. A task that nobody touched is folded once
+            it has ended.
+    """
+    sessions = sorted(catalog.select_sessions(query), key=session_moment, reverse=True)
+    found = catalog.select_tasks(query)
+    order, descending = sort
+    found.sort(key=lambda one: ORDERS[order](one.task, catalog.attempts.get(one.task.id, ())), reverse=descending)
+    groups: dict[str, list[str]] = {
+        ESCALATIONS: [session_key(one.id) for one in sessions if one.status == ESCALATED],
+        TASKS: [],
+        SESSIONS: [session_key(one.id) for one in sessions if one.status != ESCALATED],
+    }
+    counts = {key: len(rows) for key, rows in groups.items()} | {TASKS: len(found)}
+    folds: dict[str, bool] = {}
+    for one in found:
+        groups[TASKS] += _rows(one, folded, folds)
+    keys: list[str] = []
+    for group, rows in groups.items():
+        if rows:
+            folds[group] = folded.get(group, False)
+            keys += [group] if folds[group] else [group, *rows]
+    return Tree(keys, counts, folds)
+
+
+def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool]) -> list[str]:
+    key = task_key(found.task.id)
+    if not found.attempts:
+        return [key]
+    folds[key] = found.own and folded.get(key, found.task.status.ended)
+    return [key] if folds[key] else [key, *(attempt_key(attempt.id) for attempt in found.attempts)]
+
+
+def session_moment(session: DebugSession) -> datetime:
+    """When a session last changed, as far as it tells."""
+    return session.updated_at or session.created_at or _LONG_AGO
+
+
+def task_sign(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
+    """When a task last gave a sign: its own times, and those of its attempts."""
+    moments = [task.updated_at, task.completed_at, task.created_at, *map(attempt_sign, attempts)]
+    return max((moment for moment in moments if moment is not None), default=None)
+
+
+def attempt_sign(attempt: Attempt) -> datetime | None:
+    """When an attempt last gave a sign."""
+    moments = (attempt.last_action_at, attempt.ended_at, attempt.started_at)
+    return max((moment for moment in moments if moment is not None), default=None)
+
+
+def _newest(task: Task, attempts: Sequence[Attempt]) -> tuple[datetime, str]:
+    first = task.created_at or (attempts[0].started_at if attempts else None)
+    return first or _LONG_AGO, task.id
+
+
+def final_quality(attempt: Attempt) -> float | None:
+    """How good it was in the end, 0..1: as it is told, else its last iteration's."""
+    if attempt.final_quality is not None:
+        return attempt.final_quality
+    return attempt.quality[-1].quality if attempt.quality else None
+
+
+def _best(attempts: Sequence[Attempt]) -> float:
+    return max((quality for quality in map(final_quality, attempts) if quality is not None), default=-1.0)
+
+
+ORDERS: Final[Mapping[str, Callable[[Task, Sequence[Attempt]], tuple[datetime | float | str, str]]]] = {
+    "newest": _newest,
+    "status": lambda task, attempts: (task.status.value, task.id),
+    "tries": lambda task, attempts: (len(attempts), task.id),
+    "errors": lambda task, attempts: (sum(attempt.errors or 0 for attempt in attempts), task.id),
+    "quality": lambda task, attempts: (_best(attempts), task.id),
+    "sign": lambda task, attempts: (task_sign(task, attempts) or _LONG_AGO, task.id),
+}
+"""What tasks are sorted by: a value, and the id where it is the same."""
