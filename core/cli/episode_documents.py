@@ -4,5 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-EPISODE_DOCUMENTS: Final[dict[str, str]] = {}
+EPISODE_DOCUMENTS: Final[dict[str, str]] = {
+    "task similar": """\
+{similar: [{id, description, score, matched_by, outcome, learnings: [{attempt, text}]}], findings}""",
+}
 """By the name of the command; taken up by `core.cli.shapes.DOCUMENTS`."""

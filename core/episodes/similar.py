@@ -21,8 +21,9 @@ from core.snapshot import Snapshot
 
 MEANING: Final = "meaning"
 WORDS: Final = "words"
-SIMILAR: Final = 0.4
-"""Score from which on two tasks are called similar."""
+SIMILAR: Final = 0.35
+"""Score from which on two tasks are called similar: of pairs that say the same in other words 13 of 15 have it by
+meaning and 5 by words, of 420 unrelated ones 1 and none."""
 MOST_TASKS: Final = 5
 MOST_LEARNINGS: Final = 5
 """Learnings that are told of one task."""

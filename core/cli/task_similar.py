@@ -1,0 +1,75 @@
+"""`ralphdeck task similar`."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.options import reading_options
+from core.cli.output import end, findings_json, line, percent, print_json, remark
+from core.cli.project import chosen_project, read_snapshot
+from core.cli.shapes import json_help
+from core.embeddings import TASKS, Embeddings
+from core.episodes.similar import MOST_TASKS, SimilarTask, past_tasks, similar_tasks
+from core.retrieval.embedding import available
+from core.text import visible_line
+
+_MAX_SHOWN = 300
+"""Characters of a text that are printed."""
+
+
+@click.command(epilog=json_help("task similar"))
+@click.argument("task", metavar="TASK|TEXT")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=MOST_TASKS, show_default=True, metavar="N", help="At most so many."
+)
+@reading_options
+def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
+    """List past tasks like one, and what was learned in them, best first (1).
+
+    TASK is the id of a task; any other TEXT describes one that is still to come. Tasks are compared by meaning where
+    `ralphdeck embed` or the dashboard has made their vectors, else by the words that they share. Learnings that
+    somebody wrote come before drafted ones, those of successful attempts first.
+
+    \b
+    Examples:
+      ralphdeck task similar task-001
+      ralphdeck task similar "Add OAuth login to the admin pages" --limit 3 --json
+    """
+    snapshot = read_snapshot()
+    tasks = past_tasks(snapshot)
+    embeddings = Embeddings(chosen_project(), TASKS)
+    found = similar_tasks(tasks.get(task, task), snapshot, embeddings, limit)
+    if embeddings.problem:
+        remark(embeddings.problem)
+    if as_json:
+        print_json({"similar": [_document(one) for one in found], "findings": findings_json(snapshot.findings)})
+    else:
+        for one in found:
+            _print(one)
+        if not found:
+            remark("no similar task")
+        if available() and embeddings.missing(tasks):
+            remark("some tasks were compared by their words only; for meaning, run once: ralphdeck embed")
+    end(snapshot.findings, strict=strict)
+
+
+def _print(found: SimilarTask) -> None:
+    line(
+        (visible_line(found.task_id, _MAX_SHOWN), "bold"),
+        f"  {percent(found.score)} by {found.matched_by}  {found.outcome.value}  ",
+        visible_line(found.description, _MAX_SHOWN),
+    )
+    for learned in found.learnings:
+        attempt = "" if learned.attempt is None else f"attempt {learned.attempt}: "
+        line(f"  - {attempt}", visible_line(learned.text, _MAX_SHOWN))
+
+
+def _document(found: SimilarTask) -> dict[str, object]:
+    return {
+        "id": found.task_id,
+        "description": found.description,
+        "score": found.score,
+        "matched_by": found.matched_by,
+        "outcome": found.outcome.value,
+        "learnings": [{"attempt": learned.attempt, "text": learned.text} for learned in found.learnings],
+    }
