@@ -1,0 +1,115 @@
+"""Which task of the episodic memory records which loop, and which loops have no record (1) tracking_coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from core.records.episodes import Task
+from core.records.loops import Loop
+from core.records.reflections import MemoryTask
+
+MAX_COMPARED: Final = 4_096
+"""Of longer descriptions only so many characters are compared: a task keeps no more of it."""
+BY_METADATA: Final = "its metadata name the loop"
+BY_TAG: Final = "it is tagged with an id of the loop"
+BY_ID: Final = "its id is one of the loop"
+BY_DESCRIPTION: Final = "it has the same description, as no other loop has"
+
+
+class Link(NamedTuple):
+    """A task, the loop that it records, and how that was found: one of the `BY_` constants."""
+
+    task_id: str
+    loop_id: str
+    how: str
+
+
+class Coverage(Struct, frozen=True, kw_only=True):
+    """(1) success_metrics tracking_coverage: which loops have a record, by their ids.
+
+    Attributes:
+        tracked: In the structured memory, `tasks/`.
+        remembered: Only in the cross-task memory, which has no attempts and no actions.
+        missing: In neither.
+    """
+
+    tracked: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def loops(self) -> int:
+        """How many loops there are."""
+        return len(self.tracked) + len(self.remembered) + len(self.missing)
+
+    @property
+    def share(self) -> float | None:
+        """Of the loops that the structured memory has, 0..1; None without any loop."""
+        return len(self.tracked) / self.loops if self.loops else None
+
+
+class LoopNames:
+    """The loops of a project by all that a record may call them."""
+
+    def __init__(self, loops: Iterable[Loop]) -> None:
+        self._loops = tuple(loops)
+
+    @cached_property
+    def _ids(self) -> Mapping[str, str]:
+        """Every id of one loop and no other; of an id and an alias the id counts."""
+        found = _of_one((alias, loop.id) for loop in self._loops for alias in loop.aliases)
+        return found | {loop.id: loop.id for loop in self._loops}
+
+    @cached_property
+    def _texts(self) -> Mapping[str, str]:
+        return _of_one((_compared(loop.task), loop.id) for loop in self._loops)
+
+    def link(self, task: Task | MemoryTask) -> Link | None:
+        """The loop that a task records; None if that is not known, or if two loops could be meant."""
+        named = self._ids.get(task.loop_id) if isinstance(task, Task) else None
+        if named is not None:
+            return Link(task.id, named, BY_METADATA)
+        tagged = {self._ids[tag] for tag in task.tags if tag in self._ids}
+        if len(tagged) == 1:
+            return Link(task.id, tagged.pop(), BY_TAG)
+        if task.id in self._ids:
+            return Link(task.id, self._ids[task.id], BY_ID)
+        same = self._texts.get(_compared(task.description))
+        return None if same is None else Link(task.id, same, BY_DESCRIPTION)
+
+
+def link_tasks(tasks: Mapping[str, Task], loops: Mapping[str, Loop]) -> dict[str, Link]:
+    """The links of all tasks that have one, by the id of the task."""
+    names = LoopNames(loops.values())
+    return {id: link for id, task in tasks.items() if (link := names.link(task)) is not None}
+
+
+def coverage(tasks: Mapping[str, Task], memory_tasks: Mapping[str, MemoryTask], loops: Mapping[str, Loop]) -> Coverage:
+    """Which of the loops have a record; each kind in the order of `loops`."""
+    names = LoopNames(loops.values())
+    tracked = {link.loop_id for task in tasks.values() if (link := names.link(task)) is not None}
+    remembered = {link.loop_id for task in memory_tasks.values() if (link := names.link(task)) is not None}
+    return Coverage(
+        tracked=tuple(id for id in loops if id in tracked),
+        remembered=tuple(id for id in loops if id in remembered - tracked),
+        missing=tuple(id for id in loops if id not in tracked | remembered),
+    )
+
+
+def _compared(text: str) -> str:
+    """What two descriptions that say the same have in common, whatever their case, spaces and full stop."""
+    return " ".join(text[:MAX_COMPARED].split()).casefold().rstrip(" .")
+
+
+def _of_one(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Name and loop, for names that are those of one loop only."""
+    found: dict[str, str] = {}
+    shared = {""}
+    for name, loop_id in pairs:
+        if found.setdefault(name, loop_id) != loop_id:
+            shared.add(name)
+    return {name: loop_id for name, loop_id in found.items() if name not in shared}
