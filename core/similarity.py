@@ -99,7 +99,7 @@ class SimilarityIndex:
         return tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1])))
 
 
-class LazySimilarity(Lazy[SimilarityIndex]):
+class LazySimilarity(Lazy[Pattern, SimilarityIndex]):
     """The similarity index of some patterns, made when it is first asked for."""
 
     kind = SimilarityIndex

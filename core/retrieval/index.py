@@ -100,7 +100,7 @@ class PatternIndex:
         return {word: tuple(tags) for word, tags in found.items()}
 
 
-class LazyIndex(Lazy[PatternIndex]):
+class LazyIndex(Lazy[Pattern, PatternIndex]):
     """The index of some patterns, made when it is first asked for.
 
     Most commands and screens need none, and it takes seconds for 100,000 patterns.
