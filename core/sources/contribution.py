@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct
@@ -26,8 +25,6 @@ from core.sources.places import CRASH_LOG, loop_source
 from core.sources.reading import Problem, RawFile, Stamp, decode, decode_jsonl
 from core.sources.reflections import read_reflections, reflection_shape
 from core.sources.scanning import Kind
-
-_END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,7 +97,7 @@ def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution
 
 
 def _history(file: str, raw: RawFile) -> Contribution | Problem:
-    seen_at = _seen_at(raw.stamp)
+    seen_at = raw.stamp.modified_at
     source = loop_source(file)
     if source == CRASH_LOG:
         facts, findings = read_crash_log(file, raw.data, seen_at)
@@ -135,10 +132,5 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
 
 def folder_contribution(file: str, stamp: Stamp) -> Contribution:
     """What the folder of a loop, a name with a final `/`, says by being there."""
-    fact = directory_fact(file, _seen_at(stamp))
+    fact = directory_fact(file, stamp.modified_at)
     return Contribution(facts=(fact,)) if fact else Contribution()
-
-
-def _seen_at(stamp: Stamp) -> datetime:
-    """The mtime in UTC; anybody can set it to a year that `datetime` does not have."""
-    return datetime.fromtimestamp(min(max(stamp.mtime_ns / 1e9, 0), _END_OF_TIME), UTC)

@@ -16,6 +16,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ MAX_DEPTH: Final = 64
 _MAX_DIGITS: Final = 18
 """Longest integer, in digits, that is turned into a number; no count, time or pid has more."""
 
+_END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _BOM: Final = b"\xef\xbb\xbf"
 _NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"')
 _STRINGS: Final = re.compile(rb'"[^"]*"')
@@ -55,6 +57,11 @@ class Stamp(Struct, frozen=True, array_like=True, gc=False):
     def of(cls, status: os.stat_result) -> Stamp:
         """The stamp of a stat result."""
         return cls(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+    @property
+    def modified_at(self) -> datetime:
+        """The mtime in UTC; anybody can set it to a year that `datetime` does not have."""
+        return datetime.fromtimestamp(min(max(self.mtime_ns / 1e9, 0), _END_OF_TIME), UTC)
 
 
 class Problem(Struct, frozen=True, gc=False):
@@ -105,8 +112,21 @@ def read_file(path: Path, root: Path, limit: int = MAX_BYTES) -> RawFile | Probl
     A symbolic link is followed only to a place inside `root`; FIFOs, devices and folders are refused without
     blocking on them.
     """
+    descriptor = open_file(path, root)
+    if not isinstance(descriptor, int):
+        return descriptor
     try:
-        return _read(path, limit)
+        return _read(descriptor, limit)
+    except OSError as error:
+        return _unreadable(error)
+    finally:
+        os.close(descriptor)
+
+
+def open_file(path: Path, root: Path) -> int | Problem | None:
+    """A descriptor to read a regular file with, which the caller closes; None if there is none. Links as above."""
+    try:
+        return _opened(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -116,35 +136,37 @@ def read_file(path: Path, root: Path, limit: int = MAX_BYTES) -> RawFile | Probl
         target = path.resolve(strict=True)
         if not target.is_relative_to(root.resolve()):
             return Problem("link-outside", f"is a link that leads out of {root.name}; not followed")
-        return _read(target, limit)
+        return _opened(target)
     except (FileNotFoundError, RuntimeError):  # a dangling link, a circle of links
         return None
     except OSError as error:
         return _unreadable(error)
 
 
+def _opened(path: Path) -> int | Problem:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return Problem("not-a-file", "is no regular file; not read")
+
+
 def _unreadable(error: OSError) -> Problem:
     return Problem("unreadable", f"cannot be read: {error.strerror or type(error).__name__}", torn=True)
 
 
-def _read(path: Path, limit: int) -> RawFile | Problem:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return Problem("not-a-file", "is no regular file; not read")
-        if status.st_size > limit:
-            return Problem("too-large", f"has {status.st_size:,} bytes; at most {limit:,} are read")
-        chunks = []
-        left = limit + 1
-        while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 24))):
-            chunks.append(chunk)
-            left -= len(chunk)
-        if left <= 0:
-            return Problem("too-large", f"grew over {limit:,} bytes while it was read")
-        return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status))
-    finally:
-        os.close(descriptor)
+def _read(descriptor: int, limit: int) -> RawFile | Problem:
+    status = os.fstat(descriptor)
+    if status.st_size > limit:
+        return Problem("too-large", f"has {status.st_size:,} bytes; at most {limit:,} are read")
+    chunks = []
+    left = limit + 1
+    while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 24))):
+        chunks.append(chunk)
+        left -= len(chunk)
+    if left <= 0:
+        return Problem("too-large", f"grew over {limit:,} bytes while it was read")
+    return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status))
 
 
 def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
