@@ -43,6 +43,16 @@ class ProjectPaths:
         return self.aiwg / "ralph"
 
     @property
+    def tasks(self) -> Path:
+        """`.aiwg/ralph/tasks`: the episodic memory, a folder a task."""
+        return self.ralph / "tasks"
+
+    @property
+    def task_index(self) -> Path:
+        """`.aiwg/ralph/index`: the tasks by status and by agent."""
+        return self.ralph / "index"
+
+    @property
     def external(self) -> Path:
         """`.aiwg/ralph-external`: external loops."""
         return self.aiwg / "ralph-external"
