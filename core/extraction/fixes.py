@@ -103,9 +103,10 @@ def _repair(error: Sighting, iteration: Iteration) -> Repair:
 
 def _of_session(session: DebugSession) -> Iterator[Repair]:
     """(4) A failure whose fix was verified, or was followed by a run without it that passed."""
-    for execution, following in zip(session.executions, (*session.executions[1:], None), strict=True):
+    runs = session.executions
+    for execution, following, held in zip(runs, (*runs[1:], None), session.verdicts, strict=True):
         fix = execution.fix
-        if fix is None or not (_is_verified(fix, following)):
+        if fix is None or not held:
             continue
         analysis = execution.analysis
         where = f"debug session {session.id}, attempt {execution.attempt}"
@@ -122,12 +123,6 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
                     at=following.at if following and following.at else execution.at,
                     agent=session.agent,
                 )
-
-
-def _is_verified(fix: Fix, following: Execution | None) -> bool:
-    if fix.verified is not None:
-        return fix.verified
-    return following is not None and following.results is not None and following.results.green is True
 
 
 def _fails_with(execution: Execution, signature: str) -> bool:

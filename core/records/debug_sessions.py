@@ -160,3 +160,31 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
     iteration: int | None = None
     file: str = ""
     pointer: str = ""
+
+    @property
+    def changed_at(self) -> datetime | None:
+        """When it was updated last; where it does not say, its newest run, else when it was made."""
+        if self.updated_at is not None and self.updated_at != self.created_at:
+            return self.updated_at
+        runs = (run.at for run in self.executions if run.at is not None)
+        return max(filter(None, (*runs, self.updated_at, self.created_at)), default=None)
+
+    @property
+    def newest_failing(self) -> Execution | None:
+        """The last run in which something failed; None if nothing ever did."""
+        return next((run for run in reversed(self.executions) if run.failures), None)
+
+    @property
+    def verdicts(self) -> tuple[bool | None, ...]:
+        """For each run whether what was changed after it fixed what failed; None where that is not known.
+
+        A fix is as it was verified; where nobody says, it held if all tests pass in the next run.
+        """
+        return tuple(map(_held, self.executions, (*self.executions[1:], None)))
+
+
+def _held(run: Execution, following: Execution | None) -> bool | None:
+    if run.fix is None or run.fix.verified is not None:
+        return run.fix.verified if run.fix is not None else None
+    passed = following is not None and following.results is not None and following.results.green
+    return True if passed else None

@@ -30,7 +30,9 @@ from core.sources.reading import Line
 MAX_TEXT: Final = 16_384
 """Longest single text of a session, in characters, that is kept: a stack trace, a diff, a file."""
 
-_FILE: Final = re.compile(r"\.aiwg/(?:[^/]+/)+?debug-memory/(?!patterns/)(?:[^/]+/)*[^/]+\.(?:json|ya?ml|jsonl)")
+_FILE: Final = re.compile(
+    r"\.aiwg/(?:(?!debug-memory/)[^/]+/)+debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*[^/]+\.(?:json|ya?ml|jsonl)"
+)
 _STATUSES: Final = frozenset({"in_progress", "passed", "failed", "escalated"})
 _RESOLUTIONS: Final = frozenset({"resolved", "pending", "wont_fix", "escalated"})
 _SEVERITIES: Final = frozenset({"critical", "major", "minor"})
@@ -39,7 +41,10 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def is_debug_memory(file: str) -> bool:
-    """Whether a project-relative path can hold debug sessions; its `patterns/` are mirrors of patterns (C4)."""
+    """Whether a project-relative path can hold debug sessions.
+
+    Of such a folder `patterns/` are mirrors of patterns (C4), and what lies in `archive/` is put away.
+    """
     return _FILE.fullmatch(file) is not None
 
 

@@ -53,7 +53,8 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
         r"ralph/[^/]+/best-output-tracking\.json",
         r"(?:ralph|ralph-external)/(?:loops|archive)/[^/]+"
         r"/(?:(?:state|session-state|best-output-tracking)\.json|crash\.log)",
-        rf"(?:ralph|ralph-external)/(?:[^/]+/)*debug-memory/(?!patterns/)(?:[^/]+/)*{_DATA}",
+        r"(?:ralph|ralph-external)/(?:(?!debug-memory/)[^/]+/)*debug-memory/(?!(?:patterns|archive)/)"
+        rf"(?:[^/]+/)*{_DATA}",
     ),
     Kind.ACTIONS: (r"ralph/tasks/[^/]+/attempts/[^/]+/actions\.jsonl",),
     Kind.DIRECTORY: (r"(?:ralph|ralph-external)/(?:loops|archive)/[^/]+/",),

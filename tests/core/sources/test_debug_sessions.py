@@ -15,6 +15,7 @@ from core.records.findings import Finding
 from core.settings import Settings
 from core.sources.debug_sessions import is_debug_memory, join_sessions, read_sessions, split_location
 from core.sources.reading import decode_yaml
+from core.sources.scanning import Kind, wanted
 
 FILE = ".aiwg/ralph/debug-memory/sessions/session-1.yaml"
 
@@ -92,13 +93,17 @@ def test_the_example_of_the_document() -> None:
     [
         (".aiwg/ralph/debug-memory/x.json", True),
         (".aiwg/ralph/loops/ralph-a/debug-memory/sessions/1.jsonl", True),
-        (".aiwg/ralph-external/debug-memory/archive/2026/1.yml", True),
+        (".aiwg/ralph-external/debug-memory/2026/1.yml", True),
+        (".aiwg/ralph/archive/ralph-a/debug-memory/1.yml", True),
+        (".aiwg/ralph/debug-memory/archive/2026-11/sessions/1.json", False),
+        (".aiwg/ralph/debug-memory/archive/2026-11/debug-memory/1.json", False),
         (".aiwg/ralph/debug-memory/patterns/learned-patterns.yaml", False),
         (".aiwg/ralph/debug-memory/readme.md", False),
     ],
 )
 def test_where_sessions_lie(name: str, expected: bool) -> None:
     assert is_debug_memory(name) is expected
+    assert (wanted(name) is Kind.HISTORY) is expected
 
 
 def test_the_folder_of_a_loop_says_more_than_the_metadata() -> None:

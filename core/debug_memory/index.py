@@ -1,0 +1,192 @@
+"""The index over all debug sessions, and the queries of (4): each looks at what its key has, never at all sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+from core.errors import BadInput
+from core.lazily import Lazy
+from core.records.debug_sessions import DebugSession, Lesson
+from core.text import Matcher, matcher, visible_line
+
+FILE_PATH: Final = "file_path"
+STATUS: Final = "status"
+ERROR_TYPE: Final = "executions.failures.error_type"
+CAUSE: Final = "executions.analysis.root_cause_category"
+PATTERN: Final = "learnings.patterns_identified.pattern"
+CATEGORY: Final = "learnings.patterns_identified.category"
+TEST: Final = "executions.failures.test_name"
+KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)
+"""(4) `secondary_indexes`, then what its second query and the recurring failures are found by."""
+
+ESCALATED: Final = "escalated"
+ANY_FILE: Final = "%"
+SIMILAR: Final = 10
+"""(4) find_similar_failures: LIMIT."""
+MIN_EFFECTIVENESS: Final = 0.7
+"""(4) get_fix_templates: a template must work more often than that."""
+
+_REBUILD_SHARE: Final = 4
+"""An update of more than one session in so many is slower than a new index."""
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+_LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
+
+Postings = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class DebugIndex:
+    """Which sessions hold which value of each key. Never changed, only replaced.
+
+    Attributes:
+        sessions: By id (4) `primary_key`.
+        keys: By the name of a key (`KEYS`): ids of sessions by value, newest first; what has no such
+            value stands under "".
+    """
+
+    sessions: Mapping[str, DebugSession]
+    keys: Mapping[str, Postings]
+
+    @classmethod
+    def build(cls, sessions: Mapping[str, DebugSession]) -> DebugIndex:
+        """Index everything: about 10 us a session."""
+        found: dict[str, dict[str, list[str]]] = {key: {} for key in KEYS}
+        for session in sorted(sessions.values(), key=_newest):
+            for key, values in zip(KEYS, _values(session), strict=True):
+                for value in values:
+                    found[key].setdefault(value, []).append(session.id)
+        return cls(
+            sessions,
+            {key: {value: tuple(ids) for value, ids in postings.items()} for key, postings in found.items()},
+        )
+
+    def updated(self, sessions: Mapping[str, DebugSession], changed_ids: Iterable[str]) -> DebugIndex:
+        """The index of `sessions`, of which only those in `changed_ids` were added, changed or removed."""
+        changed = set(changed_ids)
+        if len(changed) * _REBUILD_SHARE > len(self.sessions):
+            return DebugIndex.build(sessions)
+        keys = {key: dict(postings) for key, postings in self.keys.items()}
+        before = [_values(self.sessions[id]) for id in changed if id in self.sessions]
+        after = {id: _values(sessions[id]) for id in changed if id in sessions}
+        for place, key in enumerate(KEYS):
+            postings = keys[key]
+            for value in {value for values in (*before, *after.values()) for value in values[place]}:
+                ids = [id for id in postings.pop(value, ()) if id not in changed]
+                ids += (id for id, values in after.items() if value in values[place])
+                if ids:
+                    postings[value] = tuple(sorted(ids, key=lambda id: _newest(sessions[id])))
+        return DebugIndex(sessions, keys)
+
+    def find(self, key: str, value: str) -> tuple[DebugSession, ...]:
+        """The sessions that hold a value of a key, newest first."""
+        return tuple(self.sessions[id] for id in self.keys[key].get(value, ()))
+
+    def similar(self, error_type: str, file_pattern: str = ANY_FILE, limit: int = SIMILAR) -> tuple[DebugSession, ...]:
+        """(4) find_similar_failures: sessions in which an error of this type came from such a file, newest first.
+
+        Args:
+            error_type: As written in the files.
+            file_pattern: As of SQL LIKE in SQLite: `%` any text, `_` any character, A-Z as a-z. One failure must
+                meet both. A failure without a file has the empty one.
+            limit: At most so many.
+
+        Raises:
+            BadInput: The pattern is too long.
+        """
+        fits = like(file_pattern)
+        known: dict[str, bool] = {}
+
+        def is_alike(session: DebugSession) -> bool:
+            for run in session.executions:
+                for failure in run.failures:
+                    if failure.error_type == error_type:
+                        file = failure.file
+                        if file not in known:
+                            known[file] = fits(file)
+                        if known[file]:
+                            return True
+            return False
+
+        candidates = (self.sessions[id] for id in self.keys[ERROR_TYPE].get(error_type, ()))
+        return tuple(islice(filter(is_alike, candidates), limit))
+
+    def templates(
+        self, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
+    ) -> tuple[tuple[DebugSession, Lesson], ...]:
+        """(4) get_fix_templates: what sessions learned of a category that works more often, newest session first.
+
+        Args:
+            category: A `root_cause_category` of (4), or another word.
+            min_effectiveness: 0..1; exactly so much is not enough.
+        """
+        return tuple(
+            (session, lesson)
+            for session in self.find(CATEGORY, category)
+            for lesson in session.lessons
+            if lesson.category == category and (lesson.effectiveness or 0.0) > min_effectiveness
+        )
+
+    def escalations(self, since: datetime | None = None) -> tuple[DebugSession, ...]:
+        """(4) recent_escalations: escalated sessions updated after `since`, newest first; of None all of them."""
+        return tuple(
+            session
+            for session in self.find(STATUS, ESCALATED)
+            if since is None or (session.changed_at or _EARLIEST) > since
+        )
+
+
+class LazyDebugIndex(Lazy[DebugSession, DebugIndex]):
+    """The index of some debug sessions, made when it is first asked for."""
+
+    kind = DebugIndex
+
+
+def like(pattern: str) -> _Like:
+    """Whether a text is LIKE the pattern, as SQLite means it: in linear time, and only A-Z without case.
+
+    Raises:
+        BadInput: The pattern is too long, or no valid Unicode.
+    """
+    regex = "".join(
+        _LIKE.get(char) or (f"\\{char}" if char in _SPECIAL else char) for char in pattern.translate(_LOWER)
+    )
+    found = matcher(f"\\A{regex}\\z")
+    if found.problem is not None:
+        raise BadInput(f"the file pattern {visible_line(pattern, 60)!r} is too long, or no text")
+    return _Like(found)
+
+
+class _Like:
+    """A pattern of LIKE that can be asked again and again."""
+
+    def __init__(self, regex: Matcher) -> None:
+        self._regex = regex
+
+    def __call__(self, text: str) -> bool:
+        return self._regex.matches(text.translate(_LOWER))
+
+
+def _newest(session: DebugSession) -> tuple[float, str]:
+    changed = session.changed_at
+    return -changed.timestamp() if changed is not None else float("inf"), session.id
+
+
+def _values(session: DebugSession) -> tuple[frozenset[str], ...]:
+    """What a session is found by, in the order of `KEYS`."""
+    runs = session.executions
+    failures = [failure for run in runs for failure in run.failures]
+    return (
+        frozenset((session.file_path,)),
+        frozenset((session.status,)),
+        frozenset(failure.error_type for failure in failures),
+        frozenset(run.analysis.category for run in runs if run.analysis is not None),
+        frozenset(lesson.pattern for lesson in session.lessons),
+        frozenset(lesson.category for lesson in session.lessons),
+        frozenset(failure.test_name for failure in failures),
+    )

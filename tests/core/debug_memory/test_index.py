@@ -1,0 +1,158 @@
+"""The index and the queries of (4)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.debug_memory.index import CAUSE, ERROR_TYPE, FILE_PATH, PATTERN, STATUS, TEST, DebugIndex, like
+from core.errors import BadInput
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.debug_sessions import DebugSession
+from core.settings import Settings
+from tests.core.debug_memory.making import EXAMPLE, NOW, by_id, document_session, lesson, run, session
+
+
+def ids(sessions: tuple[DebugSession, ...]) -> list[str]:
+    return [session.id for session in sessions]
+
+
+def test_the_example_of_the_document_is_found_by_every_key() -> None:
+    index = DebugIndex.build(by_id(document_session()))
+    for key, value in (
+        (FILE_PATH, "src/auth/validate.ts"),
+        (STATUS, "passed"),
+        (ERROR_TYPE, "TypeError"),
+        (CAUSE, "null_undefined_access"),
+        (PATTERN, "null_access_without_check"),
+        (TEST, "should reject null input"),
+    ):
+        assert ids(index.find(key, value)) == ["dm-001-example"]
+        assert index.find(key, "other") == ()
+
+
+def test_the_example_of_the_document_answers_its_queries() -> None:
+    index = DebugIndex.build(by_id(document_session()))
+    assert ids(index.similar("TypeError", "src/auth/%")) == ["dm-001-example"]
+    assert index.similar("TypeError", "src/api/%") == ()
+    assert index.similar("ReferenceError") == ()
+    ((found, template),) = index.templates("null_undefined_access")
+    assert (found.id, template.pattern, template.effectiveness) == ("dm-001-example", "null_access_without_check", 1.0)
+    assert template.fix_template == "Add null check: if (!input) return/throw"
+    assert index.escalations() == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ralph/debug-memory/sessions/s.json",
+        "ralph/debug-memory/session-1.yaml",
+        "ralph/debug-memory/sessions/all.jsonl",
+        "ralph/loops/ralph-a/debug-memory/s.yml",
+        "ralph-external/loops/x/debug-memory/2026/s.json",
+    ],
+)
+def test_wherever_and_however_the_example_lies_it_answers_alike(name: str, tmp_path: Path) -> None:
+    value = json.loads(EXAMPLE.read_bytes())
+    path = tmp_path / ".aiwg" / name
+    path.parent.mkdir(parents=True)
+    text = {".json": json.dumps(value), ".jsonl": json.dumps(value) + "\n"}.get(path.suffix) or yaml.safe_dump(value)
+    path.write_text(text)
+    library = Library(ProjectPaths(tmp_path), Settings(), clock=lambda: NOW, cache=False)
+    index = DebugIndex.build(library.load().debug_sessions)
+    assert ids(index.similar("TypeError", "src/auth/%.ts")) == ["dm-001-example"]
+    assert [lesson.effectiveness for _, lesson in index.templates("null_undefined_access")] == [1.0]
+
+
+def test_one_failure_must_meet_both_conditions() -> None:
+    apart = session("apart", run("TypeError", "src/b.ts"), run("SyntaxError", "src/a.ts"))
+    index = DebugIndex.build(by_id(apart, session("both", run("TypeError", "src/a.ts"))))
+    assert ids(index.similar("TypeError", "src/a%")) == ["both"]
+
+
+def test_the_newest_ten_come_newest_first() -> None:
+    index = DebugIndex.build(
+        by_id(*(session(f"s{n:02}", days=n) for n in range(12)), session("undated", updated_at=None))
+    )
+    assert ids(index.similar("TypeError")) == [f"s{n:02}" for n in range(10)]
+    assert ids(index.similar("TypeError", limit=20))[-1] == "undated"
+
+
+def test_a_template_must_work_more_often_than_seven_times_in_ten() -> None:
+    lessons = tuple(lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
+    other = lesson("other", category="race_condition")
+    index = DebugIndex.build(by_id(session("s", lessons=(*lessons, other))))
+    assert [lesson.pattern for _, lesson in index.templates("null_undefined_access")] == ["0.71"]
+
+
+def test_escalations_after_a_time_newest_first() -> None:
+    sessions = [session(f"s{days}", days=days, status="escalated") for days in (3, 1, 2)]
+    index = DebugIndex.build(by_id(*sessions, session("failed")))
+    assert ids(index.escalations()) == ["s1", "s2", "s3"]
+    assert ids(index.escalations(NOW - timedelta(days=2))) == ["s1"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("%", "", True),
+        ("src/%", "SRC/a.ts", True),
+        ("src/_.ts", "src/a.ts", True),
+        ("src/_.ts", "src/ab.ts", False),
+        ("%.TS", "a.ts", True),
+        ("ä%", "Äb", False),
+        ("a(b)*[c]\\", "a(b)*[c]\\", True),
+        ("%\n%", "a\nb", True),
+    ],
+)
+def test_like_is_that_of_sqlite(pattern: str, text: str, fits: bool) -> None:
+    assert like(pattern)(text) is fits
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text("aB%_.*\\ä\n", max_size=8), st.text("aAb.*\\ä\n", max_size=8))
+def test_like_agrees_with_sqlite(pattern: str, text: str) -> None:
+    with sqlite3.connect(":memory:") as database:
+        (expected,) = database.execute("SELECT ? LIKE ?", (text, pattern)).fetchone()
+    database.close()
+    assert like(pattern)(text) is bool(expected)
+
+
+def test_like_takes_no_time_on_what_would_stop_an_engine_that_backtracks() -> None:
+    assert like("%a" * 20 + "b")("a" * 4000) is False
+    with pytest.raises(BadInput, match="too long"):
+        like("x" * 600)
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from("abcdefgh"),
+        st.sampled_from(["TypeError", "SyntaxError", ""]),
+        st.sampled_from(["passed", "escalated"]),
+        st.integers(0, 3),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(changes, changes, st.sets(st.sampled_from("abcdefgh"), max_size=2))
+def test_an_updated_index_is_that_of_what_is_there_now(
+    first: list[tuple[str, str, str, int]], second: list[tuple[str, str, str, int]], gone: set[str]
+) -> None:
+    def made(rows: list[tuple[str, str, str, int]]) -> dict[str, DebugSession]:
+        return by_id(*(session(id, run(error), status=status, days=days) for id, error, status, days in rows))
+
+    still = {f"still{n}": session(f"still{n}", days=n) for n in range(40)}
+    before = {**still, **made(first)}
+    after = {id: kept for id, kept in {**before, **made(second)}.items() if id not in gone}
+    changed = {row[0] for row in second} | gone
+    assert DebugIndex.build(before).updated(after, changed) == DebugIndex.build(after)
