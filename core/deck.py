@@ -591,5 +591,6 @@ def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
         and one.curation == other.curation
         and one.loops == other.loops
         and one.attempts == other.attempts
+        and one.debug_sessions == other.debug_sessions
         and one.patterns == other.patterns
     )

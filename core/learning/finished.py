@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from core.learning.outcomes import OutcomeSignals
+from core.learning.sessions import errors_in
+from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt
 from core.records.events import Event, Signals
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
@@ -85,14 +87,15 @@ def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:
     return tuple(sorted(outcomes, key=lambda event: event.at, reverse=True))
 
 
-def signals_of_loop(loop: Loop, report: Report) -> OutcomeSignals | None:
+def signals_of_loop(loop: Loop, report: Report, sessions: Sequence[DebugSession] = ()) -> OutcomeSignals | None:
     """The signals of a loop; None while it has not come to an end that says how it went.
 
     Success is by status: a loop that was aborted, that crashed or whose state cannot be read says nothing of
-    the patterns it used. Errors are the recorded ones, else the failed iterations; retries the failed
-    iterations before the last one; both unknown where no iteration tells how it came out. What outcome events
-    report stands before all of that, field by field, the newest first; only the time of the end is the loop's own,
-    since an outcome is often reported later.
+    the patterns it used. Of what tells errors one source counts, so that none counts twice: those recorded in the
+    error log of (2), else the failed iterations, else, where no iteration tells how it came out, the failures of
+    its debug sessions (4). Retries are the failed iterations before the last one; unknown where none tells. What
+    outcome events report stands before all of that, field by field, the newest first; only the time of the end is
+    the loop's own, since an outcome is often reported later.
     """
     failed = [iteration.outcome in _FAILED for iteration in loop.iterations]
     known = any(iteration.outcome is not Outcome.UNKNOWN for iteration in loop.iterations)
@@ -103,7 +106,7 @@ def signals_of_loop(loop: Loop, report: Report) -> OutcomeSignals | None:
         seen_at=loop.last_sign or loop.started_at,
         told=Signals(
             duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
-            error_count=sum(failed) if known else None,
+            error_count=sum(failed) if known else errors_in(sessions),
             retry_count=sum(failed[:-1]) if known else None,
             files_touched=_files(loop.iterations),
         ),
@@ -111,8 +114,14 @@ def signals_of_loop(loop: Loop, report: Report) -> OutcomeSignals | None:
     )
 
 
-def signals_of_attempt(attempt: Attempt, report: Report) -> OutcomeSignals | None:
-    """The signals of an attempt at a task, see `signals_of_loop`; its retries are its number - 1."""
+def signals_of_attempt(
+    attempt: Attempt, report: Report, sessions: Sequence[DebugSession] = ()
+) -> OutcomeSignals | None:
+    """The signals of an attempt at a task, see `signals_of_loop`; its retries are its number - 1.
+
+    Its errors are those of the error log, else the failed actions of its own log, none of them included; else, where
+    it has no log, the failures of its debug sessions.
+    """
     return _signals(
         attempt.id,
         success=_BY_OUTCOME.get(attempt.outcome),
@@ -120,10 +129,16 @@ def signals_of_attempt(attempt: Attempt, report: Report) -> OutcomeSignals | Non
         seen_at=attempt.started_at,
         told=Signals(
             duration_ms=_took_ms(attempt.started_at, attempt.ended_at),
+            error_count=attempt.errors if attempt.errors is not None else errors_in(sessions),
             retry_count=max(attempt.number - 1, 0),
         ),
         report=report,
     )
+
+
+def success_of_attempt(attempt: Attempt, report: Report) -> bool | None:
+    """Whether an attempt reached its goal: what the newest report on it says, else its own outcome."""
+    return _first(report.success, _BY_OUTCOME.get(attempt.outcome))
 
 
 def signals_of_report(bead_id: str, report: Report) -> OutcomeSignals | None:

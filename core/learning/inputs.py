@@ -33,7 +33,9 @@ from core.learning.finished import (
     signals_of_report,
 )
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
+from core.learning.sessions import sessions_by_bead
 from core.learning.uses import LOOP
+from core.records.debug_sessions import DebugSession
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType
@@ -71,6 +73,7 @@ class Inputs:
         unresolved: Patterns that events say were applied, without a result of their own, by loop or attempt.
         reports: What the event log says of loops and attempts as a whole.
         blames: Events that are harmful marks, by source.
+        sessions: Debug sessions, by the loop or attempt whose errors they tell.
         aside: Sources whose harmful marks do not all count.
     """
 
@@ -84,6 +87,7 @@ class Inputs:
     unresolved: Mapping[str, frozenset[str]]
     reports: Mapping[str, Report]
     blames: Mapping[str, tuple[Event, ...]]
+    sessions: Mapping[str, tuple[DebugSession, ...]] = field(default_factory=dict)
     aside: Mapping[str, Aside] = field(default_factory=dict)
     _verdicts: dict[str, tuple[bool | None, datetime]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -91,7 +95,7 @@ class Inputs:
     def of(cls, snapshot: Snapshot, settings: LearningSettings) -> Inputs:
         """Indexed from scratch."""
         loops, events = snapshot.loops, snapshot.events
-        return cls(
+        made = cls(
             snapshot,
             settings,
             uses_by_pattern(loops.values()),
@@ -102,7 +106,8 @@ class Inputs:
             _unresolved(events),
             reports_of(events),
             _blames(events),
-        ).under(settings)
+        )
+        return replace(made, sessions=sessions_by_bead(snapshot, made.row_id)).under(settings)
 
     def under(self, settings: LearningSettings) -> Inputs:
         """The same under other thresholds."""
@@ -129,6 +134,10 @@ class Inputs:
         if delta.loops:
             after, affected = after._with_loops(self.snapshot.loops, delta.loops)
             touched |= affected
+        if delta.debug_sessions or (self.snapshot.debug_sessions and (delta.loops or delta.attempts)):
+            after, told = after._with_sessions()
+            touched |= after._patterns_of(told)
+            sources |= told
         for id in delta.attempts:
             touched |= after.unresolved.get(id, frozenset())
         old, new = self.snapshot.curation, snapshot.curation
@@ -203,6 +212,12 @@ class Inputs:
         told = reported | marks.keys() | {event.loop_id for event in new if event.pattern_id and event.loop_id}
         return after, found.keys() | after._patterns_of(reported), set(map(after.row_id, told))
 
+    def _with_sessions(self) -> tuple[Inputs, set[str]]:
+        """These with the debug sessions of the snapshot; which loops and attempts have others now."""
+        sessions = sessions_by_bead(self.snapshot, self.row_id)
+        beads = self.sessions.keys() | sessions.keys()
+        return replace(self, sessions=sessions), {id for id in beads if self.sessions.get(id) != sessions.get(id)}
+
     def _patterns_of(self, beads: Iterable[str]) -> set[str]:
         """Patterns whose results may be those of these loops or attempts, which may go by any of their ids."""
         found: set[str] = set()
@@ -248,10 +263,11 @@ class Inputs:
         """How a loop, an attempt or something that only the event log knows came out; None if it has not."""
         loop = self.snapshot.loops.get(bead_id)
         report = joined(self.reports[name] for name in self._names(bead_id) if name in self.reports)
+        sessions = self.sessions.get(bead_id, ())
         if loop is not None:
-            return signals_of_loop(loop, report)
+            return signals_of_loop(loop, report, sessions)
         attempt = self.snapshot.attempts.get(bead_id)
-        return signals_of_attempt(attempt, report) if attempt else signals_of_report(bead_id, report)
+        return signals_of_attempt(attempt, report, sessions) if attempt else signals_of_report(bead_id, report)
 
     def finished(self) -> Iterator[str]:
         """Ids of all that has come out somehow: loops, attempts, and what only the event log knows."""

@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from core.learning.finished import Report, reports_of, signals_of_attempt, signals_of_loop, signals_of_report
+from core.learning.finished import (
+    Report,
+    reports_of,
+    signals_of_attempt,
+    signals_of_loop,
+    signals_of_report,
+    success_of_attempt,
+)
 from core.learning.outcomes import OutcomeSignals
+from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
@@ -141,6 +149,33 @@ def test_the_retries_of_an_attempt_are_those_before_it() -> None:
     assert found.duration_ms == 26 * 60_000
     partial = Attempt(task_id="t", number=1, ended_at=NOW, outcome=Outcome.PARTIAL)
     assert signals_of_attempt(partial, NOTHING) is None
+
+
+def session(*messages: str) -> DebugSession:
+    return DebugSession(id="s", executions=(Execution(failures=tuple(Failure(message=text) for text in messages)),))
+
+
+def test_debug_sessions_tell_errors_only_where_nothing_nearer_does() -> None:
+    two = (session("null"), session("null", "late"))
+    attempt = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS)
+    assert told(signals_of_loop(loop(), NOTHING, two)).error_count == 2
+    assert told(signals_of_attempt(attempt, NOTHING, two)).error_count == 2
+    assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), NOTHING, two)).error_count == 1
+    logged = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS, errors=0)
+    assert told(signals_of_attempt(logged, NOTHING, two)).error_count == 0
+
+
+def test_the_error_log_comes_before_failed_actions() -> None:
+    attempt = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS, errors=4)
+    assert told(signals_of_attempt(attempt, NOTHING)).error_count == 4
+    assert told(signals_of_attempt(attempt, reports_of([error(1)])["x"])).error_count == 1
+
+
+def test_the_newest_report_says_whether_an_attempt_succeeded() -> None:
+    attempt = Attempt(task_id="x", number=1, outcome=Outcome.SUCCESS)
+    assert success_of_attempt(attempt, NOTHING) is True
+    assert success_of_attempt(attempt, reports_of([outcome(1, False)])["x"]) is False
+    assert success_of_attempt(Attempt(task_id="x", number=1, outcome=Outcome.PARTIAL), NOTHING) is None
 
 
 def test_a_bead_of_another_tool_needs_a_report_that_says_how_it_went() -> None:

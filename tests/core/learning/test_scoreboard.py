@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from core.errors import BadInput, UnknownRecord
 from core.learning.maturity import decayed_counts
 from core.learning.scoreboard import Assessment, Scoreboard
+from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
 from core.records.episodes import Attempt
 from core.records.events import Event, Signals
@@ -214,9 +215,31 @@ _AGES = st.integers(-20, 300).map(days_ago)
 _RESULTS = st.sampled_from([True, False, None])
 
 
-_ATTEMPTS = st.sampled_from(Outcome).map(
-    lambda outcome: {"task.1": Attempt(task_id="task", number=1, ended_at=days_ago(3), outcome=outcome)}
-)
+_ATTEMPTS = st.lists(
+    st.builds(
+        Attempt,
+        task_id=st.just("task"),
+        number=st.integers(1, 2),
+        started_at=st.none() | st.integers(0, 9).map(days_ago),
+        ended_at=st.just(days_ago(0)),
+        outcome=st.sampled_from(Outcome),
+        errors=st.none() | st.integers(0, 4),
+    ),
+    max_size=2,
+).map(lambda found: {attempt.id: attempt for attempt in found})
+_SESSIONS = st.lists(
+    st.builds(
+        DebugSession,
+        id=st.sampled_from(["s1", "s2"]),
+        loop_id=st.sampled_from(["x", "x-alias", "y", "shared", "task", "task.2", ""]),
+        task_id=st.sampled_from(["task", "task.1", ""]),
+        created_at=st.none() | st.integers(0, 9).map(days_ago),
+        executions=st.integers(0, 4).map(
+            lambda failed: (Execution(failures=tuple(Failure(test_name=str(n), message="m") for n in range(failed))),)
+        ),
+    ),
+    max_size=2,
+).map(lambda found: {session.id: session for session in found})
 _ITERATIONS = st.builds(Iteration, outcome=st.sampled_from(Outcome))
 
 
@@ -265,7 +288,7 @@ def _events(draw: st.DrawFn) -> tuple[Event, ...]:
             draw(kinds),
             draw(_AGES),
             pattern_id=draw(st.sampled_from([*_PATTERN_IDS, ""])),
-            loop_id=draw(st.sampled_from(["x", "x-alias", "x@archive", "shared", "task.1", ""])),
+            loop_id=draw(st.sampled_from(["x", "x-alias", "x@archive", "shared", "task.1", "task.2", ""])),
             success=draw(_RESULTS),
             signals=draw(st.none() | st.builds(Signals, retry_count=st.integers(0, 3))),
         )
@@ -279,6 +302,7 @@ def _snapshots(draw: st.DrawFn) -> Snapshot:
         patterns=draw(_patterns()),
         loops=draw(_loops()),
         attempts=draw(_ATTEMPTS),
+        debug_sessions=draw(_SESSIONS),
         events=draw(_events()),
         curation=draw(_curation()),
     )
@@ -359,6 +383,7 @@ def test_updated_is_a_new_board_of_what_changed(before: Snapshot, new: Snapshot,
         patterns=changed(old.patterns, new.patterns),
         loops=changed(old.loops, new.loops),
         attempts=changed(old.attempts, new.attempts),
+        debug_sessions=changed(old.debug_sessions, new.debug_sessions),
         events=old.events != new.events,
         decisions=old.curation != new.curation,
     )

@@ -1,0 +1,89 @@
+"""Debug sessions as errors of the loop or attempt that they belong to (semantics 2; formats C26)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+from core.records.debug_sessions import DebugSession, Execution
+from core.records.episodes import Attempt
+from core.snapshot import Snapshot
+
+
+def sessions_by_bead(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[str, tuple[DebugSession, ...]]:
+    """The sessions of each loop, and of each attempt at a task, by the ids of these; no session stands twice.
+
+    A loop that a session names counts before a task; what names neither is left out. Of a task's attempts it is the
+    one that was at work when the session began; where times do not tell, the only one there is.
+
+    Args:
+        snapshot: Its debug sessions, loops and attempts.
+        row_id: The id of the loop that goes by a name; the name itself if there is none.
+    """
+    attempts: Mapping[str, list[Attempt]] | None = None
+    found: dict[str, list[DebugSession]] = {}
+    for session in snapshot.debug_sessions.values():
+        bead = row_id(session.loop_id)
+        if bead not in snapshot.loops:
+            names = [name for name in (session.loop_id, session.task_id) if name]
+            if attempts is None and names:
+                attempts = _by_task(snapshot.attempts.values())
+            bead = _attempt(session, names, snapshot.attempts, attempts or {})
+        if bead:
+            found.setdefault(bead, []).append(session)
+    return {bead: tuple(sessions) for bead, sessions in found.items()}
+
+
+def errors_in(sessions: Iterable[DebugSession]) -> int | None:
+    """How many different failures sessions tell of; None where no run tells how it came out.
+
+    A test that fails with the same message in a later run, or in another session, is the same error still. A run
+    that counts more failures than it lists counts.
+    """
+    runs = [run for session in sessions for run in session.executions]
+    told = {(failure.test_name, failure.error_type, failure.message) for run in runs for failure in run.failures}
+    counts = [count for run in runs if (count := _counted(run)) is not None]
+    return max(len(told), *counts, 0) if told or counts else None
+
+
+def _counted(run: Execution) -> int | None:
+    results = run.results
+    if results is None or (results.failed is None and results.errors is None):
+        return None
+    return (results.failed or 0) + (results.errors or 0)
+
+
+def _attempt(
+    session: DebugSession,
+    names: Iterable[str],
+    attempts: Mapping[str, Attempt],
+    of_task: Mapping[str, list[Attempt]],
+) -> str:
+    """The id of the attempt that a session belongs to, "" if that is not known."""
+    for name in names:
+        if name in attempts:
+            return name
+        if name in of_task:
+            return _at_work(of_task[name], _began(session))
+    return ""
+
+
+def _at_work(attempts: list[Attempt], at: datetime | None) -> str:
+    """The id of the attempt that had begun last at a time."""
+    started = [attempt for attempt in attempts if attempt.started_at is not None]
+    if at is None or not started:
+        return attempts[0].id if len(attempts) == 1 else ""
+    before = [(one.started_at, one.number, one.id) for one in started if one.started_at and one.started_at <= at]
+    return max(before)[2] if before else ""
+
+
+def _began(session: DebugSession) -> datetime | None:
+    runs = (run.at for run in session.executions if run.at is not None)
+    return session.created_at or min(runs, default=session.updated_at)
+
+
+def _by_task(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+    found: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        found.setdefault(attempt.task_id, []).append(attempt)
+    return found
