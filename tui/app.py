@@ -311,6 +311,13 @@ class DeckApp(App[None], inherit_bindings=False):
         if isinstance(screen, Browse) and tab:
             self.call_after_refresh(screen.show_tab, screen.TABS.index(tab))
 
+    def open_filtered(self, place: str, text: str) -> None:
+        """Go to a place, with a filter on its list."""
+        self.go(place)
+        screen = self.screen
+        if isinstance(screen, Browse):
+            self.call_after_refresh(screen.show_filter, text)
+
     def now(self) -> datetime:
         """The present moment, aware UTC."""
         return self.deck.now()

@@ -45,7 +45,7 @@ class Browse(Place):
         super().__init__()
         self._query = Query(())
         self._sort: tuple[str, bool] | None = self.SORTS[0] if self.SORTS else None
-        self._tab = 0
+        self._tab = self.TABS[0]
         self._ticks = 0
 
     # What subclasses provide
@@ -149,8 +149,18 @@ class Browse(Place):
 
     def _show_details(self, *, top: bool = True) -> None:
         key = self.table.cursor_key
-        self.query_one(TabLine).show_tabs(self.TABS, self._tab, self.tab_note(key))
-        self.pane.show(self.details(key, self.TABS[self._tab]) if key is not None else (), top=top)
+        tabs, tab = self.tabs(key), self.tab(key)
+        self.query_one(TabLine).show_tabs(tabs, tabs.index(tab), self.tab_note(key))
+        self.pane.show(self.details(key, tab) if key is not None else (), top=top)
+
+    def tabs(self, key: str | None) -> tuple[str, ...]:
+        """The tabs of one record."""
+        return self.TABS
+
+    def tab(self, key: str | None) -> str:
+        """The tab that is shown of a record: the one that was chosen last, if it has such a one."""
+        tabs = self.tabs(key)
+        return self._tab if self._tab in tabs else tabs[0]
 
     def tab_note(self, key: str | None) -> Content | None:
         """What stands at the right of the tabs."""
@@ -211,16 +221,21 @@ class Browse(Place):
 
     def show_tab(self, number: int) -> None:
         """Show another tab of the details."""
-        self._tab = number % len(self.TABS)
+        tabs = self.tabs(self.table.cursor_key)
+        self._tab = tabs[number % len(tabs)]
         self._show_details()
 
     def do_next_tab(self) -> None:
         """The next tab."""
-        self.show_tab(self._tab + 1)
+        self._step_tab(1)
 
     def do_previous_tab(self) -> None:
         """The previous tab."""
-        self.show_tab(self._tab - 1)
+        self._step_tab(-1)
+
+    def _step_tab(self, by: int) -> None:
+        key = self.table.cursor_key
+        self.show_tab(self.tabs(key).index(self.tab(key)) + by)
 
     def do_filter(self) -> None:
         """Start typing a filter."""
@@ -260,6 +275,11 @@ class Browse(Place):
         else:
             self.query_one(FilterLine).text = ""
 
+    def show_filter(self, text: str) -> None:
+        """Put a filter on, whatever it was."""
+        self.query_one(FilterLine).text = text
+        self.table.focus()
+
     def go_to(self, key: str) -> None:
         """Put the cursor on a record, taking the filter off where it hides it."""
         if self.table.position(key) is None:
@@ -281,7 +301,7 @@ class Browse(Place):
             return "this list has one order"
         if action in {"open", "copy", "edit_file"} and self.table.cursor_key is None:
             return "the list is empty"
-        if action in {"next_tab", "previous_tab"} and len(self.TABS) < 2:
+        if action in {"next_tab", "previous_tab"} and len(self.tabs(self.table.cursor_key)) < 2:
             return "there is only one tab"
         return None
 

@@ -224,7 +224,7 @@ async def test_w_leads_to_the_rules_of_the_pattern(sample: Path, home: Path) -> 
         await told.until(lambda: told.place.place == "patterns", "Patterns in front")
         await told.until(lambda: told.table.cursor_key == subject, "the pattern under the cursor")
         place = told.place
-        assert place.TABS[place._tab] == "Why"  # type: ignore[attr-defined]
+        assert place._tab == "Why"  # type: ignore[attr-defined]
 
 
 async def test_the_question_in_front_stays_while_others_change(sample: Path, home: Path) -> None:
