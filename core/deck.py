@@ -19,6 +19,7 @@ from core.curation.prospects import Prospects
 from core.curation.registry import Registry
 from core.curation.review import ReviewItem, review_queue
 from core.curation.settling import FreeIds
+from core.debug_memory.index import LazyDebugIndex
 from core.embeddings import PATTERNS, TASKS, Embeddings
 from core.episodes.similar import past_tasks
 from core.errors import Conflict, MovedOn, Refused, UnknownRecord
@@ -556,9 +557,13 @@ class Deck:
             board = Scoreboard.build(snapshot, now, self.settings)
             index = LazyIndex(snapshot.patterns)
             likeness = LazySimilarity(snapshot.patterns)
+            debug = LazyDebugIndex(snapshot.debug_sessions)
         else:
             board = self._view.board.updated(snapshot, delta, now)
             index, likeness = self._view.lazy_index, self._view.lazy_likeness
+            debug = self._view.lazy_debug
+            if delta.debug_sessions:
+                debug = debug.updated(snapshot.debug_sessions, delta.debug_sessions)
             if delta.patterns:
                 index = index.updated(snapshot.patterns, delta.patterns)
                 likeness = likeness.updated(snapshot.patterns, delta.patterns)
@@ -575,6 +580,7 @@ class Deck:
             self._prospects.offers,
             self.embeddings,
             self.task_embeddings,
+            lazy_debug=debug,
         )
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:

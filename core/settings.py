@@ -241,6 +241,20 @@ class PruningSettings(Struct, frozen=True, kw_only=True):
         check_count(self.prune_interval_days, "prune_interval_days", _MAX_DAYS)
 
 
+class DebugMemorySettings(Struct, frozen=True, kw_only=True):
+    """(4) `retention`: for how many days a debug session is kept before it is archived; of several the longest."""
+
+    default_days: int = 30
+    on_escalation: int = 90
+    """For an escalated session."""
+    on_learning_identified: int = 60
+    """For a session that has identified a pattern."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            check_count(getattr(self, name), name, _MAX_DAYS)
+
+
 class WatchSettings(Struct, frozen=True, kw_only=True):
     """How changes on disk are noticed. Times in seconds."""
 
@@ -271,6 +285,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     extraction: ExtractionSettings = ExtractionSettings()
     injection: InjectionSettings = InjectionSettings()
     pruning: PruningSettings = PruningSettings()
+    debug_memory: DebugMemorySettings = DebugMemorySettings()
     watch: WatchSettings = WatchSettings()
     interval_level: float = 0.90
     """Probability mass of the intervals shown for a success rate (Jeffreys) and for what patterns bring (Student)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +11,7 @@ import msgspec
 
 from core.curation.ledger import FILE as LEDGER
 from core.curation.review import ReviewItem, burst_text
+from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.embeddings import Embeddings, PastTask
 from core.errors import UnknownRecord
 from core.extraction.proposals import Extraction
@@ -20,6 +21,7 @@ from core.learning.proposing import Inversion
 from core.learning.replaying import Replay, what_if
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.lineage import LineageEvent, lineage
+from core.records.debug_sessions import DebugSession
 from core.records.decisions import Verb
 from core.records.events import Observation
 from core.records.findings import Finding, Severity
@@ -43,7 +45,7 @@ class View:
     Attributes:
         snapshot: The records.
         board: Evidence and state of every pattern, as of `now`.
-        lazy_index: What `index` comes from.
+        lazy_index: What `index` comes from; so `likeness` and `debug` from theirs.
         queue: What a person should decide, most worth first.
         now: The moment the scores are for.
         offers: What could be extracted from loops that have ended, as far as somebody has looked.
@@ -61,6 +63,7 @@ class View:
     offers: Mapping[str, Extraction]
     embeddings: Embeddings[Pattern] | None = None
     task_embeddings: Embeddings[PastTask] | None = None
+    lazy_debug: LazyDebugIndex = field(default_factory=lambda: LazyDebugIndex({}))
 
     @property
     def index(self) -> PatternIndex:
@@ -71,6 +74,11 @@ class View:
     def likeness(self) -> SimilarityIndex:
         """Which patterns say nearly the same; the first to ask waits until it is made."""
         return self.lazy_likeness.get()
+
+    @property
+    def debug(self) -> DebugIndex:
+        """The debug sessions, searchable; the first to ask waits until it is made."""
+        return self.lazy_debug.get()
 
     def pattern(self, pattern_id: str) -> Pattern:
         """The pattern with this id (or with this alias), else `UnknownRecord`."""
@@ -94,6 +102,19 @@ class View:
         if starting:
             raise UnknownRecord(f"{shown!r} begins {len(starting)} loop ids; give more of it")
         raise UnknownRecord(f"no loop {shown!r}; see: ralphdeck loops")
+
+    def debug_session(self, session_id: str) -> DebugSession:
+        """The debug session with this id, or the only one whose id begins so, else `UnknownRecord`."""
+        sessions = self.snapshot.debug_sessions
+        if session_id in sessions:
+            return sessions[session_id]
+        starting = [session for id, session in sessions.items() if session_id and id.startswith(session_id)]
+        if len(starting) == 1:
+            return starting[0]
+        shown = visible_line(session_id, 80)
+        if starting:
+            raise UnknownRecord(f"{shown!r} begins {len(starting)} ids of debug sessions; give more of it")
+        raise UnknownRecord(f"no debug session {shown!r}; see: ralphdeck debug sessions")
 
     def assessment(self, pattern_id: str) -> Assessment:
         """State and numbers of one pattern."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,9 +79,11 @@ class DebugIndex:
             postings = keys[key]
             for value in {value for values in (*before, *after.values()) for value in values[place]}:
                 ids = [id for id in postings.pop(value, ()) if id not in changed]
-                ids += (id for id, values in after.items() if value in values[place])
+                for id, values in after.items():
+                    if value in values[place]:
+                        insort(ids, id, key=lambda id: _newest(sessions[id]))
                 if ids:
-                    postings[value] = tuple(sorted(ids, key=lambda id: _newest(sessions[id])))
+                    postings[value] = tuple(ids)
         return DebugIndex(sessions, keys)
 
     def find(self, key: str, value: str) -> tuple[DebugSession, ...]:
