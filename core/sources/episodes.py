@@ -7,16 +7,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from zlib import crc32
 
-import msgspec
 from msgspec.structs import asdict, replace
 
-from core.records.episodes import Attempt, Quality, Task, TaskStatus
-from core.records.findings import Finding, Severity
+from core.records.episodes import Attempt, Milestone, Quality, Task, TaskStatus
+from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.records.times import parse_time
 from core.sources import dialects
+from core.sources.actions import glimpse, no_action
 from core.sources.fields import Fields, document
-from core.sources.reading import decode_json
 
 TRAJECTORY: Final = "trajectory.json"
 METADATA: Final = "metadata.json"
@@ -120,7 +119,7 @@ def _of_trajectory(fields: Fields, task_id: str) -> Iterator[Attempt]:
             actions=entry.count("actions"),
             errors=entry.count("errors"),
             final_quality=entry.rate("final_quality"),
-            completion=_percent(entry),
+            completion=completion(entry),
             file=fields.file,
         )
 
@@ -171,7 +170,7 @@ def _of_outcome(fields: Fields, task_id: str, number: int) -> Attempt:
         outcome=dialects.outcome(fields.mapping.get("status")),
         reason=_text(fields, "reason"),
         final_quality=fields.rate("final_quality"),
-        completion=_percent(fields),
+        completion=completion(fields),
         worked=_texts(fields, "what_worked"),
         failed=_texts(fields, "what_didnt_work"),
         suggestions=_texts(fields, "suggestions_for_next_time"),
@@ -179,7 +178,8 @@ def _of_outcome(fields: Fields, task_id: str, number: int) -> Attempt:
     )
 
 
-def _percent(fields: Fields) -> float | None:
+def completion(fields: Fields) -> float | None:
+    """(1) `completion_percent` as 0..1; None if there is none."""
     percent = fields.number("completion_percent")
     return percent / 100 if percent is not None and 0 <= percent <= 100 else None
 
@@ -190,6 +190,27 @@ def _text(fields: Fields, *names: str) -> str:
 
 def _texts(fields: Fields, name: str) -> tuple[str, ...]:
     return tuple(text[:MAX_TEXT] for text in fields.texts(name)[:MAX_ENTRIES])
+
+
+def read_milestones(fields: Fields) -> tuple[Milestone, ...]:
+    """The milestones that a trajectory tells, those of the whole task first.
+
+    (1) has them in each attempt, trees in the wild beside the attempts.
+    """
+    found = list(_milestones(fields, None))
+    for _, entry in fields.objects("attempts"):
+        found += _milestones(entry, entry.count("attempt_id", "attempt", "id"))
+    return tuple(found[:MAX_ENTRIES])
+
+
+def _milestones(fields: Fields, attempt: int | None) -> Iterator[Milestone]:
+    for _, entry in fields.objects("milestones"):
+        yield Milestone(
+            at=entry.time("timestamp"),
+            event=_text(entry, "event"),
+            details=_text(entry, "details"),
+            attempt=attempt,
+        )
 
 
 def join_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
@@ -225,18 +246,8 @@ def _joined(parts: list[Attempt]) -> Attempt:
     return replace(kept, **found)
 
 
-class _Line(msgspec.Struct, gc=False):
-    """What the lists need of one action."""
-
-    timestamp: str | int | float | None = None
-    success: bool | None = None
-    error: Any = None
-
-
 class ActionTally:
     """An `actions.jsonl` as read so far: counts only; reads on where it stopped while the file only grows."""
-
-    _decoder: Final = msgspec.json.Decoder(_Line)
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -274,21 +285,15 @@ class ActionTally:
         return tally, tuple(self._findings())
 
     def _take(self, line: bytes) -> None:
-        try:
-            found = self._decoder.decode(line)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            value = decode_json(line).value
-            if not isinstance(value, dict):
-                self._unread += 1
-                self._first_unread = self._first_unread or self._lines
-                return
-            found = _Line(value.get("timestamp"), dialects.flag(value.get("success")), value.get("error"))
+        found = glimpse(line)
+        if found is None:
+            self._unread += 1
+            self._first_unread = self._first_unread or self._lines
+            return
         self._actions += 1
-        self._errors += found.success is False or (found.success is None and bool(found.error))
+        self._errors += found.went_wrong
         self._last = found.timestamp if found.timestamp is not None else self._last
 
     def _findings(self) -> Iterator[Finding]:
         if self._unread:
-            more = f", and {self._unread - 1:,} more lines like it" if self._unread > 1 else ""
-            message = f"is no action (an object in JSON){more}; passed over"
-            yield Finding(self._file, f"line {self._first_unread}", Severity.WARNING, "wrong-type", message)
+            yield no_action(self._file, self._first_unread, self._unread)

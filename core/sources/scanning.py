@@ -88,7 +88,7 @@ _MAX_PARTS: Final = 7
 def wanted(relative: str) -> Kind | None:
     """What a project-relative file (`.aiwg/ralph/…`, `/` as separator) is read as; None = not at all."""
     rule = _RULE.fullmatch(relative)
-    if rule is None or not _is_text(relative):
+    if rule is None or not is_text(relative):
         return None
     parts = relative.split("/")
     if not _IGNORED_FOLDERS.isdisjoint(parts) or parts[-1].startswith("."):
@@ -108,7 +108,7 @@ def can_hold(relative: str) -> bool:
     )
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
     """Whether a file name is valid UTF-8, so that records can carry it."""
     try:
         return name.isascii() or bool(name.encode())

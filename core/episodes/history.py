@@ -1,0 +1,273 @@
+"""One task of the episodic memory, read when somebody asks for it: its history, and one attempt in detail (1).
+
+Nothing of the library is needed, and nothing here fails over a bad file: what is wrong is a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Final
+
+from msgspec.structs import replace
+
+from core.episodes.names import MOST_NAMED, entries_of, find_task
+from core.errors import UnknownRecord
+from core.paths import ProjectPaths
+from core.records.episodes import Attempt, Milestone, Task
+from core.records.findings import Finding
+from core.records.reflections import Reflection
+from core.sources.actions import MAX_TEXT, Actions, spelled
+from core.sources.episodes import (
+    ACTIONS,
+    ATTEMPT,
+    METADATA,
+    OUTCOME,
+    TRAJECTORY,
+    completion,
+    join_attempts,
+    read_episode,
+    read_milestones,
+)
+from core.sources.fields import Fields, document
+from core.sources.reading import Problem, RawFile, decode_json, decode_jsonl, read_file
+from core.sources.reflections import join_reflections, read_reflections
+from core.text import visible_line
+
+MAX_RESULTS: Final = 1000
+"""Most names of results of one attempt, and most of its iterations that are looked into."""
+_FOLDER: Final = re.compile(r"\d{1,9}")
+"""Name of the folder of an attempt: its number, usually of three digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHistory:
+    """What was tried at one task; every text is untrusted.
+
+    Attributes:
+        attempts: By number. Without the quality of single iterations, which only `read_attempt` reads.
+        reflections: In the order in which they were written.
+        milestones: Of the whole task and of single attempts, as the trajectory tells them.
+        final_quality, completion: 0..1, where the trajectory tells them of the whole task.
+        summary: Name and text of what `summary.json` says, in its order.
+    """
+
+    task: Task
+    attempts: tuple[Attempt, ...] = ()
+    reflections: tuple[Reflection, ...] = ()
+    milestones: tuple[Milestone, ...] = ()
+    final_quality: float | None = None
+    completion: float | None = None
+    summary: tuple[tuple[str, str], ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDetail:
+    """Everything about one attempt; every text is untrusted.
+
+    Attributes:
+        plan_text: `plan.md`; a long one is cut.
+        steps: The steps of the plan.
+        actions: Decoded when they are looked at.
+        results: Names below `results/`, such as `iter-001/tests.log`, sorted.
+        milestones: Its own, and those of the task in the time from its start to its end.
+        reflections: On this attempt.
+        findings: What is wrong with its files, the actions apart: those tell themselves.
+    """
+
+    attempt: Attempt
+    actions: Actions
+    plan_text: str = ""
+    steps: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    milestones: tuple[Milestone, ...] = ()
+    reflections: tuple[Reflection, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
+    """What was tried at the task with this id, or whose id begins so.
+
+    Reads the four files of the task and the names of its attempts; only an attempt that the trajectory lacks is
+    read by itself, so that it takes as long for 100,000 actions as for none.
+
+    Raises:
+        UnknownRecord: There is no such task, or several could be meant.
+    """
+    folder = _Folder(paths, find_task(paths, task_id))
+    trajectory = folder.document(TRAJECTORY)
+    attempts = folder.attempts(TRAJECTORY)
+    told = {attempt.number for attempt in attempts}
+    for number in folder.numbers:
+        if number not in told:
+            attempts += folder.of_attempt(number)
+            attempts.append(_counted(folder.task_id, number, folder.actions(number)))
+    return TaskHistory(
+        task=folder.task(),
+        attempts=tuple(sorted(join_attempts(attempts).values(), key=lambda attempt: attempt.number)),
+        reflections=folder.reflections(),
+        milestones=read_milestones(trajectory),
+        final_quality=trajectory.rate("final_quality"),
+        completion=completion(trajectory),
+        summary=tuple((name, spelled(value)) for name, value in folder.document("summary.json").mapping.items()),
+        findings=tuple(dict.fromkeys(folder.findings)),
+    )
+
+
+def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetail:
+    """Everything about one attempt at the task with this id, or whose id begins so.
+
+    Raises:
+        UnknownRecord: There is no such task or attempt, or several tasks could be meant.
+    """
+    folder = _Folder(paths, find_task(paths, task_id))
+    told = folder.attempts(TRAJECTORY)
+    known = {*folder.numbers, *(attempt.number for attempt in told)}
+    if number not in known:
+        there = ", ".join(map(str, sorted(known)[-MOST_NAMED:])) or "none"
+        raise UnknownRecord(f"no attempt {number} at {visible_line(folder.task_id, 80)}; the last ones are: {there}")
+    actions = folder.actions(number)
+    counted = replace(_counted(folder.task_id, number, actions), errors=len(actions.errors))
+    parts = [part for part in told if part.number == number]
+    attempt = join_attempts([*parts, *folder.of_attempt(number), *([counted] if actions else [])])
+    [joined] = attempt.values()
+    return AttemptDetail(
+        attempt=joined,
+        actions=actions,
+        plan_text=folder.text(number, "plan.md"),
+        steps=folder.steps(number),
+        results=folder.results(number),
+        milestones=tuple(one for one in read_milestones(folder.document(TRAJECTORY)) if _is_of(one, joined)),
+        reflections=tuple(reflection for reflection in folder.reflections() if reflection.attempt == number),
+        findings=tuple(dict.fromkeys(folder.findings)),
+    )
+
+
+def _counted(task_id: str, number: int, actions: Actions) -> Attempt:
+    """What the log of an attempt says by its length and its end."""
+    return Attempt(
+        task_id=task_id,
+        number=number,
+        actions=len(actions),
+        last_action_at=actions[-1].at if actions else None,
+        file=actions.file,
+    )
+
+
+def _is_of(milestone: Milestone, attempt: Attempt) -> bool:
+    if milestone.attempt is not None:
+        return milestone.attempt == attempt.number
+    if milestone.at is None or attempt.started_at is None:
+        return False
+    return attempt.started_at <= milestone.at and (attempt.ended_at is None or milestone.at <= attempt.ended_at)
+
+
+class _Folder:
+    """The folder of one task, each file of it read at most once; what is wrong is collected in `findings`."""
+
+    def __init__(self, paths: ProjectPaths, task_id: str) -> None:
+        self.task_id: Final = task_id
+        self.findings: list[Finding] = []
+        self._paths: Final = paths
+        self._name: Final = f"{paths.relative(paths.tasks)}/{task_id}"
+        paths.inside(self._name)
+        self._documents: dict[str, Fields] = {}
+        self._reflections: tuple[Reflection, ...] | None = None
+
+    @cached_property
+    def numbers(self) -> dict[int, str]:
+        """The attempts that have a folder, with its name."""
+        entries = entries_of(self._paths.project / self._name / "attempts")
+        return {
+            int(entry.name): entry.name
+            for entry in sorted(entries, key=lambda entry: entry.name)
+            if _FOLDER.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+        }
+
+    def document(self, name: str) -> Fields:
+        """A JSON object of this folder; an empty one where there is none."""
+        if name not in self._documents:
+            file = f"{self._name}/{name}"
+            self._documents[name] = Fields(file, {}, self.findings)
+            raw = self._read(file)
+            if raw is not None:
+                decoded = decode_json(raw.data)
+                self._note(file, decoded.problems)
+                if not decoded.failed:
+                    self._documents[name] = document(file, decoded.value, self.findings) or self._documents[name]
+        return self._documents[name]
+
+    def task(self) -> Task:
+        """The task; only its id where nothing tells more."""
+        fields = self.document(METADATA)
+        tasks, _, findings = read_episode(fields.file, fields.mapping)
+        self.findings += findings
+        return tasks[0]
+
+    def attempts(self, name: str) -> list[Attempt]:
+        """The attempts that a document of this folder tells of."""
+        fields = self.document(name)
+        if not fields.mapping:
+            return []
+        _, attempts, findings = read_episode(fields.file, fields.mapping)
+        self.findings += findings
+        return list(attempts)
+
+    def of_attempt(self, number: int) -> list[Attempt]:
+        """The attempt as its own two files tell it."""
+        return self.attempts(self._inside(number, ATTEMPT)) + self.attempts(self._inside(number, OUTCOME))
+
+    def steps(self, number: int) -> tuple[str, ...]:
+        """(1) attempt `plan.steps`."""
+        fields = self.document(self._inside(number, ATTEMPT))
+        plan = fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
+        return plan.texts("steps")[:MAX_RESULTS] if plan else ()
+
+    def actions(self, number: int) -> Actions:
+        """The log of an attempt."""
+        return Actions(self._paths, f"{self._name}/{self._inside(number, ACTIONS)}")
+
+    def text(self, number: int, name: str) -> str:
+        """A text of an attempt's folder, cut if it is long; "" if there is none."""
+        raw = self._read(f"{self._name}/{self._inside(number, name)}")
+        return raw.data.decode("utf-8", "replace")[:MAX_TEXT] if raw else ""
+
+    def results(self, number: int) -> tuple[str, ...]:
+        """Names below `results/` of an attempt."""
+        top = self._paths.project / self._name / self._inside(number, "results")
+        found: list[str] = []
+        for entry in islice(entries_of(top), MAX_RESULTS):
+            if entry.is_dir(follow_symlinks=False):
+                found += (f"{entry.name}/{inner.name}" for inner in islice(entries_of(top / entry.name), MAX_RESULTS))
+            else:
+                found.append(entry.name)
+        return tuple(sorted(found)[:MAX_RESULTS])
+
+    def reflections(self) -> tuple[Reflection, ...]:
+        """What was learned, in the order of the file."""
+        if self._reflections is None:
+            file = f"{self._name}/reflections.jsonl"
+            raw = self._read(file)
+            lines, problems = decode_jsonl(raw.data) if raw else ([], ())
+            self._note(file, problems)
+            told, findings = read_reflections(file, lines, raw.stamp.modified_at) if raw else ((), ())
+            self.findings += findings
+            self._reflections = tuple(join_reflections(told, {}).values())
+        return self._reflections
+
+    def _inside(self, number: int, name: str) -> str:
+        return f"attempts/{self.numbers.get(number, f'{number:03d}')}/{name}"
+
+    def _read(self, file: str) -> RawFile | None:
+        raw = read_file(self._paths.project / file, self._paths.aiwg)
+        if isinstance(raw, Problem):
+            self._note(file, (raw,))
+            return None
+        return raw
+
+    def _note(self, file: str, problems: Sequence[Problem]) -> None:
+        self.findings += (problem.finding(file) for problem in problems)

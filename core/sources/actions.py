@@ -1,0 +1,289 @@
+"""The log of what was done in an attempt, `actions.jsonl` of (1): found line by line, decoded when looked at."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, Final, overload
+from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
+
+from core.paths import ProjectPaths
+from core.records.episodes import Action
+from core.records.findings import Finding, Severity
+from core.sources import dialects
+from core.sources.fields import Fields
+from core.sources.reading import MAX_BYTES, MAX_PATTERN_BYTES, Problem, decode_json, open_file
+
+MAX_TEXT: Final = 1 << 16
+"""Longest text of an action, in characters; the file itself keeps all of it."""
+MAX_PARAMS: Final = 100
+"""Most parameters of one action."""
+MAX_ACTIONS: Final = 1_000_000
+"""Most actions of one log; the rest of it is not looked at."""
+_CHUNK: Final = 1 << 20
+"""Bytes that are read at once to find the lines."""
+MAX_FINDINGS: Final = 200
+"""Most findings on the lines of one log."""
+_BLANK: Final = b" \t\r\xef\xbb\xbf"
+"""What may stand before the first character of a line: white space, and a byte order mark."""
+_CHECKED: Final = 4096
+"""So many bytes before the end of what was read tell whether the file was only appended to."""
+
+
+class Glimpse(msgspec.Struct, gc=False):
+    """What the lists need of one action."""
+
+    timestamp: str | int | float | None = None
+    success: bool | None = None
+    error: Any = None
+
+    @property
+    def went_wrong(self) -> bool:
+        """As `Action.went_wrong`."""
+        return self.success is False or (self.success is None and bool(self.error))
+
+
+_glimpses: Final = msgspec.json.Decoder(Glimpse)
+
+
+def glimpse(line: bytes) -> Glimpse | None:
+    """What the lists need of one line; None if it is no object."""
+    try:
+        return _glimpses.decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        value = decode_json(line).value
+        if not isinstance(value, dict):
+            return None
+        return Glimpse(value.get("timestamp"), dialects.flag(value.get("success")), value.get("error"))
+
+
+def no_action(file: str, line: int, count: int) -> Finding:
+    """The finding that some lines of a log are no actions, the first of them this one."""
+    more = f", and {count - 1:,} more lines like it" if count > 1 else ""
+    message = f"is no action (an object in JSON){more}; passed over"
+    return Finding(file, f"line {line}", Severity.WARNING, "wrong-type", message)
+
+
+def read_action(number: int, fields: Fields) -> Action:
+    """The action that one line tells of; long texts are cut.
+
+    Args:
+        number: From 1 up, in the order of the file.
+        fields: The decoded line.
+    """
+    params = fields.mapping.get("params")
+    if params is not None and not isinstance(params, dict):
+        params = {"params": params}
+    error = fields.mapping.get("error")
+    return Action(
+        number=number,
+        at=fields.time("timestamp", "at"),
+        iteration=fields.count("iteration"),
+        type=spelled(fields.mapping.get("type")),
+        tool=spelled(fields.mapping.get("tool")),
+        params=tuple(
+            (str(name)[:MAX_TEXT], spelled(value)) for name, value in list((params or {}).items())[:MAX_PARAMS]
+        ),
+        success=fields.flag("success"),
+        output=spelled(fields.mapping.get("output")),
+        error=spelled(error) if error else "",
+        reasoning=spelled(fields.mapping.get("reasoning")),
+        expected=spelled(fields.mapping.get("expected_outcome")),
+    )
+
+
+def spelled(value: Any) -> str:
+    """A text as it is, nothing as "", anything else as JSON; cut where it is long."""
+    if isinstance(value, str):
+        return value[:MAX_TEXT]
+    return "" if value is None else msgspec.json.encode(value).decode()[:MAX_TEXT]
+
+
+class Actions(Sequence[Action]):
+    """The actions of one log, in the order of the file; a slice is a tuple. Nothing here fails over a bad file.
+
+    Where the lines begin is found without decoding them, and nothing of the file is kept but that. A line that
+    begins as an object counts; one that turns out to be none when it is looked at reads as an action that tells
+    nothing but its number, and is a finding. A last line without a line feed is still being written: it is held
+    back.
+    """
+
+    def __init__(self, paths: ProjectPaths, file: str) -> None:
+        """Finds the lines of the project-relative `file`; without a file there are none."""
+        self._paths: Final = paths
+        self._file: Final = file
+        self._lines = _Lines()
+        self._problems: dict[str, Finding] = {}
+        self._errors: Sequence[int] | None = None
+        with self._opened() as descriptor:
+            if descriptor is not None:
+                self._lines.read(descriptor)
+
+    @property
+    def file(self) -> str:
+        """Project-relative name of the log."""
+        return self._file
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the file, and with those of its lines that were looked at so far."""
+        return *self._lines.findings(self._file), *self._problems.values()
+
+    @property
+    def errors(self) -> Sequence[int]:
+        """The positions (from 0) of the actions that went wrong, ascending; looks into every line once."""
+        if self._errors is None:
+            seen = map(glimpse, self._raw(range(len(self))))
+            self._errors = array("Q", (place for place, one in enumerate(seen) if one is not None and one.went_wrong))
+        return self._errors
+
+    def grown(self) -> Actions:
+        """The log as it is now, or this very object where nothing is new; this one stays as it is."""
+        later = copy(self)
+        later._lines = self._lines.copy()
+        later._problems, later._errors = {}, None
+        with self._opened() as descriptor:
+            return later if descriptor is not None and later._lines.read(descriptor) else self
+
+    def __len__(self) -> int:
+        return len(self._lines.starts)
+
+    @overload
+    def __getitem__(self, place: int) -> Action: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Action, ...]: ...
+    def __getitem__(self, place: int | slice) -> Action | tuple[Action, ...]:
+        wanted = range(len(self))[place]
+        if isinstance(wanted, int):
+            return next(self._decoded(range(wanted, wanted + 1)))
+        return tuple(self._decoded(wanted))
+
+    def __iter__(self) -> Iterator[Action]:
+        return self._decoded(range(len(self)))
+
+    @contextmanager
+    def _opened(self) -> Iterator[int | None]:
+        opened = open_file(self._paths.project / self._file, self._paths.aiwg)
+        if isinstance(opened, Problem):
+            self._note("", opened)
+        if not isinstance(opened, int):
+            yield None
+            return
+        try:
+            yield opened
+        finally:
+            os.close(opened)
+
+    def _raw(self, places: Iterable[int]) -> Iterator[bytes]:
+        """The bytes of some lines; what is too long to be decoded, or cannot be read any more, is empty."""
+        starts, ends = self._lines.starts, self._lines.ends
+        with self._opened() as descriptor:
+            for place in places:
+                length = ends[place] - starts[place]
+                if descriptor is None or length > MAX_BYTES:
+                    yield b""
+                else:
+                    yield os.pread(descriptor, length, starts[place])
+
+    def _decoded(self, places: Sequence[int]) -> Iterator[Action]:
+        for place, line in zip(places, self._raw(places), strict=True):
+            yield self._action(place, line)
+
+    def _action(self, place: int, line: bytes) -> Action:
+        pointer = f"line {self._lines.numbers[place]}"
+        if not line:
+            self._note(pointer, Problem("too-large", f"is longer than {MAX_BYTES:,} bytes, or gone; not read"))
+            return Action(number=place + 1)
+        decoded = decode_json(line)
+        for problem in decoded.problems:
+            self._note(pointer, problem)
+        if not isinstance(decoded.value, dict):
+            return Action(number=place + 1)
+        wrong: list[Finding] = []
+        action = read_action(place + 1, Fields(self._file, decoded.value, wrong, pointer))
+        for finding in wrong:
+            self._problems.setdefault(finding.pointer, finding)
+        return action
+
+    def _note(self, pointer: str, problem: Problem) -> None:
+        if len(self._problems) < MAX_FINDINGS:
+            self._problems.setdefault(pointer, replace(problem, place=pointer).finding(self._file))
+
+
+class _Lines:
+    """Where the lines of a log lie that begin as an object; offsets in bytes, numbers from 1."""
+
+    def __init__(self) -> None:
+        self.starts, self.ends, self.numbers = array("Q"), array("Q"), array("Q")
+        self._forget()
+
+    def _forget(self) -> None:
+        for known in (self.starts, self.ends, self.numbers):
+            del known[:]
+        self._end = self._read = 0  # bytes and lines that were gone through
+        self._skipped = self._first_skipped = 0
+        self._cut = False
+        self._inode = self._check = 0
+
+    def copy(self) -> _Lines:
+        """One that can read on while this one stays as it is."""
+        copied = copy(self)
+        copied.starts, copied.ends, copied.numbers = self.starts[:], self.ends[:], self.numbers[:]
+        return copied
+
+    def read(self, descriptor: int) -> bool:
+        """Find the lines that are new, and tell whether there are any; all are if it was not only appended to."""
+        status = os.fstat(descriptor)
+        anew = status.st_ino != self._inode or self._checksum(descriptor) != self._check
+        if anew:
+            self._forget()
+        begun = self._end
+        self._inode = status.st_ino
+        self._find(descriptor, min(status.st_size, MAX_PATTERN_BYTES))
+        self._cut = status.st_size > MAX_PATTERN_BYTES or len(self.starts) >= MAX_ACTIONS
+        self._check = self._checksum(descriptor)
+        return anew or self._end != begun
+
+    def findings(self, file: str) -> Iterator[Finding]:
+        """What is wrong with the log as far as it was gone through."""
+        if self._cut:
+            message = f"is too long; read up to line {self._read:,}"
+            yield Finding(file, "", Severity.WARNING, "too-large", message)
+        if self._skipped:
+            yield no_action(file, self._first_skipped, self._skipped)
+
+    def _checksum(self, descriptor: int) -> int:
+        start = max(self._end - _CHECKED, 0)
+        return crc32(os.pread(descriptor, self._end - start, start))
+
+    def _find(self, descriptor: int, size: int) -> None:
+        position = self._end
+        looks = b""  # how the open line begins
+        while position < size and len(self.starts) < MAX_ACTIONS:
+            chunk = os.pread(descriptor, min(_CHUNK, size - position), position)
+            if not chunk:
+                return
+            *pieces, rest = chunk.split(b"\n")
+            for piece in pieces:
+                position += len(piece) + 1
+                self._take(looks or piece.lstrip(_BLANK)[:1], position)
+                looks = b""
+            looks = looks or rest.lstrip(_BLANK)[:1]
+            position += len(rest)
+
+    def _take(self, looks: bytes, end: int) -> None:
+        self._read += 1
+        if looks == b"{":
+            self.starts.append(self._end)
+            self.ends.append(end - 1)
+            self.numbers.append(self._read)
+        elif looks:
+            self._skipped += 1
+            self._first_skipped = self._first_skipped or self._read
+        self._end = end
