@@ -22,6 +22,7 @@ from core.retrieval.task import analyse_task
 from core.settings import ExtractionSettings
 from core.text import plural
 
+_MAX_TEXT: Final = 2000
 _MAX_SYMPTOMS: Final = 5
 _MAX_TRIED: Final = 3
 _SCOPE: Final = re.compile(
@@ -44,6 +45,14 @@ def anti_patterns(material: Material, repairs: Sequence[Repair], settings: Extra
         *_fallen(material, settings),
     ]
     yield from found or _lost(material)
+
+
+def failure_mode(text: str) -> str:
+    """(3) `failure_mode` that a description of what went wrong speaks of; a wrong fix where it says no more."""
+    text = text[:_MAX_TEXT]
+    if _SCOPE.search(text):
+        return "scope_creep"
+    return "performance_regression" if _PERFORMANCE.search(text) else "incorrect_fix"
 
 
 def _repeated(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
@@ -99,7 +108,7 @@ def _grown(material: Material, settings: ExtractionSettings) -> Iterator[Proposa
         (iteration, text)
         for iteration in material.iterations
         for text in (iteration.result, *iteration.learnings)
-        if _SCOPE.search(text[:2000])
+        if _SCOPE.search(text[:_MAX_TEXT])
     ]
     counts = [(iteration, len(set(iteration.files))) for iteration in material.iterations if iteration.files]
     first, most = (counts[0][1], max(counts, key=lambda pair: pair[1])) if counts else (0, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -71,6 +71,11 @@ def compared(proposal: Proposal, loop_id: str, known: Known, settings: Extractio
     from_here += [other for other in known.from_loop(loop_id, pattern.type) if _told_before(pattern, other, loop_id)]
     if from_here:
         return replace(proposal, refused=f"already known from this loop as {from_here[0].id}")
+    return standing(proposal, alike, settings)
+
+
+def standing(proposal: Proposal, alike: Sequence[tuple[str, float]], settings: ExtractionSettings) -> Proposal:
+    """A proposal as what it is beside the patterns that it is like, best first: new, or a further use of one."""
     if not alike:
         return proposal
     identifier, share = alike[0]
