@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from core.records.loops import Outcome
+
+_TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
+"""Parameters of tools that name a file."""
 
 
 class TaskStatus(StrEnum):
@@ -144,6 +148,16 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def went_wrong(self) -> bool:
         """Whether it failed: it says so, or tells an error and does not say that it succeeded."""
         return self.success is False or (self.success is None and bool(self.error))
+
+    @property
+    def target(self) -> str:
+        """The file that it was done to, by any of the names that tools have for it; "" where it names none."""
+        return self.param(*_TARGETS)
+
+    def param(self, *names: str) -> str:
+        """The first of these parameters that it has; "" if it has none."""
+        params = dict(self.params)
+        return next((params[name] for name in names if params.get(name)), "")
 
 
 class Milestone(Struct, frozen=True, kw_only=True, omit_defaults=True):

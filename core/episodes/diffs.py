@@ -1,0 +1,73 @@
+"""What an edit or a write changed, as lines of a unified diff."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from core.records.episodes import Action
+from core.sources import dialects
+from core.sources.reading import decode_json
+from core.text import plural
+
+MAX_COMPARED: Final = 400
+"""Of longer texts only so many lines are compared."""
+MAX_LINES: Final = 200
+"""Longest diff, in lines; a last one says how many there are more."""
+_OLD_AND_NEW: Final = (
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("oldString", "newString"),
+)
+_DIFFS: Final = ("diff", "patch")
+_CONTENTS: Final = ("content", "file_text", "contents")
+_EDITS: Final = "edits"
+"""A list of old and new texts, of tools that change several places of a file at once."""
+_WRITING: Final = frozenset({"write", "edit", "create"})
+"""Types of actions and names of tools whose content becomes that of a file."""
+
+
+def diff_of(action: Action) -> tuple[str, ...]:
+    """The lines of the diff, each with its `+`, `-`, space or `@@`; none where the action tells of no change.
+
+    What an action was to change is told, whether it succeeded or not. The old text of a file that is written as a
+    whole is not known: all of the new one counts as added.
+    """
+    params = dict(action.params)
+    lines = list(islice(_lines(params, action), MAX_LINES + 1 + 2 * MAX_COMPARED))
+    if len(lines) <= MAX_LINES:
+        return tuple(lines)
+    return *lines[:MAX_LINES], f"… {plural(len(lines) - MAX_LINES, 'more line')}"
+
+
+def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:
+    told = action.param(*_DIFFS)
+    if told:
+        yield from told.splitlines()
+        return
+    changes = [(params[old], params[new]) for old, new in _OLD_AND_NEW if old in params and new in params][:1]
+    changes += _edits(params.get(_EDITS, ""))
+    writes = not _WRITING.isdisjoint((dialects.word(action.type), dialects.word(action.tool)))
+    if not changes and writes and (content := action.param(*_CONTENTS)):
+        changes.append(("", content))
+    if not changes:
+        return
+    yield f"--- {action.target}"
+    yield f"+++ {action.target}"
+    for old, new in changes:
+        before, after = old.splitlines()[:MAX_COMPARED], new.splitlines()[:MAX_COMPARED]
+        yield from islice(difflib.unified_diff(before, after, lineterm=""), 2, None)
+
+
+def _edits(text: str) -> list[tuple[str, str]]:
+    found: Any = decode_json(text.encode("utf-8", "replace")).value if text else None
+    edits = [edit for edit in found if isinstance(edit, dict)] if isinstance(found, list) else []
+    return [
+        (dialects.text(edit[old]), dialects.text(edit[new]))
+        for edit in edits[:MAX_COMPARED]
+        for old, new in _OLD_AND_NEW
+        if old in edit and new in edit
+    ]

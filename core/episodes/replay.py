@@ -1,0 +1,164 @@
+"""An attempt step by step: what was done and why, what was expected, what came of it, and when (1). Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, overload
+
+from core.episodes.diffs import diff_of
+from core.episodes.history import AttemptDetail
+from core.records.episodes import Action
+from core.sources.actions import Actions
+from core.text import ELLIPSIS, plural
+
+MAX_PAUSE: Final = 5.0
+"""Longest wait for the next step, in seconds, however long it took: nobody watches an agent think."""
+MAX_REAL_LINES: Final = 8
+"""Of an output or an error so many lines are the real outcome, and the number of the others."""
+_MAX_REAL: Final = 4096
+_PAGE: Final = 256
+"""Steps that are made at once where all of them are gone through."""
+_FIRST_TIME_AMONG: Final = 100
+"""Where the attempt does not tell its start, the first time among so many actions is taken for it."""
+
+
+class Verdict(StrEnum):
+    """How an action came out."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNTOLD = "not told"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action in its place; every text is untrusted.
+
+    Attributes:
+        elapsed: Seconds since the attempt began, never negative; None where the action tells no time.
+        pause: Seconds until the next action; None for the last one, and where a time is missing or runs backwards.
+        begins_iteration: Whether it is the first action of its iteration.
+        quality: 0..1 as measured last: at the end of an earlier iteration or, with its last action, of this one.
+    """
+
+    action: Action
+    elapsed: float | None = None
+    pause: float | None = None
+    begins_iteration: bool = False
+    quality: float | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """How it came out."""
+        if self.action.went_wrong:
+            return Verdict.FAILED
+        return Verdict.UNTOLD if self.action.success is None else Verdict.SUCCEEDED
+
+    @property
+    def expected(self) -> str:
+        """What it was to bring; "" where nobody told."""
+        return self.action.expected
+
+    @property
+    def real(self) -> str:
+        """What it did bring: the first lines of its error, else of its output."""
+        told = (self.action.error or self.action.output).strip()
+        lines = told[:_MAX_REAL].splitlines()
+        if len(told) <= _MAX_REAL and len(lines) <= MAX_REAL_LINES:
+            return told
+        more = max(told.count("\n") + 1 - MAX_REAL_LINES, 0)
+        return "\n".join([*lines[:MAX_REAL_LINES], f"{ELLIPSIS} {plural(more, 'more line')}" if more else ELLIPSIS])
+
+    @property
+    def diff(self) -> tuple[str, ...]:
+        """What it changed, or was to change; see `core.episodes.diffs.diff_of`. Made anew each time."""
+        return diff_of(self.action)
+
+
+class Steps(Sequence[Step]):
+    """The steps of one attempt, each made when it is looked at; a slice is a tuple."""
+
+    def __init__(self, detail: AttemptDetail) -> None:
+        self.actions: Final[Actions] = detail.actions
+        entries = enumerate(detail.attempt.quality, 1)
+        measured = {place if one.iteration is None else one.iteration: one.quality for place, one in entries}
+        self._iterations: Final = sorted(measured)
+        self._measured: Final = measured
+        times = [action.at for action in self.actions[:_FIRST_TIME_AMONG] if action.at is not None]
+        started = [detail.attempt.started_at] if detail.attempt.started_at is not None else []
+        self._start: Final[datetime | None] = min(started + times[:1], default=None)
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @overload
+    def __getitem__(self, place: int) -> Step: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, place: int | slice) -> Step | tuple[Step, ...]:
+        wanted = range(len(self))[place]
+        if isinstance(wanted, int):
+            return self._made(wanted, wanted + 1)[0]
+        if not wanted:
+            return ()
+        first = min(wanted)
+        made = self._made(first, max(wanted) + 1)
+        return tuple(made[position - first] for position in wanted)
+
+    def __iter__(self) -> Iterator[Step]:
+        for start in range(0, len(self), _PAGE):
+            yield from self[start : start + _PAGE]
+
+    def _made(self, first: int, end: int) -> list[Step]:
+        row: list[Action | None] = [*self.actions[max(first - 1, 0) : end + 1]]
+        if first == 0:
+            row.insert(0, None)
+        if end == len(self):
+            row.append(None)
+        threes = zip(row[:-2], row[1:-1], row[2:], strict=True)
+        return [self._step(before, action, after) for before, action, after in threes if action is not None]
+
+    def _step(self, before: Action | None, action: Action, after: Action | None) -> Step:
+        elapsed = _seconds(self._start, action.at)
+        pause = _seconds(action.at, after.at) if after is not None else None
+        return Step(
+            action=action,
+            elapsed=None if elapsed is None else max(elapsed, 0.0),
+            pause=None if pause is None or pause < 0 else pause,
+            begins_iteration=before is None or before.iteration != action.iteration,
+            quality=self._quality(action.iteration, after is None or after.iteration != action.iteration),
+        )
+
+    def _quality(self, iteration: int | None, ended: bool) -> float | None:
+        """The newest measurement before an iteration, or at its end."""
+        if iteration is None:
+            return None
+        known = bisect_right(self._iterations, iteration if ended else iteration - 1)
+        return self._measured[self._iterations[known - 1]] if known else None
+
+
+def steps(detail: AttemptDetail) -> Steps:
+    """The actions of an attempt in their places."""
+    return Steps(detail)
+
+
+def next_error(steps: Steps, position: int) -> int | None:
+    """The position (from 0) of the next step after `position` that went wrong; None if there is none."""
+    errors = steps.actions.errors
+    found = bisect_right(errors, position)
+    return errors[found] if found < len(errors) else None
+
+
+def pause_at(step: Step, speed: float) -> float:
+    """Seconds to wait before the next step is shown, when time runs `speed` times as fast; at speed 0 none."""
+    if step.pause is None or not speed > 0:
+        return 0.0
+    return min(step.pause / speed, MAX_PAUSE)
+
+
+def _seconds(start: datetime | None, end: datetime | None) -> float | None:
+    return None if start is None or end is None else (end - start).total_seconds()
