@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from core.episodes.linking import LoopNames
+from core.episodes.similar import past_tasks
 from core.extraction.wording import told
 from core.records.reflections import Reflection
 from core.similarity import TextBlock, words_in_order
+from core.snapshot import Snapshot
+
+CLUSTER_ID: Final = "recurring-"
+"""What the ids of clusters begin with."""
 
 ALIKE: Final = 0.7
 """Two learnings more alike than this, as `core.similarity` compares texts, say the same."""
@@ -23,13 +29,20 @@ _LEAST_WORDS: Final = 3
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
 
 
+class Member(NamedTuple):
+    """A reflection, and the loop that it comes from: the task where that loop is not known."""
+
+    source: str
+    reflection: Reflection
+
+
 class Cluster(Struct, frozen=True, kw_only=True):
     """Reflections of at least two loops that say nearly the same as one of them, the most central one.
 
     Attributes:
         id: That of its oldest reflection: it stays while others join.
         central: The one that all others are alike.
-        reflections: All of them, oldest first, undated ones last.
+        members: All of them, oldest first, undated ones last.
         sources: Whom they are from, in the order in which each said it first: loops, and tasks of no known loop.
         kinds: Kinds of reflections, the most frequent first.
         first_at, last_at: Of the oldest and the newest reflection, as far as times are known.
@@ -37,7 +50,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
     id: str
     central: Reflection
-    reflections: tuple[Reflection, ...]
+    members: tuple[Member, ...]
     sources: tuple[str, ...]
     kinds: tuple[str, ...]
     first_at: datetime | None
@@ -62,12 +75,12 @@ def recurring(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]
         reflections: From all loops and tasks.
         loop_of_task: The loop that a task records, where that is known: both are one source.
     """
-    same: dict[str, list[Reflection]] = defaultdict(list)
+    same: dict[str, list[Member]] = defaultdict(list)
     for reflection in reflections:
-        if not reflection.draft and source_of(reflection, loop_of_task):
-            words = words_in_order(told(reflection.learning))
-            if words.count(" ") + 1 >= _LEAST_WORDS:
-                same[words].append(reflection)
+        source = reflection.loop_id or loop_of_task.get(reflection.task_id, reflection.task_id)
+        words = words_in_order(told(reflection.learning))
+        if source and not reflection.draft and words.count(" ") + 1 >= _LEAST_WORDS:
+            same[words].append(Member(source, reflection))
     near: dict[str, set[str]] = {words: {words} for words in same}
     for one, other, _ratio in TextBlock.build({words: words for words in sorted(same)}).pairs(ALIKE):
         near[one].add(other)
@@ -77,33 +90,37 @@ def recurring(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]
     taken: set[str] = set()
     for words in sorted(same, key=lambda words: (-weights[words], words)):
         if words not in taken:
-            members = near[words] - taken
-            taken |= members
-            alike = [reflection for member in members for reflection in same[member]]
-            if len({source_of(reflection, loop_of_task) for reflection in alike}) >= LEAST_LOOPS:
-                clusters.append(_cluster(alike, min(same[words], key=_age), loop_of_task))
-    return tuple(sorted(clusters, key=lambda cluster: (-len(cluster.sources), -len(cluster.reflections), cluster.id)))
+            alike = near[words] - taken
+            taken |= alike
+            members = sorted((member for other in alike for member in same[other]), key=_age)
+            if len({member.source for member in members}) >= LEAST_LOOPS:
+                clusters.append(_cluster(members, min(same[words], key=_age).reflection))
+    return tuple(sorted(clusters, key=lambda cluster: (-len(cluster.sources), -len(cluster.members), cluster.id)))
 
 
-def source_of(reflection: Reflection, loop_of_task: Mapping[str, str]) -> str:
-    """The loop that a reflection comes from, else the task; "" if it names neither."""
-    return reflection.loop_id or loop_of_task.get(reflection.task_id, reflection.task_id)
+def recurring_in(snapshot: Snapshot) -> tuple[Cluster, ...]:
+    """The recurring learnings of a project; what a task records of a loop counts as the loop's."""
+    names = LoopNames(snapshot.loops.values())
+    links = {id: names.link(task) for id, task in past_tasks(snapshot).items()}
+    loop_of_task = {id: link.loop_id for id, link in links.items() if link is not None}
+    return recurring(snapshot.reflections.values(), loop_of_task)
 
 
-def _cluster(alike: Iterable[Reflection], central: Reflection, loop_of_task: Mapping[str, str]) -> Cluster:
-    ordered = tuple(sorted(alike, key=_age))
-    times = [reflection.at for reflection in ordered if reflection.at is not None]
-    kinds = Counter(reflection.kind for reflection in ordered if reflection.kind)
+def _cluster(members: Sequence[Member], central: Reflection) -> Cluster:
+    """Of members in the order of their age."""
+    oldest = members[0].reflection
+    times = [member.reflection.at for member in members if member.reflection.at is not None]
+    kinds = Counter(member.reflection.kind for member in members if member.reflection.kind)
     return Cluster(
-        id=f"recurring-{sha256(ordered[0].id.encode('utf-8', 'replace')).hexdigest()[:10]}",
+        id=f"{CLUSTER_ID}{sha256(oldest.id.encode('utf-8', 'replace')).hexdigest()[:10]}",
         central=central,
-        reflections=ordered,
-        sources=tuple(dict.fromkeys(source_of(reflection, loop_of_task) for reflection in ordered)),
+        members=tuple(members),
+        sources=tuple(dict.fromkeys(member.source for member in members)),
         kinds=tuple(sorted(kinds, key=lambda kind: (-kinds[kind], kind))),
         first_at=min(times, default=None),
         last_at=max(times, default=None),
     )
 
 
-def _age(reflection: Reflection) -> tuple[datetime, str]:
-    return reflection.at or _UNDATED, reflection.id
+def _age(member: Member) -> tuple[datetime, str]:
+    return member.reflection.at or _UNDATED, member.reflection.id

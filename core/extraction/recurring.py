@@ -21,7 +21,7 @@ from core.learning.inversion import polarity_lint
 from core.records.debug_sessions import Failure
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
-from core.recurring import LEAST_LOOPS, Cluster, source_of
+from core.recurring import LEAST_LOOPS, Cluster
 from core.retrieval.task import analyse_task
 from core.settings import ExtractionSettings
 from core.text import plural
@@ -35,7 +35,6 @@ _WARNING: Final = re.compile(r"(?:please\s+)?(?:avoid|never|do\s+not|don['\u2019
 def draft(
     cluster: Cluster,
     asked: Mapping[str, str],
-    loop_of_task: Mapping[str, str],
     known: Known,
     settings: ExtractionSettings,
 ) -> Extraction:
@@ -48,33 +47,31 @@ def draft(
     Args:
         cluster: The learning.
         asked: What the loops and tasks were to do, by id.
-        loop_of_task: As for `core.recurring.recurring`.
         known: What the project knows already.
         settings: Thresholds, and whether duplicates are merged.
     """
-    proposal = _proposal(cluster, asked, loop_of_task, known, settings)
+    proposal = _proposal(cluster, asked, known, settings)
     return Extraction(source_id=cluster.id, proposals=(_compared(proposal, cluster, known, settings),))
 
 
 def _proposal(
     cluster: Cluster,
     asked: Mapping[str, str],
-    loop_of_task: Mapping[str, str],
     known: Known,
     settings: ExtractionSettings,
 ) -> Proposal:
     learning = told(cluster.text)
     tasks = [line(asked[source]) for source in cluster.sources if asked.get(source)]
-    first = {source_of(one, loop_of_task): one for one in reversed(cluster.reflections)}
+    first = {member.source: member.reflection for member in reversed(cluster.members)}
     lineage = {"source_loops": [_source(source, first[source]) for source in cluster.sources]}
-    seen = {**lineage, **first_use(cluster.reflections[0].at)}
+    seen = {**lineage, **first_use(cluster.members[0].reflection.at)}
     trace = tuple(_told_where(source, first[source]) for source in cluster.sources[:_MAX_TRACE])
     if len(cluster.sources) > _MAX_TRACE:
         trace = (*trace, f"and {len(cluster.sources) - _MAX_TRACE} more")
     if message_in(learning) or learning in known.messages:
         proposal = _success_pattern(learning, cluster, tasks, seen, trace)
         return replace(proposal, refused="it is an error message: it says what went wrong, not what to do")
-    if error := _common_error(cluster, loop_of_task):
+    if error := _common_error(cluster):
         return narrowed(_error_pattern(learning, error, tasks, seen, trace), error, known, settings)
     if warned := _warned_of(learning):
         return _anti_pattern(warned, cluster, tasks, seen, trace)
@@ -86,7 +83,7 @@ def _success_pattern(
 ) -> Proposal:
     category = _category(learning, tasks)
     benefits = dict.fromkeys(
-        line(one.analysis) for one in cluster.reflections if one.kind == "success_pattern" and one.analysis
+        line(one.analysis) for _, one in cluster.members if one.kind == "success_pattern" and one.analysis
     )
     record: dict[str, Any] = {
         "type": "success_pattern",
@@ -106,9 +103,9 @@ def _anti_pattern(
 ) -> Proposal:
     mode = failure_mode(" ".join((warned, cluster.central.analysis, cluster.central.observation)))
     record: dict[str, Any] = {"type": "anti_pattern", "approach_description": warned, "failure_mode": mode}
-    if symptoms := dict.fromkeys(line(one.observation, 120) for one in cluster.reflections if one.observation):
+    if symptoms := dict.fromkeys(line(one.observation, 120) for _, one in cluster.members if one.observation):
         record["failure_symptoms"] = list(symptoms)[:_MAX_SYMPTOMS]
-    if why := next((one.analysis for one in (cluster.central, *cluster.reflections) if one.analysis), ""):
+    if why := next((one.analysis for one in _central_first(cluster) if one.analysis), ""):
         record["why_it_fails"] = line(why)
     if steps := _steps(cluster):
         record["better_alternative"] = {"description": line("; ".join(steps))}
@@ -141,14 +138,14 @@ def _error_pattern(
     return Proposal(type=PatternType.ERROR, slug=slug(learning, "error"), record=record, trace=trace)
 
 
-def _common_error(cluster: Cluster, loop_of_task: Mapping[str, str]) -> Sighting | None:
+def _common_error(cluster: Cluster) -> Sighting | None:
     """The error that most sources tell beside the learning, if at least two do."""
     met: dict[str, tuple[Sighting, set[str]]] = {}
-    for one in cluster.reflections:
+    for source, one in cluster.members:
         for text in (one.observation, one.analysis):
             message = message_in(text)
             if message and (error := sighting(Failure(message=message), one.id, one.iteration, one.at)):
-                met.setdefault(error.signature, (error, set()))[1].add(source_of(one, loop_of_task))
+                met.setdefault(error.signature, (error, set()))[1].add(source)
     counts = Counter({signature: len(sources) for signature, (_, sources) in met.items()})
     for signature, count in counts.most_common(1):
         if count >= LEAST_LOOPS:
@@ -165,8 +162,12 @@ def _warned_of(learning: str) -> str:
 
 def _steps(cluster: Cluster) -> list[str]:
     """What was to be done about it, the central one's items first."""
-    items = (line(item) for one in (cluster.central, *cluster.reflections) for item in one.actions)
+    items = (line(item) for one in _central_first(cluster) for item in one.actions)
     return list(dict.fromkeys(filter(None, items)))[:_MAX_STEPS]
+
+
+def _central_first(cluster: Cluster) -> tuple[Reflection, ...]:
+    return cluster.central, *(member.reflection for member in cluster.members)
 
 
 def _category(learning: str, tasks: list[str]) -> str:
