@@ -29,7 +29,9 @@ def parse_time(value: Any) -> datetime | None:
         if isinstance(value, datetime):
             moment = value
         elif isinstance(value, str) and 8 <= len(value) <= MAX_TIME_LENGTH:
-            moment = datetime.fromisoformat(_LONG_HOUR.sub(r"T\1:", value.strip()))
+            text = value.strip()
+            usual = text[13:14] == ":"  # the substitution would take longer than all the rest
+            moment = datetime.fromisoformat(text if usual else _LONG_HOUR.sub(r"T\1:", text))
         else:
             return None
         if moment.tzinfo is None:
