@@ -19,7 +19,7 @@ from core.curation.prospects import Prospects
 from core.curation.registry import Registry
 from core.curation.review import ReviewItem, review_queue
 from core.curation.settling import FreeIds
-from core.debug_memory.index import LazyDebugIndex
+from core.debug_memory.index import ESCALATED, LazyDebugIndex
 from core.embeddings import PATTERNS, TASKS, Embeddings
 from core.episodes.similar import past_tasks
 from core.errors import Conflict, MovedOn, Refused, UnknownRecord
@@ -258,11 +258,12 @@ class Deck:
         return self._decide(pattern_id, release)
 
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
-        """What could be extracted from a finished loop or a debug session; reads its files, writes nothing.
+        """What could be extracted from a finished loop or task, a debug session or a recurring learning; reads
+        their files, writes nothing.
 
         Raises:
-            UnknownRecord: There is no such loop or session.
-            Refused: The loop has not ended, or the settings forbid it.
+            UnknownRecord: There is no such loop, task, session or learning.
+            Refused: The loop or task has not ended, or the settings forbid it.
         """
         # Most commands extract nothing.
         from core.extraction.engine import extract
@@ -274,12 +275,17 @@ class Deck:
             if source_id.startswith(CLUSTER_ID):
                 return self._draft(source_id, types)
             if source_id not in view.snapshot.debug_sessions:
-                loop = view.loop(source_id)
-                if not loop.status.ended:
-                    raise Refused(f"{visible_line(loop.id, 80)} has not ended; then its lessons can be extracted")
-                source_id = loop.id
+                source_id = self._ended(source_id)
             materials, learned = self._materials()
             return extract(materials.read(source_id), learned, self.settings.extraction, types)
+
+    def _ended(self, source_id: str) -> str:
+        """The id of the loop or task that is meant, which must have ended."""
+        task, loops = self._view.snapshot.tasks.get(source_id), self._view.snapshot.loops
+        found = self._view.loop(source_id) if task is None or source_id in loops else task
+        if not found.status.ended:
+            raise Refused(f"{visible_line(found.id, 80)} has not ended; then its lessons can be extracted")
+        return found.id
 
     def recurring(self) -> tuple[Cluster, ...]:
         """The learnings that more than one loop told; worked out anew (half a second for 10,000 reflections) only
@@ -326,10 +332,10 @@ class Deck:
         unattended: bool = False,
         reason: str = "",
     ) -> Decided:
-        """Put what a loop or debug session has learned into the registry, as one decision.
+        """Put what a loop, a debug session or a recurring learning teaches into the registry, as one decision.
 
         Args:
-            source_id: The loop or session.
+            source_id: The loop, session or learning.
             types: Only these.
             seen: The extraction as the person saw it; `Conflict` if it is another one by now.
             unattended: Nobody has looked at it: Review asks about what is new.
@@ -615,7 +621,14 @@ class Deck:
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
         prospects = self._prospects
         return review_queue(
-            snapshot.patterns, board, snapshot.curation, now, self.settings, prospects.alike, prospects.offers
+            snapshot.patterns,
+            board,
+            snapshot.curation,
+            now,
+            self.settings,
+            prospects.alike,
+            prospects.offers,
+            [session for session in snapshot.debug_sessions.values() if session.status == ESCALATED],
         )
 
 

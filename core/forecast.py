@@ -10,7 +10,7 @@ import msgspec
 
 from core.curation.batches import with_id
 from core.curation.merging import as_read, merged
-from core.curation.review import BURST, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
+from core.curation.review import BURST, DUPLICATE, ESCALATION, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
 from core.curation.rules import anti_pattern, as_pattern
 from core.curation.settling import ID_PREFIXES
 from core.extraction.proposals import Extraction
@@ -35,6 +35,7 @@ _ANSWERS: Final = {
     EXTRACTED: "archive",
     DUPLICATE: "merge",
     OFFER: "extract",
+    ESCALATION: "see",
 }
 
 RecordOf = Callable[[Pattern], Mapping[str, Any]]
@@ -66,7 +67,8 @@ class Forecast:
     """The effect of an answer.
 
     Attributes:
-        answer: What the answer is called: `accept`, `reset`, `confirm`, `release`, `archive`, `merge` or `extract`.
+        answer: What the answer is called: `accept`, `reset`, `confirm`, `release`, `archive`, `merge`, `extract` or
+            `see`, which changes nothing.
         running: How many running loops with a task were looked at.
         changed: Ids of those that would get another context.
         before, after: The context of the first of them (or, with no running loop, of the pattern's own topic).
@@ -87,12 +89,15 @@ def forecast(view: View, item: ReviewItem, record_of: RecordOf) -> Forecast:
     """Suppose that the question is answered with accept, and inject again.
 
     To revoke a burst changes nothing, its marks are held already: there it is supposed that they count. Nor does
-    keeping what was extracted unattended: there it is supposed that it is archived.
+    keeping what was extracted unattended: there it is supposed that it is archived. That somebody has seen an
+    escalation changes no context.
 
     Raises:
         UnknownRecord: The pattern has gone.
         Refused: A record that would be merged stands where curation does not write.
     """
+    if item.session is not None:
+        return Forecast(answer=_ANSWERS[item.kind], running=0, changed=(), before="", after="")
     supposed = _supposed(view, item, record_of)
     running = [loop for loop in view.snapshot.loops.values() if loop.status.active and loop.task][:MAX_LOOPS]
     changed: list[str] = []

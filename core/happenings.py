@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.curation.review import DUPLICATE, OFFER
+from core.curation.review import DUPLICATE, ESCALATION, OFFER
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
 from core.snapshot import Delta
@@ -29,6 +29,7 @@ class What(StrEnum):
     STATE = "state-changed"
     DECIDED = "decision"
     ASKED = "question"
+    ESCALATED = "escalation"
     FINDING = "finding"
 
 
@@ -40,10 +41,10 @@ class Happening(Struct, frozen=True, kw_only=True):
     """One thing that happened.
 
     Attributes:
-        subject: Id of the loop or pattern; of a decision its id; of a finding its file.
+        subject: Id of the loop, pattern or debug session; of a decision its id; of a finding its file.
         text: For a person, displayable.
         severity: `error` for a loop that broke off and for a file that cannot be used, `warning` for a question
-            while which something goes wrong.
+            while which something goes wrong, and for an escalation.
         status: Of a loop that ended, else None.
     """
 
@@ -74,7 +75,12 @@ def happenings(before: View, after: View, delta: Delta) -> list[Happening]:
             found.append(Happening(what=What.DECIDED, subject=decision.id, text=text))
     asked = {(item.kind, item.subject) for item in before.queue}
     for item in after.queue:
-        if (item.kind, item.subject) not in asked:
+        if (item.kind, item.subject) in asked:
+            continue
+        if item.kind == ESCALATION:
+            text = f"{visible_line(item.question, 120)} {visible_line(item.reason, 200)}"
+            found.append(Happening(what=What.ESCALATED, subject=item.subject, text=text, severity=Severity.WARNING))
+        else:
             text = f"Review asks: {visible_line(item.question, 120)}"
             severity = Severity.INFO if item.kind in _TIDYING else Severity.WARNING
             found.append(Happening(what=What.ASKED, subject=item.subject, text=text, severity=severity))

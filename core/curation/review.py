@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
@@ -11,11 +11,20 @@ from typing import Final
 
 import numpy as np
 
-from core.curation.rules import burst_subject, day, duplicate_question, extraction_question, shown
+from core.curation.rules import (
+    burst_subject,
+    day,
+    duplicate_question,
+    escalation_question,
+    extraction_question,
+    shown,
+)
 from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
+from core.learning.decay import decayed_value
 from core.learning.proposing import Inversion
 from core.learning.scoreboard import Scoreboard
+from core.records.debug_sessions import DebugSession
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity, Pattern
 from core.settings import Settings
@@ -29,6 +38,7 @@ QUARANTINE: Final = "quarantine"
 EXTRACTED: Final = "extracted"
 DUPLICATE: Final = "duplicate"
 OFFER: Final = "offer"
+ESCALATION: Final = "escalation"
 
 _HALF_WORTH_AT: Final = 10
 """A pattern that loops were given so often has half the weight of one that every loop gets."""
@@ -36,6 +46,8 @@ _UNSEEN_SHARE: Final = 0.5
 """Failure share of a text that nobody has judged yet."""
 _TIDYING_SHARE: Final = 0.25
 """What a question weighs that keeps the registry tidy: nothing fails while it waits."""
+_STUCK_WORTH: Final = 0.9
+"""What an escalation weighs when it is new: an agent is stuck until somebody looks. It decays like outcomes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +56,9 @@ class ReviewItem:
 
     Attributes:
         kind: `inversion`, `contradicted`, `stale-pin`, `burst`, `quarantine` (a text that nobody has seen, and no
-            loop gets until then), `extracted` (one that loops get already), `duplicate` or `offer`.
-        subject: Id of the pattern that it is about; of a burst its source; of an offer the loop.
+            loop gets until then), `extracted` (one that loops get already), `duplicate`, `offer` or `escalation`.
+        subject: Id of the pattern that it is about; of a burst its source; of an offer the loop; of an escalation
+            the debug session.
         question: One line.
         reason: Why it is asked, and why at this place; one line.
         worth: 0..1, how often loops get it times how badly it does; the queue is sorted by it.
@@ -53,6 +66,7 @@ class ReviewItem:
         burst: The marks that wait, for a burst.
         other: The pattern that would be merged into the subject, for a duplicate; with `likeness`, 0..1.
         offer: What could be extracted, for an offer.
+        session: The debug session that was escalated, for an escalation.
     """
 
     kind: str
@@ -65,6 +79,7 @@ class ReviewItem:
     other: str = ""
     likeness: float = 0.0
     offer: Extraction | None = None
+    session: DebugSession | None = None
 
     @property
     def question_key(self) -> str:
@@ -73,7 +88,14 @@ class ReviewItem:
             return burst_subject(self.burst)
         if self.other:
             return duplicate_question(self.subject, self.other)
+        if self.session is not None:
+            return escalation_question(self.subject, self.session.changed_at)
         return extraction_question(self.subject) if self.offer is not None else self.subject
+
+    @property
+    def is_about_pattern(self) -> bool:
+        """Whether the subject is a pattern."""
+        return self.burst is None and self.offer is None and self.session is None
 
     @cached_property
     def inversion(self) -> Inversion | None:
@@ -89,6 +111,7 @@ def review_queue(
     settings: Settings,
     alike: Sequence[tuple[str, str, float]] = (),
     offers: Mapping[str, Extraction] = MappingProxyType({}),
+    sessions: Iterable[DebugSession] = (),
 ) -> tuple[ReviewItem, ...]:
     """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first.
 
@@ -97,6 +120,7 @@ def review_queue(
         now: The present moment.
         alike: Pairs of patterns that say nearly the same, with their likeness, best first.
         offers: What could be extracted, by loop.
+        sessions: The debug sessions that were escalated.
     """
     items = [
         item
@@ -107,8 +131,9 @@ def review_queue(
             *_arrivals(patterns, board, curation),
             *_duplicates(patterns, board, alike),
             *_offers(offers),
+            *_escalations(sessions, now, settings),
         )
-        if (item.burst or item.offer or item.subject in patterns) and not _is_answered(item, curation, now)
+        if (not item.is_about_pattern or item.subject in patterns) and not _is_answered(item, curation, now)
     ]
     return tuple(sorted(items, key=lambda item: (-item.worth, item.kind, item.subject)))
 
@@ -251,6 +276,31 @@ def _offers(offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
                 worth=_TIDYING_SHARE * (new + further) / (new + further + _HALF_WORTH_AT),
                 offer=offer,
             )
+
+
+def _escalations(sessions: Iterable[DebugSession], now: datetime, settings: Settings) -> Iterator[ReviewItem]:
+    """(4) on_escalation notify_human, whoever wrote that a session is escalated."""
+    for session in sessions:
+        at = session.changed_at
+        since = f", on {day(at)}" if at is not None else ""
+        yield ReviewItem(
+            kind=ESCALATION,
+            subject=session.id,
+            question=f"An agent is stuck at {visible_line(session.file_path, 80) or shown(session.id)}: seen?",
+            reason=f"escalated after {plural(len(session.executions), 'run')}{since}; {stuck_text(session)}",
+            worth=_STUCK_WORTH * decayed_value(at or now, now, settings.learning.half_life_days),
+            session=session,
+        )
+
+
+def stuck_text(session: DebugSession) -> str:
+    """What an escalated session could not fix, in one line."""
+    run = session.newest_failing
+    if run is None:
+        return "no run tells what failed"
+    failure = run.failures[0]
+    more = f", and {plural(len(run.failures) - 1, 'further failure')}" if len(run.failures) > 1 else ""
+    return visible_line(f"{failure.error_type}: {failure.message}".strip(": "), 160) + more
 
 
 def offer_text(offer: Extraction) -> str:

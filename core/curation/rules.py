@@ -308,6 +308,11 @@ def extraction_question(source_id: str) -> str:
     return f"extraction of {source_id}"
 
 
+def escalation_question(session_id: str, at: datetime | None) -> str:
+    """What verdicts on an escalated debug session are filed under: if it is escalated anew, it is another question."""
+    return f"escalation of {session_id}" + (f" at {iso(at)}" if at is not None else "")
+
+
 def duplicate_question(one: str, other: str) -> str:
     """What verdicts on two patterns that resemble each other are filed under; the lower id comes first."""
     return f"likeness of {min(one, other)} and {max(one, other)}"

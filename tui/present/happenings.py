@@ -24,7 +24,7 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 
 
 def happenings(before: View, after: View, delta: Delta, mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
-    """Loops that started, finished or broke, decisions by others, and new questions; most important first.
+    """Loops that started, finished or broke, decisions by others, escalations, new questions; most important first.
 
     Args:
         before, after: The views.
@@ -42,6 +42,7 @@ def happenings(before: View, after: View, delta: Delta, mine: Container[str]) ->
     if started := sum(one.what is What.STARTED for one in found):
         lines.append((f"{plural(started, 'loop')} started", "information"))
     lines += [(one.text, "information") for one in found if one.what is What.DECIDED and one.subject not in mine]
+    lines += [(one.text, _LEVELS[one.severity]) for one in found if one.what is What.ESCALATED]
     if asked := sum(one.what is What.ASKED and one.severity is Severity.WARNING for one in found):
         lines.append((f"{plural(asked, 'new question')} in Review", "warning"))
     return lines

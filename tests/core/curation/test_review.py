@@ -10,6 +10,7 @@ import pytest
 from core.curation.review import ReviewItem, review_queue
 from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
+from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
 from core.records.events import Event
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -228,3 +229,40 @@ def test_a_question_about_no_single_pattern_can_be_snoozed() -> None:
         verdict = InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=hours))
         curation = CurationState(inversions={item.question_key: verdict})
         assert bool(queue([], [], curation, offers=offers)) is asked
+
+
+def escalated(**changes: Any) -> DebugSession:
+    failures = (Failure(error_type="TypeError", message="x is \x1b[31mnull"), Failure(error_type="Other", message="y"))
+    runs = (Execution(failures=failures), Execution())
+    values: dict[str, Any] = {"id": "s-1", "file_path": "src/a.ts", "status": "escalated", "executions": runs}
+    return DebugSession(**(values | {"updated_at": LATER} | changes))
+
+
+def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tuple[ReviewItem, ...]:
+    board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
+    return review_queue({}, board, curation or CurationState(), LATER, SETTINGS, sessions=sessions)
+
+
+def test_an_escalation_is_asked_about_near_the_top_and_less_urgently_as_it_grows_old() -> None:
+    new, old = stuck(escalated(id="old", updated_at=LATER - timedelta(days=90)), escalated())
+    assert (new.kind, new.subject, old.subject) == ("escalation", "s-1", "old")
+    assert new.question == "An agent is stuck at src/a.ts: seen?"
+    assert new.reason == (
+        "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure"
+    )
+    assert (new.worth, old.worth) == (0.9, 0.45)
+
+
+def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -> None:
+    (item,) = stuck(escalated())
+    seen = CurationState(dismissed=frozenset({item.question_key}))
+    assert stuck(escalated(), curation=seen) == ()
+    assert stuck(escalated(updated_at=LATER - timedelta(minutes=1)), curation=seen) != ()
+    until = InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1))
+    assert stuck(escalated(), curation=CurationState(inversions={item.question_key: until})) == ()
+
+
+def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
+    (item,) = stuck(escalated(file_path="", executions=(), updated_at=None))
+    assert item.question == "An agent is stuck at s-1: seen?"
+    assert item.reason == "escalated after 0 runs; no run tells what failed"

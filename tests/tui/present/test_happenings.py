@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -66,6 +67,12 @@ def test_decisions_of_others_are_told_and_ones_own_are_not() -> None:
 def test_new_questions_are_told() -> None:
     assert told(view(questions=("a",)), view(questions=("a", "b"))) == [("1 new question in Review", "warning")]
     assert told(view(questions=("a", "b")), view(questions=("a",))) == []
+
+
+def test_an_escalation_is_told_with_what_it_is_about() -> None:
+    item = ReviewItem(kind="escalation", subject="s", question="An agent is stuck: seen?", reason="\x1bwhy", worth=0.9)
+    (line,) = told(view(), replace(view(), queue=(item,)))
+    assert line == ("An agent is stuck: seen? \N{SYMBOL FOR ESCAPE}why", "warning")
 
 
 def test_names_from_files_are_harmless() -> None:
