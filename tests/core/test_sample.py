@@ -13,7 +13,8 @@ from core.curation.review import review_queue
 from core.learning.scoreboard import Scoreboard
 from core.library import Library
 from core.paths import ProjectPaths
-from core.records.loops import Liveness, LoopStatus
+from core.records.episodes import TaskStatus
+from core.records.loops import Liveness, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.sample import SAMPLE, copy_sample, sample_anchor
 from core.settings import Settings
@@ -137,3 +138,23 @@ def test_four_things_wait_for_a_decision(snapshot: Snapshot, board: Scoreboard) 
 def test_reflections_come_in_many_shapes(snapshot: Snapshot) -> None:
     shapes = {reflection.shape for reflection in snapshot.reflections.values()}
     assert shapes >= {"episodic", "memory-manager", "cross-task", "hook", "reflexion", "state"}
+
+
+def test_tasks_of_every_status_with_attempts_of_every_outcome(snapshot: Snapshot) -> None:
+    assert {task.status for task in snapshot.tasks.values()} == set(TaskStatus) - {TaskStatus.UNKNOWN}
+    assert {attempt.outcome for attempt in snapshot.attempts.values()} == {
+        Outcome.SUCCESS,
+        Outcome.FAILURE,
+        Outcome.TIMEOUT,
+        Outcome.UNKNOWN,
+    }
+    left = [id for id, attempt in snapshot.attempts.items() if attempt.is_open]
+    assert left == ["task-002.2", "task-003.2", "task-006.1"]
+    linked = {task.loop_id for task in snapshot.tasks.values() if task.loop_id}
+    assert len(linked) == 5 and linked <= snapshot.loops.keys()
+    assert {session.status for session in snapshot.debug_sessions.values()} == {
+        "in_progress",
+        "passed",
+        "failed",
+        "escalated",
+    }

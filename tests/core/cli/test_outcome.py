@@ -46,7 +46,7 @@ def test_what_is_left_out_comes_from_the_tree(sample: Path, call: Call) -> None:
     before = call("score", "task-001.3", "--json", "--project", sample).document["outcomes"][0]
     after = call("outcome", "task-001.3", "--errors", "2", "--json", "--project", sample).document["outcome"]
     assert (before["kind"], after["kind"]) == ("attempt", "attempt")
-    assert before["signals"]["error_count"] == 0 and after["signals"]["error_count"] == 2
+    assert before["signals"]["error_count"] == 1 and after["signals"]["error_count"] == 2
     for key in ("success", "duration_ms", "retry_count"):
         assert after["signals"][key] == before["signals"][key]
 
