@@ -85,7 +85,7 @@ def _write_hook_reflections(tree: Tree) -> None:
             3,
             "partial",
             "The failures that remain come from a session that cart.merge.test.ts leaves behind.",
-            "Reset the shared fixtures between the tests: every test gets its own session store.",
+            "Reset the shared fixtures between the tests, so that none finds the session of another.",
             ("Shuffled the test order with seed 4711", "Bisected to cart.merge.test.ts", "1 of 200 failed"),
         ),
         (
