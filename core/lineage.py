@@ -49,7 +49,7 @@ def lineage(
     """Everything known of a pattern's life, oldest first; an undated discovery first, the rest undated last.
 
     A source loop without a record of its use is one of the uses that the registry only sums up; it gets a
-    result where all of those have the same.
+    result where all of those have the same. One beyond these uses came upon the same and is not known to have used it.
     """
     events = [_observed(seen, loops) for seen in observations if seen.source not in (TREND, AGGREGATE)]
     events += _unrecorded(pattern, observations, loops)
@@ -101,7 +101,7 @@ def _observed(seen: Observation, loops: Mapping[str, Loop]) -> LineageEvent:
 
 
 def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]) -> list[LineageEvent]:
-    """Uses that only sums tell of: those of source loops by name, the rest as a number."""
+    """Uses that only sums tell of: those of source loops by name, the rest as a number; and further source loops."""
     recorded = {seen.loop_id for seen in observations}
     recorded |= {alias for id in recorded if id in loops for alias in loops[id].aliases}
     summed = [seen for seen in observations if seen.source in (TREND, AGGREGATE)]
@@ -110,12 +110,16 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
     success = results.pop() if len(results) == 1 else None
     events: list[LineageEvent] = []
     for source in pattern.source_loops:
-        if left and source.loop_id not in recorded:
-            recorded.add(source.loop_id)
+        if source.loop_id in recorded:
+            continue
+        recorded.add(source.loop_id)
+        if left:
             left -= 1
             result = {"success": True, "failure": False}.get(source.outcome, success)
             text = "applied, known from the registry alone"
             events.append(_event(source.at, "applied", source.loop_id, result, text))
+        else:
+            events.append(_event(source.at, "merged", source.loop_id, text="found again"))
     if left:
         text = f"+{plural(left, 'use')} without a record"
         events.append(_event(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left))

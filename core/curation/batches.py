@@ -183,9 +183,9 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
 def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:
     """Which loop came upon what is offered, and when; a debug session may belong to a loop."""
     told = as_read(record, kind)
-    loops = [loop.loop_id for loop in told.source_loops]
-    times = filter(None, (told.last_used, *(loop.at for loop in told.source_loops)))
-    return {"loop": loops[0] if loops else source_id, "at": iso(max(times, default=at))}
+    first = told.source_loops[:1]
+    times = filter(None, (told.last_used, *(loop.at for loop in first)))
+    return {"loop": first[0].loop_id if first else source_id, "at": iso(max(times, default=at))}
 
 
 def _counted(new: Sequence[str], joined: Sequence[str]) -> str:
