@@ -25,8 +25,8 @@ def complete_bead(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 def complete_source(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Ids of loops and of debug sessions that begin so."""
-    return _offered(ctx, "loops", incomplete) + _offered(ctx, "debug_sessions", incomplete)
+    """Ids of loops, of tasks and of debug sessions that begin so."""
+    return [id for kind in ("loops", "tasks", "debug_sessions") for id in _offered(ctx, kind, incomplete)]
 
 
 def _offered(ctx: click.Context, records: str, incomplete: str) -> list[str]:

@@ -12,6 +12,7 @@ from core.cli.options import Words, deciding_options, joined, strict_option
 from core.cli.output import end, findings_json, line, percent, print_json, remark
 from core.cli.project import open_deck
 from core.cli.shapes import decided_json, extraction_json, json_help
+from core.episodes.linking import link_tasks
 from core.errors import Unwritable
 from core.records.patterns import PatternType
 
@@ -24,12 +25,13 @@ _TYPES: Final = [kind.value for kind in PatternType]
 
 
 @click.command(epilog=json_help("extract"))
-@click.argument("source", metavar="[LOOP|SESSION]", required=False, shell_complete=complete_source)
+@click.argument("source", metavar="[LOOP|TASK|SESSION]", required=False, shell_complete=complete_source)
 @click.option(
     "--all",
     "every",
     is_flag=True,
-    help="Every loop that has ended, oldest first, and every debug session of no such loop.",
+    help="Every loop that has ended, oldest first, then ended tasks that record none of them, then debug sessions of "
+    "neither.",
 )
 @click.option("--types", "types", type=Words(_TYPES), multiple=True, help="Only patterns of these types.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be taken; nothing is written.")
@@ -46,8 +48,12 @@ def extract(
     as_json: bool,
     strict: bool,
 ) -> None:
-    """Put what LOOP or the debug SESSION has learned into the registry: errors and their fixes, the approach of a
-    loop that reached its goal, what failed, and code templates.
+    """Put what LOOP, TASK or the debug SESSION has learned into the registry: errors and their fixes, the approach
+    of a loop or attempt that reached its goal, what failed, and code templates.
+
+    A loop brings the attempts at the task that records it; a TASK brings its own, for its loop where it has one.
+    A LEARNING that recurs, see `ralphdeck reflections --recurring`, gives one candidate with lineage to every loop
+    that told it.
 
     What the registry knows already becomes a further use of that pattern; what it knows from this very loop, and
     triggers that match too many errors, are refused with the reason. Each loop is one decision: undo takes it back.
@@ -55,11 +61,12 @@ def extract(
     \b
     Examples:
       ralphdeck extract ralph-fix-auth-a1b2c3d4 --dry-run
-      ralphdeck extract ralph-fix-auth-a1b2c3d4 --types error,success
+      ralphdeck extract task-001 --types error,success
+      ralphdeck extract recurring-1a2b3c4d5e --dry-run
       ralphdeck extract --all --json
     """
     if (source is None) != every:
-        raise click.UsageError("give either a LOOP or debug SESSION, or --all")
+        raise click.UsageError("give either a LOOP, TASK or debug SESSION, or --all")
     kinds = frozenset(map(PatternType, joined(types))) or frozenset(PatternType)
     deck = open_deck(by)
     told = []
@@ -83,13 +90,18 @@ def extract(
 
 
 def _ended(deck: Deck) -> list[str]:
-    """The loops that have ended, in that order: what one has found a later one uses; then sessions of no such loop."""
+    """The loops that have ended, in that order: what one has found a later one uses; then what belongs to none."""
     snapshot = deck.view.snapshot
     loops = [loop for loop in snapshot.loops.values() if loop.status.ended]
     loops.sort(key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))
-    names = {name for loop in loops for name in (loop.id, *loop.aliases)}
-    alone = [session.id for session in snapshot.debug_sessions.values() if session.loop_id not in names]
-    return [*(loop.id for loop in loops), *alone]
+    linked = link_tasks(snapshot.tasks, snapshot.loops)
+    tasks = [task for task in snapshot.tasks.values() if task.status.ended and task.id not in linked]
+    tasks.sort(key=lambda task: (task.completed_at is None, task.completed_at, task.id))
+    taken = [*(loop.id for loop in loops), *(task.id for task in tasks)]
+    names = {name for loop in loops for name in loop.aliases} | set(taken)
+    names |= {task_id for task_id, link in linked.items() if link.loop_id in names}
+    sessions = snapshot.debug_sessions.values()
+    return taken + [session.id for session in sessions if names.isdisjoint({session.loop_id, session.task_id})]
 
 
 def _print(extraction: Extraction, decided: Decided | None) -> None:

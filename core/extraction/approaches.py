@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from core.extraction.attempts import files_of, place_of, tools_of
 from core.extraction.errors import failing
 from core.extraction.fixes import action, passes
 from core.extraction.kinds import MIN_DESCRIPTION, domain, languages_of
 from core.extraction.proposals import Proposal
 from core.extraction.records import ended, first_use, source
 from core.extraction.wording import line, slug, told
-from core.records.loops import Iteration, Loop, LoopStatus
+from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.material import Material
 from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
@@ -33,38 +34,87 @@ _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
 
 
 def approaches(material: Material) -> Iterator[Proposal]:
-    """The approach of a loop that completed; none of any other."""
+    """The approach of a loop that completed, else that of the last attempt at its task that succeeded; else none."""
+    found = _of_loop(material) or _of_attempt(material)
+    if found is not None and material.goal.strip() and sum(map(len, found.steps)) >= MIN_DESCRIPTION:
+        yield _proposal(material, found)
+
+
+class _Approach(NamedTuple):
+    """How something was reached, and where that is told."""
+
+    description: str
+    steps: list[str]
+    tools: list[str]
+    iterations: int
+    benefits: list[str]
+    files: tuple[str, ...]
+    where: str
+
+
+def _of_loop(material: Material) -> _Approach | None:
     loop = material.loop
     if loop is None or loop.status is not LoopStatus.COMPLETED or not material.iterations:
-        return
+        return None
     steps, where = _steps(material.iterations)
-    if not loop.task.strip() or sum(map(len, steps)) < MIN_DESCRIPTION:
-        return
     count = max(len(material.iterations), loop.iteration or 0)
-    at = ended(material)
-    profile = analyse_task(line(loop.task))
-    category = profile.category or "implementation"
-    approach: dict[str, object] = {"description": line(loop.task), "steps": steps}
-    if tools := _tools(material.iterations, loop):
-        approach["tools_used"] = tools
+    return _Approach(
+        description=line(loop.task),
+        steps=steps,
+        tools=_tools(material.iterations, loop),
+        iterations=count,
+        benefits=_benefits(material, count),
+        files=material.iterations[-1].files,
+        where=where,
+    )
+
+
+def _of_attempt(material: Material) -> _Approach | None:
+    """The steps that the attempt had planned; (1) has no other account of them than its actions."""
+    succeeded = (one for one in reversed(material.attempts) if one.attempt.outcome is Outcome.SUCCESS)
+    logged = next(succeeded, None)
+    if logged is None:
+        return None
+    attempt = logged.attempt
+    steps = list(dict.fromkeys(filter(None, map(told, logged.steps))))[:_MAX_STEPS]
+    count = attempt.iterations or max((action.iteration or 0 for action in logged.actions), default=0) or 1
+    benefits = list(dict.fromkeys(filter(None, map(told, attempt.worked))))[:_MAX_BENEFITS]
+    return _Approach(
+        description=told(attempt.plan) or line(material.goal),
+        steps=steps or [told(attempt.plan)],
+        tools=list(tools_of(logged.actions))[:_MAX_STEPS],
+        iterations=count,
+        benefits=benefits or _benefits(material, count),
+        files=files_of(logged.actions),
+        where=f"{place_of(attempt)}: {plural(len(steps), 'step')} of its plan",
+    )
+
+
+def _proposal(material: Material, found: _Approach) -> Proposal:
+    goal, at, count = material.goal, ended(material), found.iterations
+    category = analyse_task(line(goal)).category or "implementation"
+    approach: dict[str, object] = {"description": found.description, "steps": found.steps}
+    if found.tools:
+        approach["tools_used"] = found.tools
     approach["typical_iterations"] = {"average": float(count), "minimum": count, "maximum": count}
     record: dict[str, object] = {"type": "success_pattern", "task_category": category}
-    if pattern := task_pattern(loop.task):
+    if pattern := task_pattern(goal):
         record["task_description_pattern"] = pattern
+    language = languages_of(goal, " ".join(material.criteria), " ".join(found.files))
     record |= {
         "approach": approach,
         "source_loops": [source(material, at, outcome="success", iterations_required=count)],
         "success_rate": 1.0,
         "usage_count": 1,
         "average_iterations": float(count),
-        "preconditions": [f"What decides: {line(criterion)}" for criterion in loop.criteria[:_MAX_STEPS]],
-        "benefits": _benefits(material, count),
+        "preconditions": [f"What decides: {line(criterion)}" for criterion in material.criteria[:_MAX_STEPS]],
+        "benefits": found.benefits,
         **first_use(at),
-        "tags": list(dict.fromkeys(filter(None, (category, _language(material, loop), domain((loop.task,)))))),
+        "tags": list(dict.fromkeys(filter(None, (category, language, domain((goal,)))))),
     }
     if not record["preconditions"]:
         del record["preconditions"]
-    yield Proposal(type=PatternType.SUCCESS, slug=slug(loop.task, category), record=record, trace=(where,))
+    return Proposal(type=PatternType.SUCCESS, slug=slug(goal, category), record=record, trace=(found.where,))
 
 
 def task_pattern(task: str) -> str:
@@ -123,7 +173,3 @@ def _benefits(material: Material, count: int) -> list[str]:
         *(told(reflection.text) for reflection in material.reflections if reflection.kind == "success_pattern"),
     ]
     return list(dict.fromkeys(filter(None, learned)))[:_MAX_BENEFITS] or [f"Completed in {plural(count, 'iteration')}"]
-
-
-def _language(material: Material, loop: Loop) -> str:
-    return languages_of(loop.task, " ".join(loop.criteria), " ".join(material.iterations[-1].files))

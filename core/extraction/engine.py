@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Final
 
 from core.extraction.approaches import approaches
+from core.extraction.attempts import attempt_repairs
 from core.extraction.error_fixes import error_patterns
 from core.extraction.failures import anti_patterns
-from core.extraction.fixes import repairs
+from core.extraction.fixes import Repair, repairs
 from core.extraction.judging import compared, each_once, narrowed, without_broad_task
 from core.extraction.known import Known
 from core.extraction.proposals import Extraction, Proposal
@@ -29,7 +30,7 @@ def extract(
     settings: ExtractionSettings,
     types: Collection[PatternType] = ALL_TYPES,
 ) -> Extraction:
-    """What one loop or debug session offers. Nothing is read or written; the same material gives the same proposals.
+    """What a loop, task or debug session offers. Nothing is read or written; the same material gives the same offer.
 
     Args:
         material: What it left behind.
@@ -47,7 +48,7 @@ def extract(
 def _found(
     material: Material, known: Known, settings: ExtractionSettings, types: Collection[PatternType]
 ) -> Iterator[Proposal]:
-    fixed = repairs(material)[:MAX_PROPOSALS]
+    fixed = _repairs(material)[:MAX_PROPOSALS]
     if PatternType.ERROR in types:
         for proposal, repair in error_patterns(material, fixed):
             yield narrowed(proposal, repair.error, known, settings)
@@ -58,3 +59,9 @@ def _found(
         yield from islice(anti_patterns(material, fixed, settings), MAX_PROPOSALS)
     if PatternType.TEMPLATE in types and settings.extract_code_templates:
         yield from code_templates(material, fixed)
+
+
+def _repairs(material: Material) -> list[Repair]:
+    """Those of the loop and of the attempts at its task, the newest of these first; with code before without."""
+    logged = (repair for attempt in reversed(material.attempts) for repair in attempt_repairs(attempt))
+    return sorted((*repairs(material), *islice(logged, MAX_PROPOSALS)), key=lambda repair: not repair.diff)

@@ -59,10 +59,9 @@ def error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterator[tu
 def repair_language(material: Material, repair: Repair) -> str:
     """The language that a repair is written in, by its files, else by the words of the task; "" if not known."""
     by_file = language((repair.error.file, *repair.files), repair.diff)
-    return by_file or languages_of(material.loop.task if material.loop else "", repair.error.message)
+    return by_file or languages_of(material.goal, repair.error.message)
 
 
 def places(material: Material, repair: Repair) -> tuple[str, ...]:
     """Paths and texts that tell what part of the program a repair is about, the most telling one first."""
-    task = material.loop.task if material.loop else ""
-    return (repair.error.file, *repair.files[:3], repair.description, task)
+    return (repair.error.file, *repair.files[:3], repair.description, material.goal)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from core.extraction.attempts import repeated_errors
 from core.extraction.errors import Sighting, in_iteration, sighting
 from core.extraction.fixes import Repair, action
 from core.extraction.kinds import domain, languages_of
@@ -56,30 +57,43 @@ def failure_mode(text: str) -> str:
 
 
 def _repeated(material: Material, repairs: Sequence[Repair], least: int) -> Iterator[Proposal]:
-    """The same error so many times, in different iterations or runs."""
-    met: dict[str, dict[str, Sighting]] = defaultdict(dict)
-    for error in _sightings(material):
-        met[error.signature].setdefault(error.where, error)
+    """The same error so many times: in different iterations or runs of a loop, or in one attempt at its task."""
     fixed = {repair.error.signature: repair for repair in repairs}
-    tried = {iteration.number: action(iteration) for iteration in material.iterations}
-    for signature, times in met.items():
-        if len(times) < least:
-            continue
-        *_, last = times.values()
-        steps = dict.fromkeys(filter(None, (tried.get(error.iteration) for error in times.values())))
+    for times, steps in _series(material, least):
+        *_, last = times
         doing = "; ".join(list(steps)[:_MAX_TRIED]) or "The same approach"
-        repair = fixed.get(signature)
+        repair = fixed.get(last.signature)
         yield _proposal(
             material,
             approach=f"{doing}, again and again, though the error stays the same",
             mode="repeated_same_error",
-            symptoms=[f"{error.where}: {line(error.message, 120)}" for error in times.values()],
-            why=_cause(material, signature) or f"The error came {len(times)} times: what was changed is not its cause",
+            symptoms=[f"{error.where}: {line(error.message, 120)}" for error in times],
+            why=_cause(material, last.signature)
+            or f"The error came {len(times)} times: what was changed is not its cause",
             better=repair.description if repair else "",
             iteration=last.iteration,
             at=last.at,
-            trace=f"the same error in {', '.join(times)}",
+            trace=f"the same error in {', '.join(error.where for error in times)}",
         )
+
+
+def _series(material: Material, least: int) -> Iterator[tuple[Sequence[Sighting], Iterable[str]]]:
+    """Every error that came so often, each time it was met, and what was done about it; each error once."""
+    met: dict[str, dict[str, Sighting]] = defaultdict(dict)
+    for error in _sightings(material):
+        met[error.signature].setdefault(error.where, error)
+    tried = {iteration.number: action(iteration) for iteration in material.iterations}
+    told_of: set[str] = set()
+    for signature, times in met.items():
+        if len(times) >= least:
+            told_of.add(signature)
+            steps = (tried.get(error.iteration) for error in times.values())
+            yield tuple(times.values()), dict.fromkeys(filter(None, steps))
+    for logged in reversed(material.attempts):
+        for errors, steps_told in repeated_errors(logged, least):
+            if errors[0].signature not in told_of:
+                told_of.add(errors[0].signature)
+                yield errors, steps_told
 
 
 def _refuted(material: Material) -> Iterator[Proposal]:
@@ -120,7 +134,7 @@ def _grown(material: Material, settings: ExtractionSettings) -> Iterator[Proposa
         return
     yield _proposal(
         material,
-        approach=action(iteration) or line(material.loop.task if material.loop else ""),
+        approach=action(iteration) or line(material.goal),
         mode="scope_creep",
         symptoms=[symptom],
         why="The change reached further than the task asked for",
@@ -150,7 +164,7 @@ def _degraded(material: Material, run: Sequence[Iteration], recovery: Iteration 
     series = " → ".join(f"{_quality(iteration):.0%}" for iteration in run)
     return _proposal(
         material,
-        approach="; ".join(list(steps)[:_MAX_TRIED]) or line(material.loop.task if material.loop else ""),
+        approach="; ".join(list(steps)[:_MAX_TRIED]) or line(material.goal),
         mode="quality_degradation",
         symptoms=[f"Quality fell: {series}"],
         why=_learned(falling[-1]),
@@ -196,7 +210,7 @@ def _proposal(
     at: datetime | None,
     trace: str,
 ) -> Proposal:
-    task = material.loop.task if material.loop else ""
+    task = material.goal
     at = at or ended(material)
     record: dict[str, Any] = {
         "type": "anti_pattern",

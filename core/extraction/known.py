@@ -47,9 +47,7 @@ class Known:
             snapshot: The project.
             similar: The index of the snapshot's patterns.
         """
-        return cls(
-            snapshot.patterns, similar, _messages(snapshot), (loop.task.strip() for loop in snapshot.loops.values())
-        )
+        return cls(snapshot.patterns, similar, _messages(snapshot), _tasks(snapshot))
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
@@ -58,7 +56,7 @@ class Known:
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """What loops were asked to do, each once."""
+        """What loops and tasks were to bring, each once."""
         return _distinct(self._told_tasks)
 
     def from_loop(self, loop_id: str, kind: PatternType) -> tuple[Pattern, ...]:
@@ -93,6 +91,13 @@ def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
     every = sorted({text[:_MAX_MESSAGE] for text in texts} - {""})
     step = max(len(every) / _MAX_MESSAGES, 1)
     return tuple(every[int(place * step)] for place in range(min(len(every), _MAX_MESSAGES)))
+
+
+def _tasks(snapshot: Snapshot) -> Iterator[str]:
+    for loop in snapshot.loops.values():
+        yield loop.task.strip()
+    for task in snapshot.tasks.values():
+        yield task.description.strip()
 
 
 def _messages(snapshot: Snapshot) -> Iterator[str]:

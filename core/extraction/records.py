@@ -44,9 +44,12 @@ def stamp(at: datetime) -> str:
 
 def ended(material: Material) -> datetime | None:
     """When what is told was over, as far as that is known."""
-    loop = material.loop
+    loop, task = material.loop, material.task
+    if over := (loop.ended_at if loop else None) or (task.completed_at if task else None):
+        return over
     times = [iteration.at for iteration in material.iterations] + [session.updated_at for session in material.sessions]
-    return (loop.ended_at if loop else None) or max(filter(None, times), default=loop.last_sign if loop else None)
+    times += [logged.attempt.ended_at for logged in material.attempts]
+    return max(filter(None, times), default=loop.last_sign if loop else None)
 
 
 def pattern_of(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:

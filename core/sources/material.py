@@ -1,20 +1,24 @@
-"""What a loop or a debug session left behind, put together for extraction (0) 1_analyze_loop_history."""
+"""What a loop, a task or a debug session left behind, put together for extraction (0) 1_analyze_loop_history."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from core.episodes.history import read_attempt
+from core.episodes.linking import link_tasks
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Task
 from core.records.events import Event
 from core.records.loops import Iteration, Loop
-from core.records.material import Material
+from core.records.material import LoggedAttempt, Material
 from core.records.reflections import Reflection
 from core.snapshot import Snapshot
 from core.sources.story import read_story
@@ -23,6 +27,10 @@ from core.text import visible_line
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
 MAX_RECORDS: Final = 500
 """Most iterations, reflections and errors of one loop that are looked at, the newest ones; loops have tens of them."""
+MAX_ATTEMPTS: Final = 20
+"""Most attempts at the tasks of one loop, the newest ones."""
+MAX_ACTIONS: Final = 2_000
+"""Most actions of these together, the newest ones."""
 MAX_SESSIONS: Final = 20
 MAX_RUNS: Final = 50
 """Most executions of one session, the last ones."""
@@ -32,50 +40,125 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Materials:
-    """The material of every loop and session of one snapshot; only the loops' own files are read, and late."""
+    """The material of every loop, task and session of one snapshot; their own files are read, and late."""
 
     def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
         self._paths = paths
         self._snapshot = snapshot
         self._ids = {alias: loop.id for loop in snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
-        self._sessions = self._by_loop(snapshot.debug_sessions.values())
-        self._reflections = self._by_loop(snapshot.reflections.values())
-        self._errors = self._by_loop(event for event in snapshot.events if event.kind == "error")
-        self._resolved = self._by_loop(event for event in snapshot.events if event.kind == "resolved")
+        self._sessions = self._by_source(snapshot.debug_sessions.values())
+        self._reflections = self._by_source(snapshot.reflections.values())
+        self._errors = self._by_source(event for event in snapshot.events if event.kind == "error")
+        self._resolved = self._by_source(event for event in snapshot.events if event.kind == "resolved")
 
     def read(self, source_id: str) -> Material:
-        """The material of a loop (by any of its ids) or debug session.
+        """The material of a loop (by any of its ids), task or debug session.
 
         Raises:
-            UnknownRecord: There is neither a loop nor a session of this id.
+            UnknownRecord: There is nothing of this id.
         """
-        loop = self._snapshot.loops.get(self._ids.get(source_id, ""))
-        if loop is not None:
-            return self._of_loop(loop)
-        session = self._snapshot.debug_sessions.get(source_id)
-        if session is not None:
-            home = self._snapshot.loops.get(self._ids.get(session.loop_id, ""))
-            return Material(source_id=session.id, loop=home, sessions=(_cut_session(session),))
-        raise UnknownRecord(f"no loop and no debug session {visible_line(source_id, 120)!r} in {self._paths.project}")
+        snapshot = self._snapshot
+        if source_id in snapshot.loops:
+            return self._of_loop(snapshot.loops[source_id])
+        if source_id in snapshot.debug_sessions:
+            session = snapshot.debug_sessions[source_id]
+            home = self._source(session)
+            loop = snapshot.loops.get(home)
+            task = snapshot.tasks.get(home) if loop is None else None
+            return Material(source_id=session.id, loop=loop, task=task, sessions=(_cut_session(session),))
+        if source_id in snapshot.tasks:
+            return self._of_task(snapshot.tasks[source_id])
+        if source_id in self._ids:
+            return self._of_loop(snapshot.loops[self._ids[source_id]])
+        asked = visible_line(source_id, 120)
+        raise UnknownRecord(f"no loop, no task and no debug session {asked!r} in {self._paths.project}")
 
     def _of_loop(self, loop: Loop) -> Material:
-        sessions = self._sessions.get(loop.id, ())
-        return Material(
-            source_id=loop.id,
-            loop=loop,
-            iterations=tuple(map(_cut_iteration, read_story(self._paths, loop).iterations[-MAX_RECORDS:])),
-            sessions=tuple(map(_cut_session, sorted(sessions, key=_age)[-MAX_SESSIONS:])),
-            reflections=tuple(self._reflections.get(loop.id, ())[:MAX_RECORDS]),
-            errors=tuple(self._errors.get(loop.id, ())[-MAX_RECORDS:]),
-            resolved=tuple(self._resolved.get(loop.id, ())),
+        return self._told(
+            Material(
+                source_id=loop.id,
+                loop=loop,
+                iterations=tuple(map(_cut_iteration, read_story(self._paths, loop).iterations[-MAX_RECORDS:])),
+                attempts=self._logged(self._tasks.get(loop.id, ())),
+            )
         )
 
-    def _by_loop(self, records: Iterable[_Record]) -> Mapping[str, list[_Record]]:
+    def _of_task(self, task: Task) -> Material:
+        """What is told of a loop that the task records is offered by the loop; of the task there are its attempts."""
+        loop = self._snapshot.loops.get(self._links.get(task.id, ""))
+        material = Material(source_id=task.id, loop=loop, task=task, attempts=self._logged([task.id]))
+        return material if loop is not None else self._told(material)
+
+    def _told(self, material: Material) -> Material:
+        """The material with what is told of it elsewhere."""
+        id = material.loop_id
+        return replace(
+            material,
+            sessions=tuple(map(_cut_session, sorted(self._sessions.get(id, ()), key=_age)[-MAX_SESSIONS:])),
+            reflections=tuple(self._reflections.get(id, ())[:MAX_RECORDS]),
+            errors=tuple(self._errors.get(id, ())[-MAX_RECORDS:]),
+            resolved=tuple(self._resolved.get(id, ())),
+        )
+
+    def _logged(self, task_ids: Iterable[str]) -> tuple[LoggedAttempt, ...]:
+        """The newest attempts at some tasks, oldest first, with no more than `MAX_ACTIONS` actions together."""
+        attempts = sorted((one for id in task_ids for one in self._attempts.get(id, ())), key=_begun)[-MAX_ATTEMPTS:]
+        found: list[LoggedAttempt] = []
+        left = MAX_ACTIONS
+        for attempt in reversed(attempts):
+            try:
+                detail = read_attempt(self._paths, attempt.task_id, attempt.number)
+            except UnknownRecord:  # its folder is gone since the lists were read
+                continue
+            actions = detail.actions[max(len(detail.actions) - left, 0) :]
+            left -= len(actions)
+            found.append(LoggedAttempt(attempt=attempt, steps=detail.steps, actions=actions))
+        return tuple(reversed(found))
+
+    @cached_property
+    def _links(self) -> Mapping[str, str]:
+        """The loop that each task records."""
+        links = link_tasks(self._snapshot.tasks, self._snapshot.loops)
+        return {task_id: link.loop_id for task_id, link in links.items()}
+
+    @cached_property
+    def _tasks(self) -> Mapping[str, list[str]]:
+        """The tasks that record each loop."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for task_id, loop_id in self._links.items():
+            found[loop_id].append(task_id)
+        return found
+
+    @cached_property
+    def _attempts(self) -> Mapping[str, list[Attempt]]:
+        """The attempts at each task."""
+        found: dict[str, list[Attempt]] = defaultdict(list)
+        for attempt in self._snapshot.attempts.values():
+            found[attempt.task_id].append(attempt)
+        return found
+
+    def _by_source(self, records: Iterable[_Record]) -> Mapping[str, list[_Record]]:
         grouped: dict[str, list[_Record]] = defaultdict(list)
         for record in records:
-            if loop_id := self._ids.get(record.loop_id):
-                grouped[loop_id].append(record)
+            if source := self._source(record):
+                grouped[source].append(record)
         return grouped
+
+    def _source(self, record: _Record) -> str:
+        """The loop that a record belongs to, also through the task that records it; else the task, else ""."""
+        told = (record.loop_id, "" if isinstance(record, Event) else record.task_id)
+        names = [name for name in told if name]
+        found = next((self._ids[name] for name in names if name in self._ids), "")
+        if found:
+            return found
+        attempts, tasks = self._snapshot.attempts, self._snapshot.tasks
+        task_ids = (attempts[name].task_id if name in attempts else name for name in names)
+        task_id = next((id for id in task_ids if id in tasks), "")
+        return self._links.get(task_id, task_id)
+
+
+def _begun(attempt: Attempt) -> tuple[datetime, str, int]:
+    return attempt.started_at or attempt.ended_at or _EARLIEST, attempt.task_id, attempt.number
 
 
 def _age(session: DebugSession) -> tuple[datetime, str]:
@@ -94,9 +177,9 @@ def _cut_session(session: DebugSession) -> DebugSession:
 
 
 def read_material(paths: ProjectPaths, snapshot: Snapshot, source_id: str) -> Material:
-    """The material of one loop or debug session; see `Materials` for many.
+    """The material of one loop, task or debug session; see `Materials` for many.
 
     Raises:
-        UnknownRecord: There is neither a loop nor a session of this id.
+        UnknownRecord: There is nothing of this id.
     """
     return Materials(paths, snapshot).read(source_id)

@@ -58,7 +58,7 @@ def test_a_session_names_its_loop_and_brings_only_itself(sample: Snapshot) -> No
 
 
 def test_nobody_is_known_by_another_name(sample: Snapshot) -> None:
-    with pytest.raises(UnknownRecord, match="no loop and no debug session"):
+    with pytest.raises(UnknownRecord, match="no loop, no task and no debug session"):
         read_material(SAMPLE, sample, "../../etc/passwd\x1b[2J")
 
 

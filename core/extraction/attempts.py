@@ -1,0 +1,267 @@
+"""What the log of an attempt teaches (1): errors and what settled them, errors that stayed, tools that were used."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from core.extraction.errors import Sighting, message_in, sighting
+from core.extraction.fixes import Repair
+from core.extraction.wording import line, told
+from core.records.debug_sessions import Failure
+from core.records.episodes import Action, Attempt
+from core.records.material import LoggedAttempt
+from core.text import matcher
+
+MAX_LOOKED: Final = 50
+"""So many later runs of a command are looked at for what became of an error; a later one is about something else."""
+MAX_EDITS: Final = 20
+"""Most changes between an error and the run without it that are told as its fix, the last ones."""
+_MAX_TEXT: Final = 20_000
+"""Characters of an output in which its error is looked for."""
+_MAX_LINES: Final = 500
+_MAX_CHANGED: Final = 200
+"""Lines of an edit that are compared."""
+_MAX_TOLD: Final = 3
+_CHANGES: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
+_FILE: Final = ("file_path", "path", "file", "notebook_path", "filename")
+_COMMAND: Final = ("command", "cmd")
+_OLD: Final = ("old_string", "old_str", "old")
+_NEW: Final = ("new_string", "new_str", "new", "content", "file_text")
+_DIFF: Final = ("diff", "patch")
+_MARK: Final = re.compile(r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)")
+"""What test runners put before the line that names an error."""
+_ONLY_A_CODE: Final = re.compile(
+    r"(?:process |command )?(?:exit(?:ed|s)?|failed)(?: with)?(?: \w+)? ?(?:code|status)?:? ?-?\d*\.?", re.IGNORECASE
+)
+"""An error that says no more than that there was one."""
+_RUNNERS: Final = frozenset(
+    {
+        "pytest",
+        "unittest",
+        "tox",
+        "nox",
+        "jest",
+        "vitest",
+        "mocha",
+        "tsc",
+        "mypy",
+        "pyright",
+        "ruff",
+        "flake8",
+        "eslint",
+    }
+)
+_BUILDERS: Final = frozenset(
+    {"npm", "yarn", "pnpm", "bun", "deno", "cargo", "go", "mvn", "gradle", "gradlew", "make", "dotnet", "mix", "rake"}
+)
+_CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|compile", re.IGNORECASE)
+"""What a builder is asked for if it looks at the work, rather than installs or publishes something."""
+_LAUNCHERS: Final = frozenset(
+    {
+        "npx",
+        "bunx",
+        "uv",
+        "poetry",
+        "pipenv",
+        "hatch",
+        "run",
+        "exec",
+        "bundle",
+        "python",
+        "python3",
+        "-m",
+        "time",
+        "env",
+    }
+)
+_QUIET: Final = frozenset({"-q", "-v", "-vv", "-s", "-x", "--", "--quiet", "--verbose", "--silent", "--run"})
+"""Options that change neither what is looked at nor how it comes out."""
+_MAX_WORDS: Final = 100
+_MAX_CODE: Final = 100
+
+
+class Command(NamedTuple):
+    """What an action ran: alike where two actions ran the same.
+
+    Attributes:
+        whole: The tool and all it was given; of a shell command its text.
+        check: The test, type check, build or linter that a shell command runs; empty for anything else.
+        words: What that was given, without what only changes its output.
+    """
+
+    whole: tuple[str, ...]
+    check: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def covers(self, earlier: Command) -> bool:
+        """Whether it looks at all that an earlier one did: it is the same, or the same check of as much or more."""
+        if self.whole == earlier.whole:
+            return True
+        return bool(self.check) and self.check == earlier.check and all(_within(w, earlier.words) for w in self.words)
+
+
+def _within(word: str, earlier: Iterable[str]) -> bool:
+    return any(word == other or (not word.startswith("-") and other.startswith(word)) for other in earlier)
+
+
+def command_of(action: Action) -> Command:
+    """What an action ran."""
+    text = _param(action, _COMMAND)
+    if not text:
+        return Command((action.tool or action.type, *(f"{name}={value}" for name, value in action.params)))
+    return Command((" ".join(text.split()),), *_check_in(text[:_MAX_TEXT]))
+
+
+def attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
+    """(0) 2_identify_error_fix_pairs: a failed action, changes after it, and the same command without this error.
+
+    The command must pass in the end, and the error must not come again in the attempt. Changes are the edits and
+    writes up to the first run without the error.
+    """
+    actions = logged.actions
+    commands = [command_of(action) for action in actions]
+    errors = {place: _sighting(logged.attempt, action) for place, action in enumerate(actions) if action.went_wrong}
+    last = {error.signature: (place, error.message) for place, error in errors.items() if error is not None}
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, action in enumerate(actions):
+        if action.success is not None or action.went_wrong:
+            alike[commands[place].check or commands[place].whole].append(place)
+    for places in alike.values():
+        for rank, place in enumerate(places):
+            error = errors.get(place)
+            if error is None or last[error.signature][0] > place:
+                continue
+            later = (after for after in places[rank + 1 :] if commands[after].covers(commands[place]))
+            runs = tuple(islice(later, MAX_LOOKED))
+            passed = next((after for after in runs if not actions[after].went_wrong), None)
+            if passed is None or any(errors.get(after) is None for after in runs if after < passed):
+                continue  # what failed without a message may have been the same error
+            changes = [action for action in actions[place + 1 : runs[0]] if changes_a_file(action)][-MAX_EDITS:]
+            if changes and not _comes_again(error, place, last.values()):
+                yield _repair(logged.attempt, error, changes, actions[place], actions[passed])
+
+
+def repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
+    """(0) 4_identify_failure_patterns: the same error at least so many times within one attempt, and what was done
+    between the first and the last time."""
+    met: dict[str, list[tuple[int, Sighting]]] = defaultdict(list)
+    for place, action in enumerate(logged.actions):
+        if action.went_wrong and (error := _sighting(logged.attempt, action)) is not None:
+            met[error.signature].append((place, error))
+    for times in met.values():
+        if len(times) >= least:
+            between = logged.actions[times[0][0] + 1 : times[-1][0]]
+            yield [error for _, error in times], doing(filter(changes_a_file, between))
+
+
+def tools_of(actions: Iterable[Action]) -> tuple[str, ...]:
+    """The tools that were used with success, each once: `Edit`, `Bash (npm test)`."""
+    used: dict[str, None] = {}
+    for action in actions:
+        name = line(action.tool or action.type, 80)
+        if name and not action.went_wrong:
+            check = " ".join(command_of(action).check)
+            used.setdefault(f"{name} ({line(check, 80)})" if check else name)
+    return tuple(used)
+
+
+def changes_a_file(action: Action) -> bool:
+    """Whether an action changed a file."""
+    return not action.went_wrong and (action.type or action.tool).lower() in _CHANGES
+
+
+def files_of(actions: Iterable[Action]) -> tuple[str, ...]:
+    """The files that were changed, each once."""
+    changed = (line(_param(action, _FILE)) for action in actions if changes_a_file(action))
+    return tuple(dict.fromkeys(filter(None, changed)))
+
+
+def doing(changes: Iterable[Action]) -> list[str]:
+    """What changes were for, in the words of who made them, each once; else the files that they changed."""
+    changes = tuple(changes)
+    reasons = dict.fromkeys(filter(None, (told(action.reasoning) for action in changes)))
+    return list(reasons)[-_MAX_TOLD:] or [f"Change {file}" for file in files_of(changes)[-_MAX_TOLD:]]
+
+
+def place_of(attempt: Attempt) -> str:
+    """An attempt as a trace names it: `task-001, attempt 2`."""
+    return f"{attempt.task_id}, attempt {attempt.number}"
+
+
+def _repair(attempt: Attempt, error: Sighting, changes: Sequence[Action], failed: Action, passed: Action) -> Repair:
+    return Repair(
+        error=error,
+        description=line("; ".join(doing(changes))),
+        diff="\n".join(filter(None, map(_diff, changes)))[:_MAX_TEXT],
+        files=files_of(changes),
+        trace=f"{place_of(attempt)}, actions {failed.number} → {passed.number}",
+        at=passed.at or failed.at or attempt.ended_at,
+        agent=attempt.agent,
+    )
+
+
+def _comes_again(error: Sighting, place: int, last: Iterable[tuple[int, str]]) -> bool:
+    """Whether one of the errors met last is this one in a few more words."""
+    again = matcher(error.signature)
+    newest = sorted((other for other in last if other[0] > place), reverse=True)[:MAX_LOOKED]
+    return any(again.matches(message) for _, message in newest)
+
+
+def _sighting(attempt: Attempt, action: Action) -> Sighting | None:
+    where = f"{place_of(attempt)}, action {action.number}"
+    return sighting(Failure(message=_message(action)), where, action.iteration, action.at)
+
+
+def _message(action: Action) -> str:
+    """The error that an action tells: the line that names one, in its error or its output; else its error."""
+    lines = [_MARK.sub("", part.strip()) for text in (action.error, action.output) for part in _lines_of(text)]
+    named = next((found for part in lines if (found := message_in(part))), "")
+    if named:
+        return named
+    own = [part for part in map(str.strip, _lines_of(action.error)) if part]
+    return next((part for part in own if not _ONLY_A_CODE.fullmatch(part[:_MAX_CODE])), "")
+
+
+def _lines_of(text: str) -> list[str]:
+    return text[:_MAX_TEXT].splitlines()[:_MAX_LINES]
+
+
+def _check_in(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The check that a shell command runs, and what it gives it; nothing where its own result is not that of the
+    check, as behind a pipe."""
+    for part in text.split("&&"):
+        words = part.split()[:_MAX_WORDS]
+        while words and (words[0] in _LAUNCHERS or "=" in words[0]):
+            del words[0]
+        name = words[0].rpartition("/")[2] if words else ""
+        named = 0
+        if name in _RUNNERS:
+            named = 1
+        elif name in _BUILDERS:
+            named = 3 if words[1:2] == ["run"] else 2
+        rest = words[named:]
+        if not named or len(words) < named or (named > 1 and not _CHECK.search(words[named - 1])):
+            continue
+        if any(sign in word for word in rest for sign in "|;"):
+            return (), ()
+        given = tuple(word for word in rest if word not in _QUIET and ">" not in word)
+        return (name, *words[1:named]), given
+    return (), ()
+
+
+def _diff(change: Action) -> str:
+    """The change as lines with `-` and `+` in front, as far as the action tells it."""
+    if diff := _param(change, _DIFF):
+        return diff[:_MAX_TEXT]
+    old, new = (_lines_of(_param(change, names))[:_MAX_CHANGED] for names in (_OLD, _NEW))
+    return "\n".join(islice(difflib.unified_diff(old, new, lineterm="", n=1), 2, None))
+
+
+def _param(action: Action, names: Iterable[str]) -> str:
+    params = dict(action.params)
+    return next((params[name] for name in names if params.get(name)), "")

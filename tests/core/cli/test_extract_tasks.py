@@ -1,0 +1,70 @@
+"""What attempts at tasks have learned, through the command line into the registry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.core.cli.conftest import Call
+from tests.core.cli.test_extract import ids, proposals
+
+
+def attempt_at(project: Path, actions: list[dict[str, Any]], **metadata: Any) -> None:
+    """A task `task-900` with one successful attempt that did this."""
+    folder = project / ".aiwg/ralph/tasks/task-900"
+    (folder / "attempts/001").mkdir(parents=True)
+    told = {"id": "task-900", "description": "Mend the import of invoices", "status": "completed", **metadata}
+    (folder / "metadata.json").write_text(json.dumps(told))
+    steps = ["Skip the rows without a number", "Count what was skipped"]
+    attempt = {
+        "id": 1,
+        "plan": {"approach": "Skip first, count later", "steps": steps},
+        "outcome": {"status": "success"},
+    }
+    (folder / "attempts/001/attempt.json").write_text(json.dumps(attempt))
+    (folder / "attempts/001/actions.jsonl").write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+
+
+FAILS: dict[str, Any] = {"type": "bash", "tool": "Bash", "params": {"command": "npm test"}, "success": False}
+FAILS |= {"error": "TypeError: Cannot read properties of undefined (reading 'invoiceNumber')"}
+PASSES: dict[str, Any] = {"type": "bash", "tool": "Bash", "params": {"command": "npm test"}, "success": True}
+EDIT: dict[str, Any] = {
+    "type": "edit",
+    "tool": "Edit",
+    "params": {"file_path": "src/import.ts", "new_string": "if (!row) continue"},
+}
+EDIT |= {"success": True, "reasoning": "Skip rows without a number"}
+
+
+def test_a_task_of_its_own_gives_what_its_attempts_have_learned(tmp_path: Path, call: Call) -> None:
+    attempt_at(tmp_path, [FAILS, EDIT, PASSES])
+    assert [one["type"] for one in proposals(call, tmp_path, "--all", "--dry-run")] == ["error", "success", "template"]
+    assert call("extract", "task-900", "--project", tmp_path).code == 0
+    found = ids(call, tmp_path)
+    (error,) = [id for id in found if id.startswith("pat-error")]
+    shown = call("patterns", "show", error, "--json", "--project", tmp_path).document
+    assert [source["loop_id"] for source in shown["pattern"]["source_loops"]] == ["task-900"]
+    assert [entry["loop_id"] for entry in shown["lineage"] if entry["kind"] == "discovered"] == ["task-900"]
+    again = call("extract", "task-900", "--project", tmp_path)
+    assert (ids(call, tmp_path), again.err) == (found, "nothing new in task-900\n")
+
+
+def test_what_a_task_of_a_loop_has_learned_is_that_of_the_loop_and_counts_once(sample: Path, call: Call) -> None:
+    attempt_at(sample, [FAILS, EDIT, PASSES], tags=["current-loop"])
+    trace = "task-900, attempt 1, actions 1 → 3"
+    words = ("current-loop", "--dry-run", "--types", "error")
+    (of_loop,) = [one for one in proposals(call, sample, *words) if trace in one["trace"]]
+    assert call("extract", "task-900", "--project", sample).code == 0
+    (refused,) = [one for one in proposals(call, sample, *words) if trace in one["trace"]]
+    assert of_loop["record"]["source_loops"][0]["loop_id"] == "current-loop"
+    assert of_loop["refused"] is None and refused["refused"].startswith("already known from this loop as pat-error")
+    document = call("extract", "--all", "--dry-run", "--json", "--project", sample).document
+    assert "task-900" not in {extraction["source"] for extraction in document["extractions"]}
+
+
+def test_a_task_that_has_not_ended_is_refused(tmp_path: Path, call: Call) -> None:
+    attempt_at(tmp_path, [FAILS, EDIT, PASSES], status="running")
+    result = call("extract", "task-900", "--project", tmp_path)
+    assert (result.out, result.err.count("\n")) == ("", 1) and "task-900 has not ended" in result.err
+    assert proposals(call, tmp_path, "--all", "--dry-run") == []
