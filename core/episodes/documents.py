@@ -1,0 +1,105 @@
+"""The JSON objects of the episodic memory: read with patience, edited without a byte changed that nobody named."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import Conflict
+from core.settings import WatchSettings
+from core.sources.json_text import BadJson, JsonText
+from core.sources.json_text import Path as Pointer
+from core.sources.reading import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, read_file
+from core.sources.writing import rewrite
+
+Edit = Callable[[JsonText], None]
+"""Changes a document; comes out the same when it is applied to its own result."""
+
+_RETRY_SECONDS: Final = WatchSettings().retry_seconds
+
+
+def encoded(value: Mapping[str, Any]) -> bytes:
+    """A new document."""
+    return (json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
+
+
+def read_object(path: Path, root: Path) -> dict[str, Any] | None:
+    """The object in a file; None if there is no such file.
+
+    Args:
+        root: A link is followed only to a place inside it.
+
+    Raises:
+        Conflict: It holds no object, even after a writer had the time to end; the message names it.
+    """
+    for pause in (*_RETRY_SECONDS, None):
+        raw = read_file(path, root)
+        if raw is None:
+            return None
+        if isinstance(raw, Problem):
+            raise Conflict(f"{path} {raw.message}; nothing was changed")
+        value = decode_json(raw.data).value
+        if isinstance(value, dict):
+            return value
+        if pause is not None:
+            time.sleep(pause)
+    raise Conflict(f"{path} holds no JSON object; nothing was changed. Mend it, or move it away")
+
+
+def read_lines(path: Path, root: Path, limit: int = MAX_BYTES) -> list[Line]:
+    """The lines of a JSON lines file that can be read; none if there is no such file.
+
+    Raises:
+        Conflict: It is there but cannot be read.
+    """
+    raw = read_file(path, root, limit)
+    if isinstance(raw, Problem):
+        raise Conflict(f"{path} {raw.message}; nothing was changed")
+    return decode_jsonl(raw.data)[0] if raw is not None else []
+
+
+def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
+    """Change a document in place, durably; the file is made where there is none.
+
+    Args:
+        initial: What to begin with where there is no file.
+
+    Raises:
+        Conflict: The file holds no object, or others kept changing it; it is as it was.
+        Unwritable: The disk or a permission forbids it.
+    """
+
+    def change(present: bytes | None) -> bytes:
+        document = JsonText(encoded(initial) if present is None else present)
+        if document.is_lines or not isinstance(document.value, dict):
+            raise BadJson("it holds no JSON object")
+        edit(document)
+        return document.encode() if present is not None else encoded(document.value)
+
+    rewrite(path, change, merge=_merged, retry_seconds=_RETRY_SECONDS)
+
+
+def put(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> None:
+    """Give the object at `at` these members; those that say so already keep their bytes."""
+    for key, value in values.items():
+        present = document.value
+        for step in at:
+            present = present[step]
+        if key not in present or present[key] != value:
+            document.set(at, key, value)
+
+
+def _merged(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
+    """`present` with the members that another writer, who was faster by a hair, changed; see `rewrite`."""
+    if present is None:
+        return theirs
+    before, after, document = JsonText(base or b"{}").value, JsonText(theirs), JsonText(present)
+    if not all(isinstance(value, dict) for value in (before, after.value, document.value)):
+        return theirs
+    for key, value in after.value.items():
+        if key not in before or before[key] != value:
+            document.set((), key, value, after.text_at((key,)))
+    return document.encode()

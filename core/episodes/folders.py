@@ -1,0 +1,267 @@
+"""The folder of a task and those of its attempts: where their files lie, who may write them, how they come to be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.errors import BadInput, Refused, UnknownRecord, Unwritable
+from core.paths import ProjectPaths, safe_component
+from core.sources.episodes import ACTIONS, ATTEMPT, METADATA, OUTCOME, TRAJECTORY
+from core.sources.journal import append_bytes, sync_folder
+from core.sources.locking import file_lock, is_alive, lease, open_regular
+from core.text import visible_line
+
+REFLECTIONS: Final = "reflections.jsonl"
+SUMMARY: Final = "summary.json"
+PLAN: Final = "plan.md"
+_ATTEMPTS: Final = "attempts"
+_RESULTS: Final = "results"
+_DRAFTS: Final = ".drafts"
+"""Below `index/`: folders that are being made; no reader looks there."""
+_DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFolder:
+    """`attempts/<number>/`."""
+
+    path: Path
+    number: int
+
+    @property
+    def attempt(self) -> Path:
+        """What was planned, how it went, how it came out."""
+        return self.path / ATTEMPT
+
+    @property
+    def plan(self) -> Path:
+        """The plan, Markdown."""
+        return self.path / PLAN
+
+    @property
+    def actions(self) -> Path:
+        """What was done, append-only."""
+        return self.path / ACTIONS
+
+    @property
+    def outcome(self) -> Path:
+        """How it came out; the attempt is over once this file is there."""
+        return self.path / OUTCOME
+
+    def results(self, iteration: int) -> Path:
+        """What an iteration brought."""
+        return self.path / _RESULTS / f"iter-{iteration:03}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolder:
+    """`tasks/<id>/` of a project, which exists and lies inside `.aiwg`."""
+
+    project: ProjectPaths
+    id: str
+
+    @classmethod
+    def of(cls, project: ProjectPaths, task_id: str) -> TaskFolder:
+        """The folder of a task.
+
+        Raises:
+            BadInput: The id cannot be part of a path, or the folder leads out of the project.
+            UnknownRecord: There is no such task.
+        """
+        folder = cls(project, safe_component(task_id))
+        inside(project, folder.path)
+        if not folder.path.is_dir():
+            raise UnknownRecord(f"no task {visible_line(task_id, 80)}; see: ralphdeck task list")
+        return folder
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self.project.tasks / self.id
+
+    @property
+    def metadata(self) -> Path:
+        """What the task is, and how it stands."""
+        return self.path / METADATA
+
+    @property
+    def trajectory(self) -> Path:
+        """All attempts that ended."""
+        return self.path / TRAJECTORY
+
+    @property
+    def reflections(self) -> Path:
+        """What was learned, append-only."""
+        return self.path / REFLECTIONS
+
+    @property
+    def summary(self) -> Path:
+        """All attempts in a few numbers."""
+        return self.path / SUMMARY
+
+    def relative(self, path: Path) -> str:
+        """A path as records name it, below the project."""
+        return self.project.relative(path)
+
+    def attempts(self) -> dict[int, AttemptFolder]:
+        """The folders of attempts by number, in their order.
+
+        Raises:
+            BadInput: `attempts/` leads out of the project.
+        """
+        top = self.path / _ATTEMPTS
+        inside(self.project, top)
+        try:
+            with os.scandir(top) as entries:
+                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return {}
+        found = sorted((int(name), name) for name in names if _NUMBER.fullmatch(name))
+        return {number: AttemptFolder(top / name, number) for number, name in found}
+
+    def new_attempt(self, number: int) -> AttemptFolder:
+        """Where the folder of a further attempt will be."""
+        return AttemptFolder(self.path / _ATTEMPTS / f"{number:03}", number)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep all other writers of this task out.
+
+        Raises:
+            Conflict: Another program holds the lease of the task all the time.
+            Unwritable: The lock cannot be made.
+        """
+        with lease(self.path / ".task.lock", self.path / ".lease.lock"):
+            yield
+
+
+def attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder:
+    """The folder of an attempt, or of the newest one.
+
+    Raises:
+        BadInput: It leads out of the project.
+        Refused: The task has no attempt at all.
+        UnknownRecord: It has none of this number.
+    """
+    places = folder.attempts()
+    if not places:
+        raise Refused(f"{folder.id} has no attempt yet; begin with: ralphdeck task start {folder.id}")
+    place = places.get(max(places) if number is None else number)
+    if place is None:
+        raise UnknownRecord(f"{folder.id} has no attempt {number}")
+    inside(folder.project, place.path)
+    return place
+
+
+def inside(project: ProjectPaths, path: Path) -> None:
+    """Refuse a path that a link leads out of `.aiwg`.
+
+    Raises:
+        BadInput: It does.
+    """
+    project.inside(project.relative(path))
+
+
+@contextmanager
+def index_locked(project: ProjectPaths) -> Iterator[None]:
+    """Keep all others from giving out ids of tasks and from writing the index.
+
+    Raises:
+        Unwritable: Another process keeps it too long, or it cannot be made.
+    """
+    inside(project, project.task_index)
+    with file_lock(project.task_index / ".lock"):
+        yield
+
+
+def publish(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Make a folder with files in it appear at once and durably; False if there is something of this name already.
+
+    The caller keeps other writers out, who could else make an empty folder of this name.
+
+    Raises:
+        Unwritable: The disk or a permission forbids it; no such folder appears.
+    """
+    inside(project, folder)
+    inside(project, project.task_index / _DRAFTS)
+    drafts = project.task_index / _DRAFTS
+    draft = drafts / f"{folder.name}.{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        _make_folder(folder.parent)
+        _make_folder(drafts)
+        _remove_left(drafts)
+        draft.mkdir()
+        try:
+            for name, data in files.items():
+                handle = open_regular(draft / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                try:
+                    append_bytes(handle, data)
+                finally:
+                    os.close(handle)
+            sync_folder(draft)
+            if os.path.lexists(folder):
+                return False
+            draft.rename(folder)
+        except OSError as error:
+            if error.errno in _MADE_ALREADY:
+                return False
+            raise
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise Unwritable(f"cannot make {folder}: {error.strerror}") from None
+    return True
+
+
+def keep_file(project: ProjectPaths, path: Path, data: bytes) -> None:
+    """Put a file under a name that is free; nothing happens if it holds `data` already.
+
+    Raises:
+        BadInput: Something else has this name, or the path leads out of the project.
+        Unwritable: The disk or a permission forbids it.
+    """
+    inside(project, path)
+    try:
+        _make_folder(path.parent)
+        draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+        handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            append_bytes(handle, data)
+            os.link(draft, path)
+        except FileExistsError:
+            if path.is_symlink() or not path.is_file() or path.read_bytes() != data:
+                raise BadInput(f"{project.relative(path)} holds something else already; give another name") from None
+        finally:
+            os.close(handle)
+            draft.unlink()
+        sync_folder(path.parent)
+    except OSError as error:
+        raise Unwritable(f"cannot write {path}: {error.strerror}") from None
+
+
+def _make_folder(folder: Path) -> None:
+    """A folder with all those above it, durably."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def _remove_left(drafts: Path) -> None:
+    """Remove what processes that are gone have left unfinished."""
+    for draft in drafts.iterdir():
+        made = _DRAFT.fullmatch(draft.name)
+        if made is not None and not is_alive(int(made[1])):
+            shutil.rmtree(draft, ignore_errors=True)

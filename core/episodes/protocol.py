@@ -1,0 +1,408 @@
+"""The agent protocol of (1): what an agent does at a task becomes `tasks/<id>/`, step by step.
+
+Every call is durable when it returns, and is safe to repeat after a kill: it completes what is there already. Writers
+of one task exclude each other. An attempt is open until its `outcome.json` is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from core.checks import check_choice, check_count, check_flag
+from core.episodes import given
+from core.episodes.action_log import append, count, update_metrics
+from core.episodes.documents import edit_object, encoded, put, read_object
+from core.episodes.doings import Doings
+from core.episodes.ending import came_out, check_end, end, end_again
+from core.episodes.folders import AttemptFolder, TaskFolder, attempt_folder, keep_file, publish
+from core.episodes.indexing import index_task
+from core.episodes.making import make_task
+from core.episodes.planning import Lesson, plan_text
+from core.episodes.reflecting import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, reflection_line
+from core.episodes.settling import LISTS, MILESTONES, TASK_STATUS, settle_all
+from core.episodes.standing import Standing
+from core.episodes.starting import begin, index, lessons, new_attempt, next_number, read_plan, to_resume
+from core.errors import BadInput, Refused
+from core.paths import ProjectPaths, safe_component
+from core.records.episodes import TaskStatus
+from core.records.loops import Outcome
+from core.records.reflections import Reflection
+from core.records.times import iso
+from core.sources.journal import Journal
+from core.sources.json_text import JsonText
+from core.sources.reading import MAX_BYTES
+
+_OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
+"""(1) `outcome`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedAttempt:
+    """An attempt that can be worked at.
+
+    Attributes:
+        plan_path: `plan.md`, relative to the project.
+        plan: Its text.
+        learnings: The earlier attempts whose learnings it takes in, oldest first.
+        resumed: Whether it had been begun before.
+    """
+
+    number: int
+    plan_path: str
+    plan: str
+    learnings: tuple[Lesson, ...] = ()
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What `log_actions` has written down.
+
+    Attributes:
+        actions: How many the attempt has now, as far as `attempt.json` has counted.
+        added: How many of these are new.
+    """
+
+    number: int
+    actions: int
+    added: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedAttempt:
+    """An attempt that ended.
+
+    Attributes:
+        derived: Whether nobody said how it came out, and the log did.
+        status: That of the task.
+        reflections: Those on this attempt, drafts among them.
+    """
+
+    number: int
+    outcome: Outcome
+    derived: bool
+    status: TaskStatus
+    doings: Doings
+    reflections: tuple[Reflection, ...]
+
+
+class Episodes:
+    """The episodic memory of one project, to be written.
+
+    Every method may raise `BadInput` for what is given, `UnknownRecord` for a task or attempt that is not there,
+    `Refused` where the protocol forbids it, `Conflict` where a file cannot be understood (it is left as it is, and the
+    message names it) and `Unwritable` where the disk, a lock or a permission forbids it.
+
+    Args:
+        clock: The present moment, aware UTC.
+        by: The agent, where a call names none.
+    """
+
+    def __init__(self, project: ProjectPaths, *, clock: Callable[[], datetime], by: str = "") -> None:
+        self._project = project
+        self._clock = clock
+        self._by = by
+
+    def init_task(
+        self,
+        description: str,
+        *,
+        criteria: str = "",
+        tags: Sequence[str] = (),
+        related: Sequence[str] = (),
+        agent: str = "",
+        loop_id: str = "",
+        task_id: str | None = None,
+    ) -> str:
+        """(1) `init_task`: make the folder of a task, and return its id.
+
+        Args:
+            criteria: When it is done.
+            related: Ids of other tasks.
+            task_id: Its id; by default the next free `task-NNN`. A task of this id that nobody has begun, with
+                the same description, is this one.
+        """
+        now = iso(self._clock())
+        agent = given.text(agent or self._by, "agent", given.MAX_ID)
+        metadata: dict[str, Any] = {
+            "description": given.told(description, "description"),
+            "completion_criteria": given.text(criteria, "criteria"),
+            "created": now,
+            "updated": now,
+            "status": TaskStatus.RUNNING.value,
+            "current_attempt": 0,
+            "total_attempts": 0,
+            "tags": given.texts(tags, "tags"),
+            "related_tasks": [given.task_id(id, "related") for id in related],
+        }
+        metadata |= {"agent": agent} if agent else {}
+        metadata |= {"loop_id": given.text(loop_id, "loop_id", given.MAX_ID)} if loop_id else {}
+        made = make_task(self._project, metadata, None if task_id is None else given.task_id(task_id, "task_id"))
+        index_task(self._project, made, TaskStatus.RUNNING.value, (agent,))
+        return made
+
+    def start_attempt(
+        self,
+        task_id: str,
+        *,
+        agent: str = "",
+        approach: str = "",
+        steps: Sequence[str] = (),
+        estimated_iterations: int | None = None,
+        similar: Sequence[tuple[str, str]] = (),
+        abandon: bool = False,
+        reopen: bool = False,
+    ) -> StartedAttempt:
+        """(1) `start_attempt`; at a paused task it goes on with the attempt that was open.
+
+        Args:
+            agent: Who works at it; by default that of the task.
+            similar: Task and learning, from other tasks, for the plan.
+            abandon: Close an attempt that was left open, as a timeout.
+            reopen: Also if the task is completed or failed.
+        """
+        agent = given.text(agent or self._by, "agent", given.MAX_ID)
+        approach, planned = given.text(approach, "approach"), given.texts(steps, "steps")
+        if estimated_iterations is not None:
+            check_count(estimated_iterations, "estimated_iterations", given.MAX_ITERATION)
+        folder = TaskFolder.of(self._project, task_id)
+        with folder.locked():
+            now = self._clock()
+            task = Standing(folder).task()
+            if task.status.ended and not reopen:
+                raise Refused(f"{task_id} is {task.status.value}; to try again, reopen it (--reopen)")
+            settle_all(folder, seen_at=now)
+            place = to_resume(folder, abandon=abandon, now=now)
+            if place is not None:
+                begin(folder, place.number, now=now)
+                return StartedAttempt(place.number, folder.relative(place.plan), read_plan(folder, place), resumed=True)
+            standing = Standing(folder)
+            attempts = standing.attempts()
+            number = next_number(standing, attempts)
+            learned = lessons(standing, attempts)
+            plan = plan_text(
+                number,
+                description=task.description,
+                criteria=task.criteria,
+                approach=approach,
+                steps=planned,
+                estimated_iterations=estimated_iterations,
+                lessons=learned,
+                similar=similar,
+            )
+            record = new_attempt(
+                task_id,
+                number,
+                now,
+                agent=agent or task.agent,
+                approach=approach,
+                steps=planned,
+                estimated_iterations=estimated_iterations,
+            )
+            place = folder.new_attempt(number)
+            files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encoded(record)}
+            if not publish(self._project, place.path, files):
+                raise Refused(f"{folder.relative(place.path)} exists already, and is no folder of an attempt")
+            begin(folder, number, now=now)
+            return StartedAttempt(number, folder.relative(place.plan), plan, learned)
+
+    def log_action(self, task_id: str, action: Mapping[str, Any], *, attempt: int | None = None) -> Logged:
+        """(1) `log_action`: append one action to the log of an attempt; see `log_actions`."""
+        return self.log_actions(task_id, [action], attempt=attempt)
+
+    def log_actions(
+        self,
+        task_id: str,
+        actions: Sequence[Mapping[str, Any]],
+        *,
+        attempt: int | None = None,
+        iteration: int | None = None,
+        quality: float | None = None,
+        results: Mapping[str, bytes] | None = None,
+    ) -> Logged:
+        """Append actions to the log of an attempt, all or none, and count them.
+
+        Actions that tell their own time and are the last of the log already are not written twice.
+
+        Args:
+            actions: Fields of (1) `action`; the time is now unless it is told. A `quality` is taken for that of its
+                iteration.
+            attempt: By default the one that is open.
+            iteration: Of actions that name none; by default the one that was named last, else 1.
+            quality: What the work is worth by now, 0..1, at the end of `iteration`.
+            results: Files to keep under `results/iter-NNN/` of `iteration`, content by name.
+        """
+        iteration, quality = given.iteration(iteration), given.quality(quality)
+        if len(actions) > given.MAX_ACTIONS:
+            raise BadInput(f"{len(actions):,} actions in one call; at most {given.MAX_ACTIONS:,}")
+        folder = TaskFolder.of(self._project, task_id)
+        with folder.locked():
+            place = self._open(folder, attempt)
+            execution = (read_object(place.attempt, self._project.aiwg) or {}).get("execution")
+            counted = execution if isinstance(execution, dict) else {}
+            latest = iteration or max(count(counted, "iterations"), 1)
+            now = self._clock()
+            records = [given.action(action, now, latest) for action in actions]
+            qualities = [
+                (record["iteration"], given.quality(action[given.QUALITY]))
+                for record, action in zip(records, actions, strict=True)
+                if action.get(given.QUALITY) is not None
+            ]
+            if quality is not None:
+                qualities.append((latest, quality))
+            for name, data in (results or {}).items():
+                self._keep_result(place, latest, name, data)
+            added = append(place.actions, [msgspec.json.encode(record) for record in records])
+            total = count(counted, "actions_performed") + added
+            named = max((latest, *(record["iteration"] for record in records), count(counted, "iterations")))
+            update_metrics(folder, place, total, named, qualities)
+        return Logged(place.number, total, added)
+
+    def _keep_result(self, place: AttemptFolder, iteration: int, name: str, data: bytes) -> None:
+        if len(data) > MAX_BYTES:
+            raise BadInput(f"result {name[:80]!r} has {len(data):,} bytes; at most {MAX_BYTES:,} are kept")
+        keep_file(self._project, place.results(iteration) / safe_component(name), data)
+
+    def _open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
+        """The attempt that an agent works at."""
+        place = attempt_folder(folder, number)
+        if not Standing(folder).attempt(place.number).is_open:
+            raise Refused(f"attempt {place.number} at {folder.id} has ended; start another one: ralphdeck task start")
+        return place
+
+    def complete_attempt(
+        self,
+        task_id: str,
+        *,
+        outcome: Outcome | None = None,
+        reason: str = "",
+        final_quality: float | None = None,
+        completion_percent: float | None = None,
+        worked: Sequence[str] = (),
+        didnt_work: Sequence[str] = (),
+        suggestions: Sequence[str] = (),
+        attempt: int | None = None,
+        task_done: bool | None = None,
+        milestones: Sequence[Mapping[str, Any]] = (),
+    ) -> CompletedAttempt:
+        """(1) `complete_attempt`: say how an attempt came out, and draft the reflection on it.
+
+        An attempt that ended already is brought to its end once more: what a kill left out is made up for, and with
+        `task_done` the task ends, too. What was said before of how it came out stays.
+
+        Args:
+            outcome: Success, failure or timeout; by default what the log proves, see `Doings.outcome`.
+            final_quality: 0..1; by default the last one that was logged.
+            completion_percent: 0..100.
+            attempt: By default the newest.
+            task_done: Whether the task is done (True) or given up (False); by default it goes on.
+            milestones: `{event, details, timestamp}` each.
+        """
+        now = self._clock()
+        if outcome is not None and outcome not in _OUTCOMES:
+            raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
+        if task_done is not None:
+            check_flag(task_done, "task_done")
+        told: dict[str, Any] = {
+            "reason": given.text(reason, "reason"),
+            "final_quality": given.quality(final_quality, "final_quality"),
+            "completion_percent": given.percent(completion_percent),
+            **{
+                name: given.texts(values, name)
+                for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
+            },
+            MILESTONES: [given.milestone(milestone, now) for milestone in milestones],
+        }
+        folder = TaskFolder.of(self._project, task_id)
+        with folder.locked():
+            place = attempt_folder(folder, attempt)
+            standing = Standing(folder)
+            known = standing.attempt(place.number)
+            goes_on = known.outcome is Outcome.UNKNOWN
+            found = came_out(standing, place, known, outcome)
+            if task_done is not None:
+                check_end(folder, found, task_done, newest=place.number == max(folder.attempts()))
+                told[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
+            if goes_on:
+                if final_quality is None and known.quality:
+                    told["final_quality"] = known.quality[-1].quality
+                done = end(folder, place, {"status": found.value, **told}, now=now)
+            else:
+                done = end_again(folder, place, found, told.get(TASK_STATUS), now)
+            reflections = tuple(one for one in standing.reflections() if one.attempt == place.number)
+            status = standing.task().status
+            return CompletedAttempt(place.number, found, goes_on and outcome is None, status, done, reflections)
+
+    def pause_task(self, task_id: str) -> None:
+        """Say that nobody works at a task for now; an open attempt stays open, and the next start resumes it."""
+        folder = TaskFolder.of(self._project, task_id)
+        with folder.locked():
+            task = Standing(folder).task()
+            if task.status.ended:
+                raise Refused(f"{task_id} is {task.status.value} already")
+            now = self._clock()
+
+            def edit(document: JsonText) -> None:
+                if document.value.get("status") != TaskStatus.PAUSED:
+                    put(document, (), {"updated": iso(now), "status": TaskStatus.PAUSED.value})
+
+            edit_object(folder.metadata, edit, {"id": folder.id})
+            index(folder)
+
+    def reflect(
+        self,
+        task_id: str,
+        attempt: int | None = None,
+        *,
+        observation: str = "",
+        analysis: str = "",
+        learning: str = "",
+        action_items: Sequence[str] = (),
+        trigger: str = "manual",
+        reflection_type: str | None = None,
+    ) -> Reflection:
+        """Add a reflection on an attempt; for readers it takes the place of the drafts on it.
+
+        The same reflection on the same attempt is not written twice in a row.
+
+        Args:
+            attempt: By default the newest.
+            reflection_type: By default the one that (1) has for the outcome.
+        """
+        check_choice(trigger, "trigger", TRIGGERS)
+        if reflection_type is not None:
+            check_choice(reflection_type, "reflection_type", TYPES)
+        said = {
+            "observation": given.text(observation, "observation"),
+            "analysis": given.text(analysis, "analysis"),
+            "learning": given.text(learning, "learning"),
+        }
+        items = given.texts(action_items, "action_items")
+        if not any(text.strip() for text in said.values()):
+            raise BadInput("a reflection says what was observed, why it happened, or what to do differently")
+        folder = TaskFolder.of(self._project, task_id)
+        with folder.locked():
+            place = attempt_folder(folder, attempt)
+            standing = Standing(folder)
+            trigger_of = attempt_trigger(standing.attempt(place.number).outcome)
+            line = reflection_line(
+                place.number,
+                self._clock(),
+                **said,
+                action_items=items,
+                triggered_by=trigger,
+                reflection_type=reflection_type or TYPE_OF.get(trigger_of, TYPES[-1]),
+            )
+            mine = [
+                one.value
+                for one in standing.reflection_lines()
+                if isinstance(one.value, dict) and one.value.get("attempt_id") == place.number
+            ]
+            if not mine or {**mine[-1], "timestamp": ""} != {**line, "timestamp": ""}:
+                Journal(folder.reflections).append([msgspec.json.encode(line)])
+            return [one for one in standing.reflections() if one.attempt == place.number][-1]

@@ -1,0 +1,218 @@
+"""What follows from the outcome of an attempt, file by file; whatever a kill left out is made up for by another run.
+
+The outcome is the fact. The attempt's own record, the reflections, the metadata, the summary and the index follow from
+it and from the log, so that to run this again changes nothing. The trajectory comes last: an attempt that it knows to
+have ended is settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from core.episodes.documents import edit_object, put, read_object
+from core.episodes.doings import Doings
+from core.episodes.folders import AttemptFolder, TaskFolder
+from core.episodes.indexing import index_task
+from core.episodes.reflecting import TASK_COMPLETION, Told, draft_completion, draft_reflection
+from core.episodes.standing import Standing, is_entry
+from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.loops import Outcome
+from core.records.reflections import Reflection
+from core.records.times import iso, parse_time
+from core.sources.journal import Journal
+from core.sources.json_text import BadJson, JsonText
+
+TASK_STATUS: Final = "task_status"
+ENDED: Final = "ended"
+MILESTONES: Final = "milestones"
+"""What our `outcome.json` tells beside the fields of (1), so that all other files can follow from it."""
+LISTS: Final = ("what_worked", "what_didnt_work", "suggestions_for_next_time")
+_RESULT: Final = ("status", "reason", "final_quality", "completion_percent")
+MAX_LEARNINGS: Final = 100
+"""Learnings that a summary repeats, the newest."""
+
+
+def settle(folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime) -> Doings:
+    """Bring all other files of a task to what the outcome of one of its attempts says; see the module.
+
+    The caller holds the lock of the task.
+
+    Args:
+        seen_at: When to say that its reflections were written, where no file tells when it ended.
+
+    Raises:
+        Conflict: A file cannot be understood; it is as it was, and the message names it.
+        Unwritable: The disk, a lock or a permission forbids it.
+    """
+    standing = Standing(folder)
+    result = read_object(place.outcome, folder.project.aiwg) or {}
+    attempt, done = standing.attempt(place.number), standing.doings(place)
+    ended = parse_time(result.get(ENDED)) or attempt.ended_at or done.last_at
+    _finish_attempt(folder, place, result, done, ended)
+    attempt = standing.attempt(place.number)
+    attempts = [*standing.attempts().values()]
+    newest = attempts[-1].number == place.number
+    completed = newest and result.get(TASK_STATUS) == TaskStatus.COMPLETED
+    _reflect(folder, standing, Told(attempt, done), attempts if completed else (), ended or seen_at)
+    if newest:
+        _tell_metadata(folder, place.number, result, ended)
+    task = standing.task()
+    counted = [_counted(one, attempt, done) for one in attempts]
+    _summarise(folder, task, counted, standing.reflections())
+    index_task(folder.project, folder.id, task.status.value, agents(task, attempts))
+    _tell_trajectory(folder, attempt, result, done, ended)
+    return done
+
+
+def settle_all(folder: TaskFolder, *, seen_at: datetime) -> None:
+    """`settle` for every attempt that has an outcome of which the trajectory does not know, oldest first."""
+    standing = Standing(folder)
+    known = standing.trajectory()
+    for number, place in folder.attempts().items():
+        if number not in known and standing.attempt(number).outcome is not Outcome.UNKNOWN:
+            settle(folder, place, seen_at=seen_at)
+
+
+def agents(task: Task, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    """Everybody who has worked at a task."""
+    return tuple(dict.fromkeys(name for name in (task.agent, *(one.agent for one in attempts)) if name))
+
+
+def _finish_attempt(
+    folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], done: Doings, ended: datetime | None
+) -> None:
+    """(1) `finalize_attempt_metrics`: exact, from the log."""
+
+    def edit(document: JsonText) -> None:
+        if not isinstance(document.value.get("execution", {}), dict):
+            raise BadJson("expected an object under 'execution'")
+        if ended is not None and not document.value.get("ended"):
+            put(document, (), {"ended": iso(ended)})
+        put(document, (), {} if "execution" in document.value else {"execution": {}})
+        execution = document.value["execution"]
+        iterations = execution.get("iterations")
+        told = iterations if isinstance(iterations, int) else 0
+        counts = {"iterations": max(told, done.iterations), "actions_performed": done.actions}
+        # An attempt of another maker may have no log, and tell of one all the same.
+        put(document, ("execution",), counts if done.actions or not execution else {})
+        if result and not isinstance(document.value.get("outcome", {}), dict):
+            raise BadJson("expected an object under 'outcome'")
+        if result:
+            put(document, (), {} if "outcome" in document.value else {"outcome": {}})
+            put(document, ("outcome",), {name: result[name] for name in _RESULT if name in result})
+            put(document, (), {name: result[name] for name in LISTS if name in result})
+
+    edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
+
+
+def _reflect(folder: TaskFolder, standing: Standing, told: Told, completed: Sequence[Attempt], ended: datetime) -> None:
+    """(1) `generate_reflection`, unless somebody has reflected on the attempt, or a draft is there already."""
+    number = told.attempt.number
+    lines = [line.value for line in standing.reflection_lines() if isinstance(line.value, dict)]
+    there = {line.get("trigger") for line in lines if line.get("attempt_id", line.get("attempt")) == number}
+    drafts: list[dict[str, Any]] = []
+    if told.attempt.outcome in (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT) and not there - {TASK_COMPLETION}:
+        drafts.append(draft_reflection(told, ended, _earlier(folder, standing, number)))
+    if completed and TASK_COMPLETION not in there:
+        whole = [_counted(one, told.attempt, told.doings) for one in completed]
+        drafts.append(draft_completion(whole, ended))
+    if drafts:
+        Journal(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
+
+
+def _earlier(folder: TaskFolder, standing: Standing, number: int) -> Told | None:
+    """The attempt before one."""
+    before = [place for other, place in folder.attempts().items() if other < number]
+    return Told(standing.attempt(before[-1].number), standing.doings(before[-1])) if before else None
+
+
+def _counted(one: Attempt, attempt: Attempt, done: Doings) -> Attempt:
+    """`one`; if it is `attempt`, with what its log amounts to."""
+    if one.number != attempt.number:
+        return one
+    logged = (done.actions, done.errors) if done.actions else (attempt.actions, attempt.errors)
+    return msgspec.structs.replace(attempt, actions=logged[0], errors=logged[1])
+
+
+def _tell_metadata(folder: TaskFolder, number: int, result: Mapping[str, Any], ended: datetime | None) -> None:
+    """(1) `update_task_metadata`."""
+    status = result.get(TASK_STATUS)
+
+    def edit(document: JsonText) -> None:
+        value = document.value
+        updated = parse_time(value.get("updated"))
+        later = ended is not None and (updated is None or updated < ended)
+        told: dict[str, Any] = {"updated": iso(ended)} if later else {}
+        total = value.get("total_attempts")
+        told["current_attempt"] = number
+        told["total_attempts"] = max(total, number) if isinstance(total, int) else number
+        if status:
+            told["status"] = status
+        if status == TaskStatus.COMPLETED and ended is not None and not value.get("completed"):
+            told["completed"] = iso(ended)
+        put(document, (), told)
+
+    edit_object(folder.metadata, edit, {"id": folder.id})
+
+
+def _summarise(folder: TaskFolder, task: Task, attempts: Sequence[Attempt], reflections: Sequence[Reflection]) -> None:
+    """`summary.json`: (1) "aggregated task summary"."""
+    took = [(one.ended_at - one.started_at) for one in attempts if one.ended_at and one.started_at]
+    best = [one.final_quality for one in attempts if one.final_quality is not None]
+    outcomes = [one.outcome for one in attempts]
+    summary = {
+        "task_id": folder.id,
+        "status": task.raw_status or task.status.value,
+        "attempts": len(attempts),
+        "successes": outcomes.count(Outcome.SUCCESS),
+        "failures": outcomes.count(Outcome.FAILURE),
+        "timeouts": outcomes.count(Outcome.TIMEOUT),
+        "actions": sum(one.actions or 0 for one in attempts),
+        "errors": sum(one.errors or 0 for one in attempts),
+        "duration_ms": round(sum(max(length.total_seconds(), 0) for length in took) * 1000),
+        "best_quality": max(best, default=None),
+        "learnings": [
+            {"attempt_id": one.attempt, "learning": one.text, "draft": one.draft}
+            for one in reflections[-MAX_LEARNINGS:]
+        ],
+    }
+    edit_object(folder.summary, lambda document: put(document, (), summary), {})
+
+
+def _tell_trajectory(
+    folder: TaskFolder, attempt: Attempt, result: Mapping[str, Any], done: Doings, ended: datetime | None
+) -> None:
+    """(1) `update_trajectory`: the entry of the attempt."""
+    counted = _counted(attempt, attempt, done)
+    entry: dict[str, Any] = {
+        "attempt_id": attempt.number,
+        "started": iso(attempt.started_at),
+        "ended": iso(attempt.ended_at or ended),
+        "outcome": attempt.outcome.value,
+        "plan": attempt.plan or None,
+        "actions": counted.actions,
+        "iterations": attempt.iterations,
+        "milestones": result.get(MILESTONES, []),
+        "final_quality": attempt.final_quality,
+        "completion_percent": None if attempt.completion is None else round(attempt.completion * 100, 6),
+        "agent": attempt.agent or None,
+        "errors": counted.errors,
+    }
+    told = {name: value for name, value in entry.items() if value is not None}
+
+    def edit(document: JsonText) -> None:
+        put(document, (), {} if "attempts" in document.value else {"attempts": []})
+        entries = document.value["attempts"]
+        if not isinstance(entries, list):
+            raise BadJson("expected a list under 'attempts'")
+        at = next((at for at, one in enumerate(entries) if is_entry(one, attempt.number)), None)
+        if at is None:
+            document.append(("attempts",), told)
+        else:
+            put(document, ("attempts", at), told)
+
+    edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})

@@ -1,0 +1,94 @@
+"""How a task stands on the disk, for those who write it: unlike other readers, they refuse what they can't read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core.episodes.documents import read_lines, read_object
+from core.episodes.doings import Doings, doings
+from core.episodes.folders import AttemptFolder, TaskFolder
+from core.records.episodes import Attempt, Task
+from core.records.loops import Outcome
+from core.records.reflections import Reflection
+from core.sources.actions import Actions
+from core.sources.episodes import join_attempts, read_episode
+from core.sources.reading import Line
+from core.sources.reflections import read_reflections
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Standing:
+    """One task as its files tell it when they are asked; every method may raise `Conflict`, naming a wrong file."""
+
+    def __init__(self, folder: TaskFolder) -> None:
+        self._folder = folder
+        self._root = folder.project.aiwg
+
+    def task(self) -> Task:
+        """What the metadata say."""
+        value = self._object(self._folder.metadata) or {}
+        return read_episode(self._folder.relative(self._folder.metadata), value)[0][0]
+
+    def attempts(self) -> dict[int, Attempt]:
+        """All attempts by number; of those that the trajectory knows to have ended only what it tells."""
+        trajectory = self._object(self._folder.trajectory) or {}
+        told = self._read(self._folder.trajectory, trajectory)
+        ended = {attempt.number for attempt in told if attempt.outcome is not Outcome.UNKNOWN}
+        for number, place in self._folder.attempts().items():
+            if number not in ended:
+                told += self._of_folder(place)
+        joined = join_attempts(told).values()
+        return {attempt.number: attempt for attempt in sorted(joined, key=lambda attempt: attempt.number)}
+
+    def attempt(self, number: int) -> Attempt:
+        """One attempt with all that its own files tell."""
+        trajectory = self._object(self._folder.trajectory) or {}
+        entries = trajectory.get("attempts")
+        mine = [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
+        told = self._read(self._folder.trajectory, {"attempts": mine})
+        if place := self._folder.attempts().get(number):
+            told += self._of_folder(place)
+        joined = join_attempts(told)
+        unknown = Attempt(task_id=self._folder.id, number=number)
+        return joined.get(unknown.id, unknown)
+
+    def trajectory(self) -> dict[int, Attempt]:
+        """The attempts that the trajectory says have ended, by number."""
+        told = self._read(self._folder.trajectory, self._object(self._folder.trajectory) or {})
+        return {attempt.number: attempt for attempt in told if attempt.outcome is not Outcome.UNKNOWN}
+
+    def doings(self, place: AttemptFolder) -> Doings:
+        """What the log of an attempt amounts to, every line of it."""
+        return doings(Actions(self._folder.project, self._folder.relative(place.actions)))
+
+    def reflections(self) -> tuple[Reflection, ...]:
+        """What was learned, in the order of the file; drafts only where nobody has said it better."""
+        lines = self.reflection_lines()
+        return read_reflections(self._folder.relative(self._folder.reflections), lines, _LONG_AGO)[0]
+
+    def reflection_lines(self) -> list[Line]:
+        """The lines of `reflections.jsonl`."""
+        return read_lines(self._folder.reflections, self._root)
+
+    def _of_folder(self, place: AttemptFolder) -> list[Attempt]:
+        told: list[Attempt] = []
+        for path in (place.attempt, place.outcome):
+            value = self._object(path)
+            if value is not None:
+                told += self._read(path, value)
+        return told or [Attempt(task_id=self._folder.id, number=place.number)]
+
+    def _read(self, path: Path, value: Mapping[str, Any]) -> list[Attempt]:
+        return list(read_episode(self._folder.relative(path), value)[1])
+
+    def _object(self, path: Path) -> dict[str, Any] | None:
+        return read_object(path, self._root)
+
+
+def is_entry(value: Any, number: int) -> bool:
+    """Whether an entry of a trajectory is that of an attempt."""
+    return isinstance(value, dict) and value.get("attempt_id", value.get("attempt", value.get("id"))) == number

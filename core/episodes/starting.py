@@ -1,0 +1,133 @@
+"""How an attempt begins: which open one is taken up, what is loaded from earlier ones, what is written first (1)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from core.episodes.documents import edit_object, put
+from core.episodes.ending import end
+from core.episodes.folders import AttemptFolder, TaskFolder, inside
+from core.episodes.indexing import index_task
+from core.episodes.planning import MAX_EARLIER, Lesson
+from core.episodes.settling import agents
+from core.episodes.standing import Standing
+from core.errors import Refused, Unwritable
+from core.records.episodes import Attempt, TaskStatus
+from core.records.loops import Outcome
+from core.records.reflections import Reflection
+from core.records.times import iso
+from core.sources.json_text import JsonText
+from core.sources.locking import open_regular
+from core.sources.reading import MAX_BYTES
+
+LEFT: Final = "left unfinished"
+"""Reason of an attempt that was given up when another one began."""
+MAX_ATTEMPTS: Final = 1_000_000
+"""A number of an attempt beyond this is a mistake in a file, and not counted on from."""
+
+
+def to_resume(folder: TaskFolder, *, abandon: bool, now: datetime) -> AttemptFolder | None:
+    """The open attempt that a start takes up; None if a new one is to be made.
+
+    Args:
+        abandon: Close what was left open, as a timeout.
+
+    Raises:
+        Refused: Somebody works at an attempt.
+    """
+    standing = Standing(folder)
+    task, places = standing.task(), folder.attempts()
+    open_ones = [number for number, attempt in standing.attempts().items() if attempt.is_open and number in places]
+    if not open_ones:
+        return None
+    newest = places[open_ones[-1]]
+    # A start that was killed in its last step: nobody has worked at it, and the metadata do not count it.
+    begun = newest.number <= (task.total_attempts or 0) or newest.actions.exists()
+    if (task.status is TaskStatus.PAUSED and not abandon) or not begun:
+        return newest
+    if not abandon:
+        raise Refused(
+            f"attempt {newest.number} at {folder.id} is still open; complete it, or start another one "
+            "and close it as left unfinished (--abandon)"
+        )
+    for number in open_ones:
+        end(folder, places[number], {"status": Outcome.TIMEOUT.value, "reason": LEFT}, now=now)
+    return None
+
+
+def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
+    """Say in the metadata and the index that somebody works at an attempt."""
+
+    def edit(document: JsonText) -> None:
+        total = document.value.get("total_attempts")
+        told = {
+            "status": TaskStatus.RUNNING.value,
+            "current_attempt": number,
+            "total_attempts": max(total, number) if isinstance(total, int) else number,
+        }
+        if any(document.value.get(key) != value for key, value in told.items()):
+            put(document, (), {"updated": iso(now), **told})
+        if "completed" in document.value:  # the task goes on
+            document.remove(("completed",))
+
+    edit_object(folder.metadata, edit, {"id": folder.id})
+    index(folder)
+
+
+def index(folder: TaskFolder) -> None:
+    """Bring the index to what the files of a task say."""
+    standing = Standing(folder)
+    task = standing.task()
+    index_task(folder.project, folder.id, task.status.value, agents(task, tuple(standing.attempts().values())))
+
+
+def next_number(standing: Standing, attempts: Mapping[int, Attempt]) -> int:
+    """(1) `increment_attempt_count`: no number that a file has used."""
+    task = standing.task()
+    used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
+    return max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
+
+
+def lessons(standing: Standing, attempts: Mapping[int, Attempt]) -> tuple[Lesson, ...]:
+    """(1) `load_previous_reflections`, oldest attempt first; in detail for those that a plan has room for."""
+    by_attempt: dict[int | None, list[Reflection]] = {}
+    for reflection in standing.reflections():
+        by_attempt.setdefault(reflection.attempt, []).append(reflection)
+    detailed = set(list(attempts)[-MAX_EARLIER:])
+    return tuple(
+        Lesson(standing.attempt(number) if number in detailed else attempt, tuple(by_attempt.get(number, ())))
+        for number, attempt in attempts.items()
+    )
+
+
+def read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
+    """The text of `plan.md`, "" if there is none."""
+    inside(folder.project, place.path)
+    try:
+        with os.fdopen(open_regular(place.plan, os.O_RDONLY), "rb") as file:
+            return file.read(MAX_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise Unwritable(f"cannot read {place.plan}: {error.strerror}") from None
+
+
+def new_attempt(
+    task_id: str,
+    number: int,
+    now: datetime,
+    *,
+    agent: str,
+    approach: str,
+    steps: Sequence[str],
+    estimated_iterations: int | None,
+) -> dict[str, Any]:
+    """(1) `attempt`, as far as it is known at the start."""
+    plan: dict[str, Any] = {"approach": approach, "steps": list(steps)}
+    if estimated_iterations is not None:
+        plan["estimated_iterations"] = estimated_iterations
+    execution = {"agent": agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
+    return {"id": number, "task_id": task_id, "started": iso(now), "plan": plan, "execution": execution}
