@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
+from core.debug_memory.index import ESCALATED
 from core.query import Query, Term
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
@@ -13,8 +14,6 @@ from core.snapshot import Snapshot
 
 MEMORY_FIELDS: Final = ("is", "status", "outcome", "agent", "cause", "error", "loop", "task", "tag", "file")
 """Fields of a memory query; `is:` takes task, attempt, session, open, failed and escalated."""
-ESCALATED: Final = "escalated"
-"""(4) `status` of a session that an agent gave up, so that a person should see it."""
 _UNENDED: Final = frozenset({"", "in_progress"})
 
 _Record = TypeVar("_Record", Task, Attempt, DebugSession)

@@ -25,6 +25,8 @@ from core.text import visible_line
 
 MAX_QUERY: Final = 500
 """Characters of a query that are read."""
+MAX_ANY_ID: Final = 300
+"""Characters of a query that names several patterns: so many fit into the line where filters are typed."""
 
 _TOKEN: Final = re.compile(r'(-?)(?:([A-Za-z_]+):)?("[^"]*"?|\S+)')
 _NUMBER: Final = re.compile(r"(<=|>=|<|>|=)?(\d+(?:\.\d+)?|\.\d+)(%)?")
@@ -100,8 +102,20 @@ Rows = npt.NDArray[np.intp]
 _Value = TypeVar("_Value")
 
 PATTERN_FIELDS: Final = ("type", "state", "uses", "rate", "score", "tag", "loop", "id", "is")
-"""Fields of a pattern query; `is:` takes pinned, faded, due, contradicted, injectable, quarantined, mirror."""
+"""Fields of a pattern query; `is:` takes pinned, faded, due, contradicted, injectable, quarantined, mirror, and `id:`
+several of them with commas between."""
 _VECTORS: Final = frozenset({"state", "uses", "rate", "score", "is"})
+
+
+def any_id(ids: Iterable[str]) -> str:
+    """The pattern query that finds these, or as many of them as it may be long."""
+    text = ""
+    for pattern_id in ids:
+        longer = f"{text},{pattern_id}" if text else f"id:{pattern_id}"
+        if len(longer) > MAX_ANY_ID:
+            break
+        text = longer
+    return text
 
 
 class PatternCatalog:
@@ -181,7 +195,8 @@ class PatternCatalog:
                 records = self._of(self._records, rows)
                 return _flags(any(value in loop.loop_id.lower() for loop in p.source_loops) for p in records)
             case "id":
-                return _flags(value in p.id.lower() for p in self._of(self._records, rows))
+                ids = tuple(filter(None, value.split(",")))
+                return _flags(any(part in p.id.lower() for part in ids) for p in self._of(self._records, rows))
             case _:
                 return _flags(value in line for line in self._of(self._lines, rows))
 

@@ -14,11 +14,15 @@ PLACES: Final = {
     "review": ("3", "Review"),
     "context": ("4", "Context"),
     "reflections": ("5", "Reflections"),
+    "memory": ("6", "Memory"),
     "log": ("8", "Log"),
 }
 """Places by id, in order: the key that goes there, and the name."""
 
-SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {"what_if": "What if"}
+SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {
+    "what_if": "What if",
+    "replay": "Replay",
+}
 """The name of every screen that has actions: the places, and what may lie over one."""
 
 GROUPS: Final = ("Decide", "Look", "Move", "Go", "Program")
@@ -54,7 +58,9 @@ class Action:
 
 
 _CONTEXT: Final = ("context",)
-_TABLES: Final = ("loops", "patterns", "reflections", "log")
+_TABLES: Final = ("loops", "patterns", "reflections", "memory", "log")
+_MEMORY: Final = ("memory",)
+_REPLAY: Final = ("replay",)
 
 ACTIONS: Final[tuple[Action, ...]] = (
     *(Action(f"go_{place}", key, name, f"Go to {name}", "Go", shown=False) for place, (key, name) in PLACES.items()),
@@ -62,9 +68,18 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("previous_pane", "shift+tab", "pane back", "Move to the previous pane", "Move", shown=False),
     Action("down", "j,down", "down", "One line down", "Move", shown=False),
     Action("up", "k,up", "up", "One line up", "Move", shown=False),
-    Action("first", "g,home", "first", "To the first line", "Move", shown=False),
-    Action("last", "G,end", "last", "To the last line", "Move", shown=False),
-    Action("page_down", "pagedown,space", "page down", "One page down", "Move", shown=False),
+    Action("first", "g,home", "first", "To the first one", "Move", shown=False),
+    Action("last", "G,end", "last", "To the last one", "Move", shown=False),
+    Action(
+        "page_down",
+        "pagedown,space",
+        "page down",
+        "One page down",
+        "Move",
+        tuple(screen for screen in SCREENS if screen not in _REPLAY),
+        shown=False,
+    ),
+    Action("scroll_down", "pagedown", "page down", "One page of the text down", "Move", _REPLAY, shown=False),
     Action("page_up", "pageup", "page up", "One page up", "Move", shown=False),
     Action("next_item", "n", "next", "To the next one that waits for a decision", "Move", ("patterns", "review")),
     Action(
@@ -78,6 +93,13 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES),
     Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES, shown=False),
+    Action("play", "space", "play", "Play on from here, or stop", "Look", _REPLAY),
+    Action("step_back", "left", "back", "The action before", "Look", _REPLAY),
+    Action("step_on", "right", "on", "The next action", "Look", _REPLAY),
+    Action("next_error", "n", "next error", "To the next action that went wrong", "Look", _REPLAY),
+    Action("previous_error", "N", "error before", "To the last one before that went wrong", "Look", _REPLAY),
+    Action("slower", "minus", "slower", "Play half as fast", "Look", _REPLAY),
+    Action("faster", "plus,equals_sign", "faster", "Play twice as fast", "Look", _REPLAY),
     Action("compare", "c", "text", "The text alone, or with what the knobs change in it", "Look", _CONTEXT),
     Action("edit_task", "slash", "task", "Type the task to preview", "Look", _CONTEXT),
     Action("pick_loop", "l", "loop", "Take the task of the next running loop", "Look", _CONTEXT),
@@ -93,6 +115,12 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Look",
         (*_TABLES, "what_if", "context"),
     ),
+    Action("unfold", "right", "unfold", "Show what is below, or go there", "Look", _MEMORY, shown=False),
+    Action("fold", "left", "fold", "Fold what is below away, or go up", "Look", _MEMORY, shown=False),
+    Action("whole", "v", "details", "Give the details the whole screen", "Look", _MEMORY),
+    Action("to_loop", "l", "loop", "To the loop that this belongs to", "Look", _MEMORY),
+    Action("to_patterns", "p", "patterns", "To the patterns that this gave or used", "Look", _MEMORY),
+    Action("to_reflections", "r", "reflections", "To the reflections on this", "Look", _MEMORY),
     Action("back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False),
     Action("mark", "m", "mark", "Mark this one, to act on many at once", "Look", ("patterns",)),
     Action(
@@ -111,7 +139,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "next tab",
         "The next tab of the details",
         "Look",
-        ("patterns", "loops"),
+        ("patterns", "loops", "memory"),
     ),
     Action(
         "previous_tab",
@@ -119,7 +147,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "tab back",
         "The previous tab of the details",
         "Look",
-        ("patterns", "loops"),
+        ("patterns", "loops", "memory"),
         shown=False,
     ),
     Action(
@@ -205,7 +233,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "open file",
         "Open the file that holds it in $EDITOR",
         "Look",
-        ("loops", "patterns", "reflections", "review"),
+        ("loops", "patterns", "reflections", "review", "memory", "replay"),
         shown=False,
     ),
     Action("copy", "y", "copy", "Copy the id or text to the clipboard", "Look", shown=False),

@@ -55,6 +55,7 @@ from tui.screens.context import ContextPlace
 from tui.screens.dialogs import Confirm, Findings, Help
 from tui.screens.log import LogPlace
 from tui.screens.loops import LoopsPlace
+from tui.screens.memory import MemoryPlace
 from tui.screens.patterns import PatternsPlace
 from tui.screens.place import Place
 from tui.screens.reflections import ReflectionsPlace
@@ -100,6 +101,7 @@ class DeckApp(App[None], inherit_bindings=False):
         "review": ReviewPlace,
         "context": ContextPlace,
         "reflections": ReflectionsPlace,
+        "memory": MemoryPlace,
         "log": LogPlace,
     }
 
@@ -311,12 +313,12 @@ class DeckApp(App[None], inherit_bindings=False):
         if isinstance(screen, Browse) and tab:
             self.call_after_refresh(screen.show_tab, screen.TABS.index(tab))
 
-    def open_filtered(self, place: str, text: str) -> None:
-        """Go to a place, with a filter on its list."""
+    def open_filtered(self, place: str, text: str, key: str) -> None:
+        """Go to a place, with a filter on its list, and the cursor on a record."""
         self.go(place)
         screen = self.screen
         if isinstance(screen, Browse):
-            self.call_after_refresh(screen.show_filter, text)
+            self.call_after_refresh(screen.show_filter, text, key)
 
     def now(self) -> datetime:
         """The present moment, aware UTC."""
@@ -482,6 +484,9 @@ def _everything(view: View) -> Delta:
         frozenset(view.snapshot.patterns),
         frozenset(view.snapshot.loops),
         frozenset(view.snapshot.reflections),
+        tasks=frozenset(view.snapshot.tasks),
+        attempts=frozenset(view.snapshot.attempts),
+        debug_sessions=frozenset(view.snapshot.debug_sessions),
         events=True,
         decisions=True,
         findings=True,

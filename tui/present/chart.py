@@ -26,10 +26,12 @@ class Run:
     Attributes:
         values: 0..1, in order.
         label: What stands below its start; displayable as it is.
+        places: How many values it will have, where more are to come: the line ends where it is by now.
     """
 
     values: Sequence[float]
     label: Content
+    places: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> 
     canvas = _Canvas(room, height, (1, 1) if plain else (2, 4), [[0] * room for _ in range(height)])
     spans = list(_spans([len(run.values) for run in runs], room))
     for run, (start, cells) in zip(runs, spans, strict=True):
-        _draw(canvas, run.values, start, cells)
+        _draw(canvas, run, start, cells)
     breaks = {start - 1 for start, _ in spans[1:]}
     lines = [_row(canvas, row, breaks, plain=plain) for row in range(height)]
     labels = _labels(runs, spans).pad_left(AXIS_CELLS)
@@ -88,13 +90,14 @@ def _spans(counts: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
         start += cells + 1
 
 
-def _draw(canvas: _Canvas, values: Sequence[float], start: int, cells: int) -> None:
+def _draw(canvas: _Canvas, run: Run, start: int, cells: int) -> None:
+    values, last = run.values, max(run.places, len(run.values), 2) - 1
     columns, rows = canvas.fine
     left, width, lowest = start * columns, cells * columns, canvas.height * rows - 1
 
     def point(n: int) -> tuple[int, int]:
         value = min(max(values[n], 0.0), 1.0)
-        return left + round((width - 1) * n / max(len(values) - 1, 1)), round((1 - value) * lowest)
+        return left + round((width - 1) * n / last), round((1 - value) * lowest)
 
     if len(values) == 1:
         x, y = point(0)

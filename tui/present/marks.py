@@ -43,6 +43,7 @@ class Glyphs:
     quarantine: str
     differs: str
     escalated: str
+    left: str
     folded: str
     unfolded: str
     play: str
@@ -60,12 +61,14 @@ class Glyphs:
 DRAWN: Final = Glyphs(
     "drawn", candidate="○", established="◐", proven="●", deprecated="⊘", running="●", paused="‖", waiting="…",
     done="✓", failed="✗", unknown="?", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄", range="━", point="█",
-    live="⟳", arrow="→", pin="⚑", quarantine="◌", differs="≠", escalated="▲", folded="▸", unfolded="▾", play="▶",
+    live="⟳", arrow="→", pin="⚑", quarantine="◌", differs="≠", escalated="▲", left="◌",
+    folded="▸", unfolded="▾", play="▶",
 )  # fmt: skip
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
     done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="#",
-    live="@", arrow="->", pin="P", quarantine="q", differs="!", escalated="^", folded="+", unfolded="-", play=">",
+    live="@", arrow="->", pin="P", quarantine="q", differs="!", escalated="^", left="~",
+    folded="+", unfolded="-", play=">",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from core.memory_query import ESCALATED, FoundTask, MemoryCatalog
+from core.debug_memory.index import ESCALATED
+from core.memory_query import FoundTask, MemoryCatalog
 from core.query import Query
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
@@ -95,7 +96,7 @@ def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool]) 
 
 def session_moment(session: DebugSession) -> datetime:
     """When a session last changed, as far as it tells."""
-    return session.updated_at or session.created_at or _LONG_AGO
+    return session.changed_at or _LONG_AGO
 
 
 def task_sign(task: Task, attempts: Sequence[Attempt]) -> datetime | None:

@@ -58,6 +58,10 @@ class Browse(Place):
         """How many rows there are without a filter."""
         raise NotImplementedError
 
+    def matching(self, shown: int) -> int:
+        """How many records the filter lets through, where `shown` rows show."""
+        return shown
+
     def cells(self, key: str) -> dict[str, Content]:
         """One row."""
         raise NotImplementedError
@@ -128,7 +132,7 @@ class Browse(Place):
         self._count(view, len(keys))
 
     def _count(self, view: View, shown: int) -> None:
-        total = self.total(view)
+        shown, total = self.matching(shown), self.total(view)
         parts: list[str | tuple[str, str]] = []
         if self._query.problems:
             parts.append((visible_line(self._query.problems[0], 60) + "  ", "$warning"))
@@ -181,11 +185,14 @@ class Browse(Place):
     @on(FilterLine.Changed)
     def _filtered(self, message: FilterLine.Changed) -> None:
         message.stop()
-        self._query = parse_query(message.text, self.FIELDS)
-        self.deck_app.kept.set_here(f"{self.place}-filter", message.text)
-        self._select(self.view)
+        self._filter(message.text)
         if self._query.terms:
             self.table.cursor = 0  # while one types, the first that fits is meant
+
+    def _filter(self, text: str) -> None:
+        self._query = parse_query(text, self.FIELDS)
+        self.deck_app.kept.set_here(f"{self.place}-filter", text)
+        self._select(self.view)
 
     @on(FilterLine.Left)
     def _filter_left(self, message: FilterLine.Left) -> None:
@@ -275,9 +282,12 @@ class Browse(Place):
         else:
             self.query_one(FilterLine).text = ""
 
-    def show_filter(self, text: str) -> None:
-        """Put a filter on, whatever it was."""
-        self.query_one(FilterLine).text = text
+    def show_filter(self, text: str, key: str) -> None:
+        """Put a filter on, whatever it was, and the cursor on a record."""
+        with self.prevent(Input.Changed):
+            self.query_one(FilterLine).text = text
+        self._filter(text)
+        self.table.go_to(key)
         self.table.focus()
 
     def go_to(self, key: str) -> None:

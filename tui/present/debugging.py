@@ -1,0 +1,222 @@
+"""What is known of one debug session, as paragraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual.content import Content
+
+from core.debug_memory.index import ESCALATED
+from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
+from core.text import plural, visible, visible_line
+from core.view import View
+from tui.present.marks import Glyphs, result_mark
+from tui.present.memory import escalation_reason, session_mark, since
+from tui.present.memory_tasks import heading
+from tui.present.numbers import duration, moment_text, percent
+
+MOST_TEXT_LINES: Final = 200
+"""Lines of a stack trace or a diff that are shown."""
+_DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
+_INDENT: Final = " " * 12
+
+
+def session_lines(session: DebugSession, view: View, glyphs: Glyphs) -> list[Content]:
+    """Its executions one after the other: results, what failed, why, and what was changed against it."""
+    now = view.now
+    changed = session.changed_at
+    lines = [
+        Content.styled(visible_line(session.file_path or session.id, 500), "bold"),
+        Content.assemble(
+            session_mark(session, glyphs),
+            (f"   began {moment_text(session.created_at, now)}" if session.created_at else "", "$quiet"),
+            (f"   changed {since(session, now)}" if changed else "", "$quiet"),
+            (f"   by {visible_line(session.agent, 60)}" if session.agent else "", "$quiet"),
+            (f"   iteration {session.iteration}" if session.iteration is not None else "", "$quiet"),
+        ),
+    ]
+    if session.status == ESCALATED:
+        reason = visible_line(escalation_reason(session), 1000)
+        lines.append(Content.assemble(("Wants a person: ", "$warning bold"), reason))
+    if not session.executions:
+        lines += [Content(""), Content.styled("Nothing has been run in this session yet.", "$quiet")]
+    for number, execution in enumerate(session.executions, 1):
+        lines += _execution_lines(execution, number, view, glyphs)
+    return lines
+
+
+def _execution_lines(execution: Execution, number: int, view: View, glyphs: Glyphs) -> list[Content]:
+    label = execution.attempt if execution.attempt is not None else number
+    environment = " ".join(visible_line(value, 40) for _, value in execution.environment[:3])
+    lines = [
+        Content(""),
+        Content.assemble(
+            (f"Run {label}", "bold"),
+            "   ",
+            results_line(execution.results, glyphs),
+            (f"   {moment_text(execution.at, view.now)}" if execution.at else "", "$quiet"),
+            (f"   {environment}" if environment else "", "$quiet"),
+        ),
+    ]
+    for failure in execution.failures:
+        lines += failure_lines(failure, glyphs)
+    if execution.analysis is not None:
+        lines += _analysis_lines(execution.analysis)
+    if execution.fix is not None:
+        lines += _fix_lines(execution.fix, glyphs)
+    return lines
+
+
+def results_line(results: Results | None, glyphs: Glyphs) -> Content:
+    """How many tests passed and failed, and how much of the code they reached."""
+    if results is None:
+        return Content.styled("no result", "$quiet")
+    counts = []
+    if results.passed is not None:
+        counts.append(
+            f"{results.passed:,}" + (f" of {results.total:,}" if results.total is not None else "") + " passed"
+        )
+    for count, word in ((results.failed, "failed"), (results.errors, "errors"), (results.skipped, "skipped")):
+        if count:
+            counts.append(f"{count:,} {word}")
+    return Content.assemble(
+        result_mark(results.green, glyphs),
+        " ",
+        ", ".join(counts) or "no counts",
+        (f"   coverage {percent(results.coverage)}" if results.coverage is not None else "", "$secondary"),
+        (f"   took {duration(results.duration_ms / 1000)}" if results.duration_ms is not None else "", "$quiet"),
+    )
+
+
+def failure_lines(failure: Failure, glyphs: Glyphs) -> list[Content]:
+    """Type, message and place of a failure; then what was expected, and the trace."""
+    lines = [
+        Content.assemble(
+            (f"  {glyphs.failed} ", "$error"),
+            (visible_line(failure.error_type, 80), "$error"),
+            f"  {visible_line(failure.message, 2000)}",
+        )
+    ]
+    place = visible_line(failure.file, 300) + (f":{failure.line}" if failure.line is not None else "")
+    where = [f"in {visible_line(failure.function, 100)}" if failure.function else "", place]
+    test = visible_line(failure.test_name, 300)
+    if failure.test_file:
+        test += f"  ({visible_line(failure.test_file, 300)}{f':{failure.test_line}' if failure.test_line else ''})"
+    if any(where):
+        lines.append(_told("place", "  ".join(filter(None, reversed(where)))))
+    if test:
+        lines.append(_told("test", test))
+    for label, text in (("expected", failure.expected), ("actual", failure.actual)):
+        if text:
+            lines.append(_told(label, visible_line(text, 1000)))
+    trace = visible(failure.stack_trace, 20_000).split("\n")[:MOST_TEXT_LINES] if failure.stack_trace else []
+    return lines + [Content.styled(f"{_INDENT}{line}", "$quiet") for line in trace]
+
+
+def _told(label: str, text: str, style: str = "") -> Content:
+    """A label in a column of its own; `text` is displayable."""
+    return Content.assemble((f"    {label:<{len(_INDENT) - 4}}", "$quiet"), (text, style))
+
+
+def _analysis_lines(analysis: Analysis) -> list[Content]:
+    lines = []
+    if analysis.root_cause or analysis.category:
+        category = visible_line(analysis.category, 60)
+        sure = f"   {percent(analysis.confidence)} sure" if analysis.confidence is not None else ""
+        lines.append(
+            Content.assemble(
+                _told("cause", category, "$warning"),
+                f"{'  ' if category else ''}{visible_line(analysis.root_cause, 2000)}",
+                (sure, "$quiet"),
+            )
+        )
+    if analysis.strategy:
+        lines.append(_told("strategy", visible_line(analysis.strategy, 2000)))
+    for related in analysis.related:
+        lines.append(_told("related", visible_line(related, 300), "$quiet"))
+    for past in analysis.similar:
+        words = (past.session_id, past.file, past.resolution)
+        lines.append(_told("similar", "  ".join(visible_line(word, 300) for word in words if word), "$quiet"))
+    return lines
+
+
+def _fix_lines(fix: Fix, glyphs: Glyphs) -> list[Content]:
+    lines = [
+        Content.assemble(
+            _told("fix", ""),
+            _verified(fix.verified, glyphs),
+            f"  {visible_line(fix.description, 2000)}",
+            (f"   {visible_line(fix.diff_summary, 80)}" if fix.diff_summary else "", "$quiet"),
+        )
+    ]
+    if fix.files:
+        lines.append(_told("", visible_line(", ".join(fix.files), 1000), "$quiet"))
+    if fix.diff:
+        lines += [line.pad_left(len(_INDENT)) for line in diff_lines(visible(fix.diff, 64_000).split("\n"))]
+    return lines
+
+
+def _verified(verified: bool | None, glyphs: Glyphs) -> Content:
+    """Glyph and word of a fix's verification."""
+    if verified is None:
+        return Content.styled(f"{glyphs.waiting} not verified", "$quiet")
+    if verified:
+        return Content.styled(f"{glyphs.done} verified", "$success")
+    return Content.styled(f"{glyphs.failed} did not help", "$error")
+
+
+def diff_lines(lines: Sequence[str]) -> list[Content]:
+    """Lines of a diff, displayable already: coloured by their signs, which stay."""
+    shown = [Content.styled(line, _DIFF_STYLES.get(line[:1], "$quiet")) for line in lines[:MOST_TEXT_LINES]]
+    if len(lines) > MOST_TEXT_LINES:
+        shown.append(Content.styled(f"and {plural(len(lines) - MOST_TEXT_LINES, 'line')} more", "$quiet"))
+    return shown
+
+
+def learned_lines(session: DebugSession, glyphs: Glyphs) -> list[Content]:
+    """What the session learned: patterns with their templates, what came again, what is still wrong, what to do."""
+    lines: list[Content] = []
+    if session.lessons:
+        lines += heading("Patterns")
+        for lesson in session.lessons:
+            works = f"   works {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
+            lines.append(
+                Content.assemble(
+                    f"  {visible_line(lesson.pattern, 200)}",
+                    (f"   {visible_line(lesson.category, 60)}" if lesson.category else "", "$warning"),
+                    (f"   seen {plural(lesson.frequency, 'time')}" if lesson.frequency is not None else "", "$quiet"),
+                    (works, "$secondary"),
+                )
+            )
+            if lesson.fix_template:
+                lines.append(Content.assemble(("    fix  ", "$quiet"), visible_line(lesson.fix_template, 1000)))
+    if session.recurring:
+        lines += heading("Came again")
+        for recurring in session.recurring:
+            resolution = visible_line(recurring.resolution.replace("_", " "), 30)
+            times = f"   {plural(recurring.occurrences, 'time')}" if recurring.occurrences is not None else ""
+            lines.append(
+                Content.assemble(
+                    f"  {visible_line(recurring.test, 300)}",
+                    (times, "$quiet"),
+                    (f"   {resolution}", "$secondary"),
+                    (f"   {visible_line(recurring.notes, 500)}" if recurring.notes else "", "$quiet"),
+                )
+            )
+    if session.issues:
+        lines += heading("Quality of the code")
+        for issue in session.issues:
+            mark = glyphs.done if issue.addressed else glyphs.empty
+            lines.append(
+                Content.assemble(
+                    (f"  {mark} ", "$success" if issue.addressed else "$quiet"),
+                    (f"{visible_line(issue.severity, 20)}  " if issue.severity else "", "$warning"),
+                    visible_line(issue.issue, 500),
+                    (f"   {visible_line(issue.location, 200)}" if issue.location else "", "$quiet"),
+                )
+            )
+    if session.recommendations:
+        lines += heading("Recommended")
+        lines += [Content(f"  {glyphs.arrow} {visible_line(text, 1000)}") for text in session.recommendations]
+    return lines[1:] or [Content.styled("This session has written down nothing that it learned.", "$quiet")]

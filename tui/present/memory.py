@@ -1,0 +1,227 @@
+"""Tasks, attempts and debug sessions as rows of one list, and the marks that stand for how they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from textual.content import Content
+
+from core.debug_memory.index import ESCALATED
+from core.episodes.condition import AttemptState, Condition
+from core.records.debug_sessions import DebugSession, Execution
+from core.records.episodes import Attempt, Task, TaskStatus
+from core.text import plural, visible_line
+from tui.present.marks import Cells, Glyphs, outcome_mark
+from tui.present.memory_tree import GROUPS, attempt_sign, final_quality, task_sign
+from tui.present.numbers import ago, percent, sparkline
+
+SPARKS: Final = 5
+"""Values of a row's quality that are drawn, the last ones."""
+_PATH_CELLS: Final = 28
+"""Characters of a path in a row; its end says more than its start."""
+_TASK_STYLES: Final = {
+    TaskStatus.RUNNING: "$success",
+    TaskStatus.PAUSED: "$warning",
+    TaskStatus.COMPLETED: "$secondary",
+    TaskStatus.FAILED: "$error",
+    TaskStatus.UNKNOWN: "$quiet",
+}
+_STATE_STYLES: Final = {
+    AttemptState.RUNNING: "$success",
+    AttemptState.PAUSED: "$warning",
+    AttemptState.LEFT: "$warning",
+}
+_SESSION_STYLES: Final = {
+    "passed": "$secondary",
+    "failed": "$error",
+    "in_progress": "$success",
+    ESCALATED: "$warning bold",
+}
+
+
+# Marks
+
+
+def task_mark(task: Task, glyphs: Glyphs) -> Content:
+    """Glyph and word of a task's status."""
+    glyph = {
+        TaskStatus.RUNNING: glyphs.running,
+        TaskStatus.PAUSED: glyphs.paused,
+        TaskStatus.COMPLETED: glyphs.done,
+        TaskStatus.FAILED: glyphs.failed,
+        TaskStatus.UNKNOWN: glyphs.unknown,
+    }[task.status]
+    return Content.styled(f"{glyph} {task.status.value}", _TASK_STYLES[task.status])
+
+
+def attempt_mark(attempt: Attempt, condition: Condition, glyphs: Glyphs) -> Content:
+    """Glyph and word: how an attempt came out, else whether somebody works at it."""
+    if condition.state is AttemptState.ENDED:
+        mark = outcome_mark(attempt.outcome, glyphs)
+        return mark if len(mark.plain) > 1 else Content.styled(f"{glyphs.unknown} no outcome", "$quiet")
+    glyph = {
+        AttemptState.RUNNING: glyphs.running,
+        AttemptState.PAUSED: glyphs.paused,
+        AttemptState.LEFT: glyphs.left,
+    }[condition.state]
+    return Content.styled(f"{glyph} {condition.state.value}", _STATE_STYLES[condition.state])
+
+
+def session_mark(session: DebugSession, glyphs: Glyphs) -> Content:
+    """Glyph and word of a debug session's status."""
+    glyph = {
+        "passed": glyphs.done,
+        "failed": glyphs.failed,
+        "in_progress": glyphs.running,
+        ESCALATED: glyphs.escalated,
+    }.get(session.status, glyphs.unknown)
+    word = visible_line(session.status.replace("_", " ") or "unknown", 15)
+    return Content.styled(f"{glyph} {word}", _SESSION_STYLES.get(session.status, "$quiet"))
+
+
+# Rows
+
+
+def group_cells(group: str, shown: int, total: int, *, folded: bool, glyphs: Glyphs) -> Cells:
+    """The header of a group.
+
+    Args:
+        group: One of the keys of `GROUPS`.
+        shown, total: How many tasks or sessions match, and how many there are.
+    """
+    count = f"{shown:,}" if shown == total else f"{shown:,} of {total:,}"
+    return {
+        "what": Content.assemble(
+            (f"{_fold(folded, glyphs)} {GROUPS[group]}", "bold $secondary"), (f"  {count}", "$quiet")
+        )
+    }
+
+
+def task_cells(task: Task, attempts: Sequence[Attempt], folded: bool | None, now: datetime, glyphs: Glyphs) -> Cells:
+    """A task, with what its attempts come to.
+
+    Args:
+        attempts: All of them, by number.
+        folded: Whether its attempts are folded away; None where there is nothing to fold.
+    """
+    quality = [entry.quality for attempt in attempts for entry in attempt.quality]
+    last = next((found for attempt in reversed(attempts) if (found := final_quality(attempt)) is not None), None)
+    agent = task.agent or next((attempt.agent for attempt in reversed(attempts) if attempt.agent), "")
+    return {
+        "what": Content.assemble(
+            (f" {_fold(folded, glyphs)} ", "$quiet"),
+            (visible_line(task.id, 40), "$secondary"),
+            f"  {visible_line(task.description, 300)}",
+        ),
+        "status": task_mark(task, glyphs),
+        "tries": Content(f"{len(attempts):,}" if attempts else ""),
+        "quality": _quality(quality, last, glyphs),
+        "actions": _sum([attempt.actions for attempt in attempts], "$quiet"),
+        "errors": _sum([attempt.errors for attempt in attempts], "$error"),
+        "agent": Content.styled(visible_line(agent, 60), "$quiet"),
+        "sign": Content.styled(ago(task_sign(task, attempts), now), "$quiet" if task.status.ended else ""),
+    }
+
+
+def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs: Glyphs) -> Cells:
+    """An attempt, below its task."""
+    ended = condition.state is AttemptState.ENDED
+    return {
+        "what": Content.assemble(
+            (f"   {attempt.number:>4} ", "$secondary"), (visible_line(attempt.plan, 300), "$quiet" if ended else "")
+        ),
+        "status": attempt_mark(attempt, condition, glyphs),
+        "quality": _quality([entry.quality for entry in attempt.quality], final_quality(attempt), glyphs),
+        "actions": _sum([attempt.actions], "$quiet"),
+        "errors": _sum([attempt.errors], "$error"),
+        "agent": Content.styled(visible_line(attempt.agent, 60), "$quiet"),
+        "sign": Content.styled(ago(attempt_sign(attempt), now), "$quiet" if ended else ""),
+    }
+
+
+def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs) -> Cells:
+    """A debug session: what was worked on and what failed first; quality is the share of the tests that pass."""
+    passing = [share for execution in session.executions if (share := passed_share(execution)) is not None]
+    moment = session.changed_at
+    return {
+        "what": Content.assemble(
+            "   ",
+            (path_end(session.file_path or session.id), "$secondary"),
+            f"  {visible_line(first_failure(session), 300)}",
+        ),
+        "status": session_mark(session, glyphs),
+        "tries": Content(f"{len(session.executions):,}" if session.executions else ""),
+        "quality": _quality(passing, passing[-1] if passing else None, glyphs),
+        "agent": Content.styled(visible_line(session.agent, 60), "$quiet"),
+        "sign": Content.styled(ago(moment, now), "$quiet"),
+    }
+
+
+def _fold(folded: bool | None, glyphs: Glyphs) -> str:
+    if folded is None:
+        return " "
+    return glyphs.folded if folded else glyphs.unfolded
+
+
+def _quality(values: Sequence[float], last: float | None, glyphs: Glyphs) -> Content:
+    return Content.assemble(
+        (f"{sparkline(values, SPARKS, glyphs):<{SPARKS}}", "$secondary"),
+        f"{percent(last) if last is not None else '':>6}",
+    )
+
+
+def _sum(counts: Sequence[int | None], style: str) -> Content:
+    """What is known of the counts added up; nothing where none is known, and quiet where it is nought."""
+    known = [count for count in counts if count is not None]
+    if not known:
+        return Content("")
+    return Content.styled(f"{sum(known):,}", style if sum(known) else "$quiet")
+
+
+# What sessions say of themselves
+
+
+def path_end(path: str) -> str:
+    """A path in a row: what it ends with, where it is long."""
+    shown = visible_line(path, 300)
+    return shown if len(shown) <= _PATH_CELLS else f"…{shown[1 - _PATH_CELLS :]}"
+
+
+def first_failure(session: DebugSession) -> str:
+    """Type and message of what failed first, else the first root cause."""
+    for execution in session.executions:
+        for failure in execution.failures:
+            return ": ".join(filter(None, (failure.error_type, failure.message or failure.test_name)))
+    causes = (execution.analysis.root_cause for execution in session.executions if execution.analysis is not None)
+    return next(causes, "")
+
+
+def passed_share(execution: Execution) -> float | None:
+    """How many of the tests passed, 0..1; None where that is not told."""
+    results = execution.results
+    if results is None or not results.total or results.passed is None:
+        return None
+    return min(max(results.passed / results.total, 0.0), 1.0)
+
+
+def escalation_reason(session: DebugSession) -> str:
+    """Why a person should see it: what stays unresolved, else the last root cause, else what failed."""
+    for recurring in session.recurring:
+        if recurring.resolution == ESCALATED:
+            return recurring.notes or recurring.test
+    for execution in reversed(session.executions):
+        if execution.analysis is not None and execution.analysis.root_cause:
+            return execution.analysis.root_cause
+    return first_failure(session) or "its agent gave it up"
+
+
+def since(session: DebugSession, now: datetime) -> str:
+    """How long ago a session last changed."""
+    return ago(session.changed_at, now)
+
+
+def count_text(tasks: int, sessions: int) -> str:
+    """How much there is."""
+    return f"{plural(tasks, 'task')}, {plural(sessions, 'session')}"

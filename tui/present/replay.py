@@ -1,0 +1,224 @@
+"""An attempt step by step, as text: where one is, what was done and why, what was expected and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from textual.content import Content
+
+from core.episodes.history import AttemptDetail
+from core.episodes.replay import Step, Verdict
+from core.text import plural, visible, visible_line
+from core.view import View
+from tui.present.chart import Run, line_chart
+from tui.present.debugging import diff_lines
+from tui.present.marks import ASCII, Glyphs
+from tui.present.memory_tasks import CHART_LINES, heading, reflection_lines
+from tui.present.numbers import duration, moment_text, percent, sparkline
+
+SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""How many times as fast as it was an attempt can be played."""
+MOST_TEXT: Final = 64_000
+"""Characters of an output or an error that are shown."""
+MOST_PARAM_LINES: Final = 20
+_LABEL_CELLS: Final = 10
+_SPARKS: Final = 8
+_IN_DIFF: Final = frozenset(
+    {"old_string", "new_string", "old_str", "new_str", "old_text", "new_text", "oldString", "newString"}
+    | {"diff", "patch", "content", "file_text", "contents", "edits"}
+)
+"""Parameters that a diff shows already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What a timeline is drawn from: positions from 0.
+
+    Attributes:
+        count: How many actions there are.
+        errors: Those that went wrong.
+        iterations: Those that begin one, with its number; none where there are too many actions to look at each.
+    """
+
+    count: int = 0
+    errors: Sequence[int] = ()
+    iterations: Mapping[int, int | None] = field(default_factory=dict)
+
+
+# The timeline
+
+
+def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[Content, Content]:
+    """The actions as a line, errors and iterations marked, and the numbers of the iterations below.
+
+    Args:
+        position: Where one is.
+        width: Cells there are; each action has several of them, or several actions share one.
+    """
+    if not track.count or width <= 0:
+        return Content(""), Content("")
+    plain = glyphs is ASCII
+    done, ahead = ("=", "-") if plain else ("━", "─")
+    at = cell(track, position, width)
+    cells = [(done, "$accent") if x <= at else (ahead, "$quiet") for x in range(width)]
+    for start in track.iterations:
+        cells[cell(track, start, width)] = ("|" if plain else "┃", "$foreground")
+    for error in track.errors:
+        cells[cell(track, error, width)] = (glyphs.failed, "$error bold")
+    mark, style = cells[at]
+    cells[at] = (mark if mark == glyphs.failed else glyphs.running, f"{style} reverse")
+    return Content.assemble(*cells), _numbers(track, width)
+
+
+def cell(track: Track, position: int, width: int) -> int:
+    """The cell of the timeline in which an action begins."""
+    return min(position * width // max(track.count, 1), width - 1)
+
+
+def position_at(track: Track, x: int, width: int) -> int:
+    """The action that a cell of the timeline belongs to."""
+    return min(x * track.count // max(width, 1), max(track.count - 1, 0))
+
+
+def _numbers(track: Track, width: int) -> Content:
+    line = ""
+    for start, number in sorted(track.iterations.items()):
+        label = "" if number is None else f"it {number}" if not line else str(number)
+        at = cell(track, start, width)
+        if label and len(line) + bool(line) <= at and at + len(label) <= width:
+            line = f"{line:<{at}}{label}"
+    return Content.styled(line, "$quiet")
+
+
+# Where one is
+
+
+def place_line(track: Track, position: int, step: Step | None) -> Content:
+    """Which action of how many, in which iteration, and how long after the start."""
+    if not track.count:
+        return Content.styled("no action was written down", "$quiet")
+    errors = f", {plural(len(track.errors), 'error')}" if track.errors else ""
+    parts: list[str | tuple[str, str]] = [
+        (f"{position + 1:,}", "bold"),
+        (f" of {plural(track.count, 'action')}{errors}", "$quiet"),
+    ]
+    if step is not None:
+        if step.action.iteration is not None:
+            parts.append(f"   iteration {step.action.iteration}")
+        if step.elapsed is not None:
+            parts.append((f"   after {duration(step.elapsed)}", "$quiet"))
+    return Content.assemble(*parts)
+
+
+def pace(speed: float, glyphs: Glyphs, *, playing: bool, follows: bool) -> Content:
+    """Whether it plays, how fast, and whether new actions will be shown as they come."""
+    if follows:
+        state = (f"{glyphs.live} follows what is done", "$success")
+    elif playing:
+        state = (f"{glyphs.play} playing", "$accent bold")
+    else:
+        state = (f"{glyphs.paused} paused", "$quiet")
+    return Content.assemble(state, (f"  {speed:g}x", "$foreground" if playing else "$quiet"))
+
+
+# One action
+
+
+def step_lines(step: Step, quality: Sequence[float], view: View, glyphs: Glyphs) -> list[Content]:
+    """One action: what, why, with what, what was expected of it and what came.
+
+    Args:
+        quality: 0..1, of the iterations so far.
+    """
+    action = step.action
+    after = f"   next after {duration(step.pause)}" if step.pause is not None else ""
+    sparks = f"   quality {sparkline(quality, _SPARKS, glyphs)} {percent(step.quality)}" if quality else ""
+    lines = [
+        Content.assemble(
+            verdict_mark(step.verdict, glyphs),
+            (f"   {visible_line(action.tool or action.type or 'action', 60)}", "bold"),
+            (f"   {moment_text(action.at, view.now)}" if action.at is not None else "", "$quiet"),
+            (after, "$quiet"),
+            (sparks, "$secondary"),
+        )
+    ]
+    if action.reasoning:
+        lines.append(_labelled("why", visible(action.reasoning, 4000)))
+    if step.expected:
+        lines.append(_labelled("expected", visible(step.expected, 4000)))
+    lines.append(_came(step, glyphs))
+    diff = step.diff
+    lines += _param_lines([(name, value) for name, value in action.params if not (diff and name in _IN_DIFF)])
+    if diff:
+        lines += [*heading("Change"), *diff_lines([visible_line(line, 1000) for line in diff])]
+    for title, text in (("Error", action.error), ("Output", action.output)):
+        if text and text.strip() != step.real:
+            lines += heading(title)
+            lines += [Content(line) for line in visible(text, MOST_TEXT).split("\n")]
+    return lines
+
+
+def verdict_mark(verdict: Verdict, glyphs: Glyphs) -> Content:
+    """Glyph and word of how an action came out."""
+    glyph, style = {
+        Verdict.SUCCEEDED: (glyphs.done, "$success"),
+        Verdict.FAILED: (glyphs.failed, "$error bold"),
+        Verdict.UNTOLD: (glyphs.unknown, "$quiet"),
+    }[verdict]
+    return Content.styled(f"{glyph} {verdict.value}", style)
+
+
+def _came(step: Step, glyphs: Glyphs) -> Content:
+    """What came of it, beside what was expected, with the mark of the verdict."""
+    glyph, style = {
+        Verdict.SUCCEEDED: (glyphs.done, "$success"),
+        Verdict.FAILED: (glyphs.failed, "$error"),
+        Verdict.UNTOLD: (glyphs.unknown, "$quiet"),
+    }[step.verdict]
+    text = visible(step.real) if step.real else step.verdict.value
+    return _labelled("came", text, f"{glyph} ", style)
+
+
+def _labelled(label: str, text: str, mark: str = "", style: str = "") -> Content:
+    """A label in a column of its own, and displayable text of one or more lines beside it."""
+    first, *others = text.split("\n")
+    indent = " " * (_LABEL_CELLS + len(mark))
+    return Content.assemble(
+        (f"{label:<{_LABEL_CELLS}}", "$quiet"), (mark, style), (first, style if mark else ""),
+        *(f"\n{indent}{line}" for line in others),
+    )  # fmt: skip
+
+
+def _param_lines(params: Sequence[tuple[str, str]]) -> list[Content]:
+    lines: list[Content] = []
+    for number, (name, value) in enumerate(params):
+        shown = visible(value, MOST_TEXT).split("\n")
+        if len(shown) > MOST_PARAM_LINES:
+            more = plural(len(shown) - MOST_PARAM_LINES, "more line")
+            shown = [*shown[:MOST_PARAM_LINES], f"… {more}"]
+        label = "with" if not number else ""
+        text = "\n".join([f"{visible_line(name, 40)}  {shown[0]}", *(f"  {line}" for line in shown[1:])])
+        lines.append(_labelled(label, text))
+    return lines
+
+
+# Beside it
+
+
+def side_lines(
+    detail: AttemptDetail, quality: Sequence[float], view: View, glyphs: Glyphs, width: int
+) -> list[Content]:
+    """How good it was so far, as a line, and what was learned from the whole attempt.
+
+    Args:
+        quality: 0..1, of the iterations so far.
+    """
+    lines = [Content.assemble(("Quality so far", "bold"), (f"   {percent(quality[-1])}" if quality else "", "$quiet"))]
+    places = len(detail.attempt.quality)
+    label = Content.styled(f"{len(quality)} of {plural(places, 'iteration')}", "$quiet")
+    chart = line_chart([Run(quality, label, places)], width, CHART_LINES, glyphs)
+    lines += chart or [Content.styled("not measured yet" if places else "never measured", "$quiet")]
+    lines += heading("Reflections on this attempt")
+    return lines + reflection_lines(detail.reflections, view, of_task=False)

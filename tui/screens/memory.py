@@ -1,0 +1,432 @@
+"""Place 6: the episodic memory and the debug memory: what was tried, how it came out, and what wants a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+
+from core.debug_memory.index import ESCALATED
+from core.episodes.condition import Condition, condition_of
+from core.episodes.history import AttemptDetail, read_attempt
+from core.errors import RalphdeckError
+from core.memory_links import MemoryLinks
+from core.memory_query import MEMORY_FIELDS, MemoryCatalog
+from core.query import Query, any_id
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Task
+from core.records.reflections import Reflection
+from core.snapshot import Delta, Snapshot
+from core.view import View
+from tui.present import debugging, memory_groups, memory_tasks
+from tui.present import memory as present
+from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, parts, task_key, tree
+from tui.screens.browse import WIDE, Browse
+from tui.screens.replay import Replay
+from tui.widgets.bars import TabLine
+from tui.widgets.filter_line import FilterLine
+from tui.widgets.record_table import Column, RecordTable
+from tui.widgets.text_pane import TextPane
+
+BESIDE: Final = 110
+"""Cells from which the reflections on an attempt stand beside it, where the details lie below the list."""
+BESIDE_WIDE: Final = 180
+"""The same where the details themselves stand beside the list."""
+QUOTE: Final = '"'
+"""Ends what stands in quotes in a filter."""
+YOUNG: Final = timedelta(minutes=2)
+"""How long after its last sign an attempt's clock is drawn every second."""
+_ABOUT_RECORDS: Final = frozenset({"to_loop", "to_patterns", "to_reflections", "edit_file", "copy"})
+TABS: Final = {
+    "group": ("Overview",),
+    "task": ("Overview", "Reflections", "Loop"),
+    "attempt": ("Overview", "Plan", "Actions", "Reflections"),
+    "session": ("Executions", "Learned"),
+}
+"""The tabs of each kind of row."""
+
+
+class MemoryPlace(Browse):
+    """One list of escalations, tasks with their attempts, and debug sessions; enter on an attempt plays it."""
+
+    place = "memory"
+    ABOUT = (
+        "What agents tried: tasks with their attempts, and debug sessions; those that want a person first. Enter folds "
+        "a task, plays an attempt, opens a session; l, p and r lead to the loop, the patterns and the reflections. "
+        "Filter with words and with is: status: outcome: agent: cause: error: loop: task: tag: file:, for example  "
+        "is:attempt outcome:failure  or  cause:null_undefined_access."
+    )
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("what", "what", 22, flex=6),
+        Column("status", "status", 17),
+        Column("tries", "tries", 5, align="right", keep=7),
+        Column("quality", "quality", 11, keep=6),
+        Column("actions", "actions", 8, align="right", keep=3),
+        Column("errors", "errors", 7, align="right", keep=5),
+        Column("agent", "agent", 10, flex=1, keep=1),
+        Column("sign", "last sign", 10, align="right", keep=6),
+    )
+    FIELDS = MEMORY_FIELDS
+    HINT = "filter, e.g. is:attempt outcome:failure oauth"
+    TABS = TABS["group"]
+    SORTS = (
+        ("newest", True), ("status", False), ("tries", True), ("quality", True), ("errors", True), ("sign", True),
+    )  # fmt: skip
+
+    class AttemptRead(Message):
+        """A worker has read an attempt with its plan and its actions."""
+
+        def __init__(self, key: str, detail: AttemptDetail) -> None:
+            super().__init__()
+            self.key = key
+            self.detail = detail
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._catalog = MemoryCatalog(Snapshot())
+        self._links = MemoryLinks(Snapshot(), self._catalog)
+        self._tree = Tree((), {}, {})
+        self._folded: dict[str, bool] = {}
+        """What somebody folded or unfolded."""
+        self._detail: tuple[str, AttemptDetail] | None = None
+        """The row of the attempt that was read last, and what it is in full."""
+
+    # Composition
+
+    def compose_content(self) -> ComposeResult:
+        """Filter, list, tabs, details, and beside these the reflections where there is room."""
+        yield FilterLine(self.HINT)
+        with Container(classes="body"):
+            yield RecordTable(self.COLUMNS, self.cells, self._nothing, id="memory-table")
+            with Vertical(classes="detail"):
+                yield TabLine()
+                with Horizontal():
+                    yield TextPane(id="memory-text")
+                    yield TextPane(id="memory-beside")
+
+    @property
+    def pane(self) -> TextPane:
+        """The details."""
+        return self.query_one("#memory-text", TextPane)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Charts are as wide as their pane."""
+        super().on_resize(event)
+        self.set_class(event.size.width >= (BESIDE_WIDE if event.size.width >= WIDE else BESIDE), "-beside")
+        self.call_after_refresh(self._redraw_details)
+
+    def _redraw_details(self) -> None:
+        if self.whole:
+            self._show_details(top=False)
+
+    # The list
+
+    def touched(self, delta: Delta) -> bool:
+        """Rows are tasks, attempts and sessions; reflections, loops and patterns stand in the details."""
+        return bool(delta.tasks or delta.attempts or delta.debug_sessions or delta.reflections or delta.loops)
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Make the catalog anew where it can be another, and read the attempt under the cursor where it changed."""
+        if delta is None or delta.tasks or delta.attempts or delta.debug_sessions:
+            self._catalog = MemoryCatalog(view.snapshot, self._catalog)
+        self._links = MemoryLinks(view.snapshot, self._catalog)
+        super().refresh_view(view, delta)
+        key = self.table.cursor_key
+        if key is not None and (delta is None or parts(key)[1] in delta.attempts):
+            self._read_attempt(key)
+
+    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+        """The rows that match and are not folded away."""
+        self._tree = tree(self._catalog, query, sort or self.SORTS[0], self._folded)
+        return self._tree.keys
+
+    def total(self, view: View) -> int:
+        """All tasks and sessions."""
+        return len(self._catalog.tasks) + len(self._catalog.sessions)
+
+    def matching(self, shown: int) -> int:
+        """Tasks and sessions that match, folded away or not."""
+        return sum(self._tree.counts.values())
+
+    def cells(self, key: str) -> dict[str, Content]:
+        """One row."""
+        now, glyphs = self.deck_app.now(), self.glyphs
+        folded = self._tree.folds.get(key)
+        if attempt := self._attempt_of(key):
+            return dict(present.attempt_cells(attempt, self._condition(attempt), now, glyphs))
+        if task := self._task_of(key):
+            attempts = self._catalog.attempts.get(task.id, ())
+            return dict(present.task_cells(task, attempts, folded, now, glyphs))
+        if session := self._session_of(key):
+            return dict(present.session_cells(session, now, glyphs))
+        if key in self._tree.counts:
+            shown, total = self._tree.counts[key], self._totals()[key]
+            return dict(present.group_cells(key, shown, total, folded=bool(folded), glyphs=glyphs))
+        return {}
+
+    def _totals(self) -> dict[str, int]:
+        """How many records each group has without a filter."""
+        escalated = len(self.view.debug.escalations())
+        sessions = len(self._catalog.sessions) - escalated
+        return {ESCALATIONS: escalated, TASKS: len(self._catalog.tasks), SESSIONS: sessions}
+
+    def _task_of(self, key: str | None) -> Task | None:
+        """The task of a row, if it is that of a task."""
+        kind, record_id = parts(key or "")
+        return self._catalog.tasks.get(record_id) if kind == "task" else None
+
+    def _attempt_of(self, key: str | None) -> Attempt | None:
+        kind, record_id = parts(key or "")
+        return self.view.snapshot.attempts.get(record_id) if kind == "attempt" else None
+
+    def _session_of(self, key: str | None) -> DebugSession | None:
+        kind, record_id = parts(key or "")
+        return self._catalog.sessions.get(record_id) if kind == "session" else None
+
+    def _condition(self, attempt: Attempt) -> Condition:
+        latest = self._catalog.attempts[attempt.task_id][-1].number
+        task = self._catalog.tasks.get(attempt.task_id)
+        return condition_of(attempt, task, latest, self.deck_app.now(), self.view.settings.watch)
+
+    def shows_seconds(self) -> bool:
+        """Whether something has been done so lately that each second changes what is told of it."""
+        since = self.deck_app.now() - YOUNG
+        return any(
+            attempt.is_open and attempt.last_action_at is not None and attempt.last_action_at > since
+            for attempt in self.view.snapshot.attempts.values()
+        )
+
+    def empty(self) -> Content:
+        """Nothing was tried yet."""
+        return Content.styled(
+            'nothing here yet: an agent begins with  ralphdeck task init "what it is to do"', "$quiet"
+        )
+
+    # Details
+
+    def tabs(self, key: str | None) -> tuple[str, ...]:
+        """By the kind of row; an attempt's reflections need none where they stand beside it."""
+        kind, _ = parts(key or "group/")
+        names = TABS[kind]
+        return names[:-1] if kind == "attempt" and self.has_class("-beside") else names
+
+    def details(self, key: str, tab: str) -> Sequence[Content]:
+        """One tab."""
+        width = self.pane.scrollable_content_region.width
+        if attempt := self._attempt_of(key):
+            return self._attempt_details(key, attempt, tab, width)
+        if task := self._task_of(key):
+            return self._task_details(task, tab, width)
+        if session := self._session_of(key):
+            if tab == "Learned":
+                return debugging.learned_lines(session, self.glyphs)
+            return debugging.session_lines(session, self.view, self.glyphs)
+        return self._group_details(key, width)
+
+    def _group_details(self, key: str, width: int) -> Sequence[Content]:
+        if key == ESCALATIONS:
+            return memory_groups.escalation_lines(self.view)
+        if key == SESSIONS:
+            return memory_groups.cause_lines(self.view, self.glyphs, width)
+        return memory_groups.improvement_lines(self.view)
+
+    def _task_details(self, task: Task, tab: str, width: int) -> Sequence[Content]:
+        reflections = self._links.reflections(task.id)
+        if tab == "Reflections":
+            return memory_tasks.reflection_lines(reflections, self.view, of_task=True)
+        if tab == "Loop":
+            loop_id, how = self._links.loop_of_task(task)
+            loop = self.view.snapshot.loops.get(loop_id)
+            return memory_tasks.loop_tab(loop, how, self.view, self.glyphs)
+        attempts = self._catalog.attempts.get(task.id, ())
+        return memory_tasks.task_lines(task, attempts, self._condition, reflections, self.view, self.glyphs, width)
+
+    def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int) -> Sequence[Content]:
+        detail = self._detail[1] if self._detail is not None and self._detail[0] == key else None
+        match tab:
+            case "Plan":
+                return memory_tasks.plan_lines(attempt, detail)
+            case "Actions":
+                return memory_tasks.last_actions(detail, self.deck_app.shown_key("open"), self.glyphs)
+            case "Reflections":
+                reflections = self._links.reflections(attempt.task_id, attempt.number)
+                return memory_tasks.reflection_lines(reflections, self.view, of_task=False)
+        task = self._catalog.tasks[attempt.task_id]
+        return memory_tasks.attempt_lines(attempt, task, self._condition(attempt), self.view, self.glyphs, width)
+
+    def _show_details(self, *, top: bool = True) -> None:
+        attempt = self._attempt_of(self.table.cursor_key)
+        beside = self.query_one("#memory-beside", TextPane)
+        beside.display = attempt is not None and self.has_class("-beside")
+        if attempt is not None:
+            reflections = self._links.reflections(attempt.task_id, attempt.number)
+            beside.show(memory_tasks.reflection_lines(reflections, self.view, of_task=False), top=top)
+        super()._show_details(top=top)
+
+    @on(RecordTable.Highlighted)
+    def _other_row(self, message: RecordTable.Highlighted) -> None:
+        if message.key is not None:
+            self._read_attempt(message.key)
+
+    def _read_attempt(self, key: str) -> None:
+        """Read an attempt in full in a worker, if the row is one."""
+        attempt = self._attempt_of(key)
+        if attempt is None:
+            return
+        project = self.deck_app.deck.project
+
+        def read() -> None:
+            try:
+                detail = read_attempt(project, attempt.task_id, attempt.number)
+            except RalphdeckError:
+                return  # it has just gone; the list will say so
+            self.post_message(self.AttemptRead(key, detail))
+
+        self.run_worker(read, thread=True, group="attempt", exclusive=True)
+
+    def on_memory_place_attempt_read(self, message: AttemptRead) -> None:
+        """Show it, if it is still looked at."""
+        if message.key == self.table.cursor_key:
+            self._detail = (message.key, message.detail)
+            self._show_details(top=False)
+
+    # Folding
+
+    def do_open(self) -> None:
+        """Fold or unfold a header or a task, play an attempt, open a session."""
+        key = self.table.cursor_key
+        if key in self._tree.folds and key is not None:
+            self._fold(key, not self._tree.folds[key])
+        elif attempt := self._attempt_of(key):
+            self.deck_app.push_screen(Replay(attempt.task_id, attempt.number))
+        else:
+            self.do_whole()
+
+    def do_whole(self) -> None:
+        """Give the details the whole screen."""
+        super().do_open()
+
+    def do_unfold(self) -> None:
+        """Unfold, or go to the first row below what is unfolded."""
+        key = self.table.cursor_key
+        if key is not None and self._tree.folds.get(key):
+            self._fold(key, False)
+        else:
+            self.table.move(1)
+
+    def do_fold(self) -> None:
+        """Fold, or go to the row that this one stands under."""
+        key = self.table.cursor_key
+        if key is not None and self._tree.folds.get(key) is False:
+            self._fold(key, True)
+        elif key is not None:
+            self.table.go_to(self._above(key))
+
+    def _fold(self, key: str, folded: bool) -> None:
+        self._folded[key] = folded
+        self._select(self.view)
+
+    def _above(self, key: str) -> str:
+        """The row that one stands under."""
+        if attempt := self._attempt_of(key):
+            return task_key(attempt.task_id)
+        if session := self._session_of(key):
+            return ESCALATIONS if session.status == ESCALATED else SESSIONS
+        return TASKS
+
+    def go_to(self, key: str) -> None:
+        """Put the cursor on a row, unfolding what it stands under."""
+        above = self._above(key)
+        self._folded |= {above: False, self._above(above): False}
+        self._select(self.view)
+        super().go_to(key)
+
+    # Leading on
+
+    def why_not(self, action: str) -> str | None:
+        """Links want a record that has them; folding wants something to fold."""
+        key = self.table.cursor_key
+        if action in _ABOUT_RECORDS and key is not None and parts(key)[0] == "group":
+            return "this is a header; go to a row below it"
+        match action:
+            case "to_loop" if not self._loop(key):
+                return "the loop of this is not known here"
+            case "to_patterns" if not self._patterns(key):
+                return "no pattern was extracted from this or used in it"
+            case "to_reflections" if not self._reflections(key):
+                return "nobody has reflected on this yet"
+            case "unfold" if self._tree.folds.get(key or "") is None:
+                return "there is nothing to unfold here"
+            case "fold" if key is None:
+                return "the list is empty"
+        return super().why_not(action)
+
+    def wording(self, action: str) -> str | None:
+        """What enter does here."""
+        if action != "open":
+            return None
+        key = self.table.cursor_key or ""
+        if key in self._tree.folds:
+            return "unfold" if self._tree.folds[key] else "fold"
+        return "replay" if self._attempt_of(key) else None
+
+    def _loop(self, key: str | None) -> str:
+        if session := self._session_of(key):
+            return self._links.loop_of_session(session)
+        attempt = self._attempt_of(key)
+        task = self._catalog.tasks.get(attempt.task_id) if attempt is not None else self._task_of(key)
+        return self._links.loop_of_task(task)[0] if task is not None else ""
+
+    def _patterns(self, key: str | None) -> tuple[str, ...]:
+        if attempt := self._attempt_of(key):
+            return self._links.patterns_of_attempt(attempt)
+        if task := self._task_of(key):
+            return self._links.patterns_of_task(task)
+        session = self._session_of(key)
+        return self._links.patterns_of_session(session) if session is not None else ()
+
+    def _reflections(self, key: str | None) -> tuple[Reflection, ...]:
+        """Newest first."""
+        if attempt := self._attempt_of(key):
+            return self._links.reflections(attempt.task_id, attempt.number)
+        if task := self._task_of(key):
+            return self._links.reflections(task.id)
+        session = self._session_of(key)
+        return self._links.reflections_of_session(session) if session is not None else ()
+
+    def do_to_loop(self) -> None:
+        """Go to the loop."""
+        self.deck_app.open_record("loops", self._loop(self.table.cursor_key))
+
+    def do_to_patterns(self) -> None:
+        """Go to the pattern, or to the list of several."""
+        found = self._patterns(self.table.cursor_key)
+        if len(found) == 1:
+            self.deck_app.open_record("patterns", found[0])
+        else:
+            self.deck_app.open_filtered("patterns", any_id(found), found[0])
+
+    def do_to_reflections(self) -> None:
+        """Go to the reflections on the task, or of the session's loop."""
+        newest = self._reflections(self.table.cursor_key)[0]
+        field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)
+        self.deck_app.open_filtered("reflections", f'{field}:"{value.partition(QUOTE)[0]}"', newest.id)
+
+    def do_edit_file(self) -> None:
+        """Open the file that tells of it first."""
+        key = self.table.cursor_key
+        record = self._attempt_of(key) or self._task_of(key) or self._session_of(key)
+        if record is not None:
+            self.deck_app.edit_file(record.file)
+
+    def copy_text(self) -> str:
+        """The id, or the details if they have focus."""
+        if self.focused is self.pane:
+            return self.pane.plain
+        return parts(self.table.cursor_key or "")[1]

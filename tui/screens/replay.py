@@ -1,0 +1,377 @@
+"""The player: an attempt at a task, action by action, as it was done; what is done now is followed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+
+from core.episodes.condition import AttemptState, Condition, condition_of
+from core.episodes.history import AttemptDetail, read_attempt
+from core.episodes.replay import Step, Steps, next_error, pause_at, steps
+from core.errors import RalphdeckError
+from core.records.episodes import Attempt
+from core.snapshot import Delta
+from core.text import visible_line
+from core.view import View
+from tui.present import replay as present
+from tui.present.memory import attempt_mark
+from tui.screens.place import Place
+from tui.widgets.bars import Item, ItemLine
+from tui.widgets.text_pane import TextPane
+from tui.widgets.timeline import Timeline
+
+BESIDE: Final = 110
+"""Cells from which quality and reflections stand beside the action."""
+MOST_DIVIDED: Final = 5_000
+"""Actions up to which the timeline shows where iterations begin: each of them must be looked at."""
+LEAST_SECONDS: Final = 0.15
+"""How long each action stands at least while it plays, so that an eye can follow."""
+
+
+class Replay(Place):
+    """Steps through one attempt, lying over the place that it was opened from.
+
+    Args:
+        task_id: The name of the task's folder.
+        number: Of the attempt.
+    """
+
+    place = "replay"
+    ABOUT = (
+        "What was done in an attempt, one action at a time: why, with what, what was expected and what came. It plays "
+        "as fast or slow as it was done, long waits cut short. An attempt at work is followed at its end."
+    )
+    AUTO_FOCUS = "#replay-text"
+
+    class Read(Message):
+        """A worker has read the attempt."""
+
+        def __init__(self, detail: AttemptDetail | None, track: present.Track, problem: str = "") -> None:
+            super().__init__()
+            self.detail = detail
+            self.track = track
+            self.problem = problem
+
+    class Stepped(Message):
+        """A worker has read one action."""
+
+        def __init__(self, position: int, step: Step) -> None:
+            super().__init__()
+            self.position = position
+            self.step = step
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Replay.Stepped)
+
+    def __init__(self, task_id: str, number: int) -> None:
+        super().__init__()
+        self._task_id = task_id
+        self._number = number
+        self._detail: AttemptDetail | None = None
+        self._steps: Steps | None = None
+        self._track = present.Track()
+        self._problem = ""
+        self._step: Step | None = None
+        self._shown = -1
+        """The position of `_step`."""
+        self._speed = present.SPEEDS.index(1.0)
+        self._playing = False
+        self._timer: Timer | None = None
+        self.position = 0
+        """The action that is looked at, from 0."""
+
+    def compose_content(self) -> ComposeResult:
+        """Title, timeline, the action, and beside it what the attempt came to."""
+        yield ItemLine(id="replay-title")
+        yield Timeline()
+        yield ItemLine(id="replay-place")
+        with Horizontal(id="replay-body"):
+            yield TextPane(id="replay-text")
+            yield TextPane(id="replay-side")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Beside each other where there is room."""
+        self.set_class(event.size.width >= BESIDE, "-beside")
+        self.call_after_refresh(self._show)
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Read the attempt, and again where it changed."""
+        if delta is None or f"{self._task_id}.{self._number}" in delta.attempts or delta.reflections:
+            self._read()
+
+    # Reading
+
+    def _read(self) -> None:
+        project = self.deck_app.deck.project
+
+        def read() -> None:
+            try:
+                detail = read_attempt(project, self._task_id, self._number)
+            except RalphdeckError as error:
+                self.post_message(self.Read(None, present.Track(), str(error)))
+            else:
+                self.post_message(self.Read(detail, _track(detail)))
+
+        self.run_worker(read, thread=True, group="replay", exclusive=True)
+
+    def on_replay_read(self, message: Read) -> None:
+        """Take what was read; who stood at the end of an attempt at work stays at its end."""
+        if message.detail is None:
+            self._problem = message.problem
+            self._show()
+            return
+        first, at_end = self._detail is None, self.position >= self._track.count - 1
+        self._detail, self._track, self._problem = message.detail, message.track, ""
+        self._steps = steps(message.detail)
+        if first:
+            self.position = max(self._track.count - 1, 0) if self._condition.state is AttemptState.RUNNING else 0
+        elif at_end and self._is_followed:
+            self.position = max(self._track.count - 1, 0)
+        self._go(self.position)
+
+    def _go(self, position: int) -> None:
+        """Look at another action; it is read in a worker and shown when it is there."""
+        self.position = max(0, min(position, self._track.count - 1))
+        self._show_place()
+        actions, at = self._steps, self.position
+        if actions is None or not len(actions):
+            self._show()
+            return
+
+        def read() -> None:
+            self.post_message(self.Stepped(at, actions[at]))
+
+        self.run_worker(read, thread=True, group="step", exclusive=True)
+
+    def on_replay_stepped(self, message: Stepped) -> None:
+        """Show the action, unless another one is looked at by now."""
+        if message.position == self.position:
+            other = message.position != self._shown
+            self._step, self._shown = message.step, message.position
+            self._show(top=other)
+            self._wait()
+
+    # Showing
+
+    @property
+    def _attempt(self) -> Attempt:
+        """As the lists know it, else as it was read."""
+        known = self.view.snapshot.attempts.get(f"{self._task_id}.{self._number}")
+        read = self._detail.attempt if self._detail is not None else None
+        return known or read or Attempt(task_id=self._task_id, number=self._number)
+
+    @property
+    def _condition(self) -> Condition:
+        snapshot = self.view.snapshot
+        numbers = (one.number for one in snapshot.attempts.values() if one.task_id == self._task_id)
+        latest = max(numbers, default=self._number)
+        task = snapshot.tasks.get(self._task_id)
+        return condition_of(self._attempt, task, latest, self.deck_app.now(), self.view.settings.watch)
+
+    @property
+    def _is_followed(self) -> bool:
+        """Whether new actions may come and are shown as they do."""
+        return self._attempt.is_open and self.position >= self._track.count - 1
+
+    def _quality(self) -> Sequence[float]:
+        """0..1 of the iterations that have ended by now."""
+        detail, step = self._detail, self._step
+        if detail is None or step is None or step.action.iteration is None:
+            return ()
+        ended = self._shown == self._track.count - 1 or self._shown + 1 in self._track.iterations
+        last = step.action.iteration - (not ended)
+        history = enumerate(detail.attempt.quality, 1)
+        return [one.quality for place, one in history if (place if one.iteration is None else one.iteration) <= last]
+
+    def _show(self, *, top: bool = False) -> None:
+        if not self.whole:
+            return
+        self._show_title()
+        self._show_place()
+        text, side = self.query_one("#replay-text", TextPane), self.query_one("#replay-side", TextPane)
+        if self._step is None:
+            text.show([self._nothing()])
+        else:
+            text.show(present.step_lines(self._step, self._quality(), self.view, self.glyphs), top=top)
+        if self._detail is not None:
+            width = side.scrollable_content_region.width
+            lines = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width)
+            side.show(lines, top=False)
+        self.refresh_frame()
+
+    def _nothing(self) -> Content:
+        if self._problem:
+            return Content.styled(visible_line(self._problem, 400), "$warning")
+        if self._detail is None:
+            return Content.styled("reading…", "$quiet")
+        return Content.styled("No action was written down in this attempt:  ralphdeck task log", "$quiet")
+
+    def _show_title(self) -> None:
+        task = self.view.snapshot.tasks.get(self._task_id)
+        what = visible_line((task.description if task is not None else "") or self._task_id, 300)
+        mark = attempt_mark(self._attempt, self._condition, self.glyphs)
+        title = Content.assemble((f"Attempt {self._number}", "bold"), "  ", mark, ("   at  ", "$quiet"), what)
+        room = max(self.size.width - 2, 1)
+        self.query_one("#replay-title", ItemLine).show([Item(title.truncate(room, ellipsis=True))])
+
+    def _show_place(self) -> None:
+        if not self.whole:
+            return
+        self.query_one(Timeline).show(self._track, self.position, self.glyphs)
+        step = self._step if self._shown == self.position else None
+        where = present.place_line(self._track, self.position, step)
+        follows = self._is_followed and self._condition.state is AttemptState.RUNNING
+        how = present.pace(present.SPEEDS[self._speed], self.glyphs, playing=self._playing, follows=follows)
+        self.query_one("#replay-place", ItemLine).show([Item(where)], [Item(how)])
+
+    @on(Timeline.Picked)
+    def _picked(self, message: Timeline.Picked) -> None:
+        message.stop()
+        self._stop()
+        self._go(message.position)
+
+    # Playing
+
+    def _wait(self) -> None:
+        """While it plays: the next action after as long as it took, or as long as anybody likes to wait."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if not self._playing or self._step is None:
+            return
+        if self.position >= self._track.count - 1:
+            self._playing = self._attempt.is_open
+            self._show_place()
+            self.refresh_frame()
+            return
+        seconds = max(pause_at(self._step, present.SPEEDS[self._speed]), LEAST_SECONDS)
+        self._timer = self.set_timer(seconds, self._play_on)
+
+    def _play_on(self) -> None:
+        self._go(self.position + 1)
+
+    def _stop(self) -> None:
+        self._playing = False
+        self._wait()
+
+    def do_play(self) -> None:
+        """Play on from here, or stop; from the end it begins anew."""
+        self._playing = not self._playing
+        if self._playing and self.position >= self._track.count - 1 and not self._attempt.is_open:
+            self._go(0)
+        self._wait()
+        self._show_place()
+
+    def do_faster(self) -> None:
+        """Twice as fast."""
+        self._pace(1)
+
+    def do_slower(self) -> None:
+        """Half as fast."""
+        self._pace(-1)
+
+    def _pace(self, by: int) -> None:
+        self._speed = max(0, min(self._speed + by, len(present.SPEEDS) - 1))
+        self._wait()
+        self._show_place()
+
+    # Stepping
+
+    def _jump(self, position: int) -> None:
+        self._stop()
+        self._go(position)
+
+    def do_step_on(self) -> None:
+        """The next action."""
+        self._jump(self.position + 1)
+
+    def do_step_back(self) -> None:
+        """The action before."""
+        self._jump(self.position - 1)
+
+    def do_first(self) -> None:
+        """The first action."""
+        self._jump(0)
+
+    def do_last(self) -> None:
+        """The last action."""
+        self._jump(self._track.count - 1)
+
+    def do_next_error(self) -> None:
+        """The next action that went wrong."""
+        found = next_error(self._steps, self.position) if self._steps is not None else None
+        if found is not None:
+            self._jump(found)
+
+    def do_previous_error(self) -> None:
+        """The last one before that went wrong."""
+        self._jump(self._track.errors[bisect_left(self._track.errors, self.position) - 1])
+
+    # The rest
+
+    def why_not(self, action: str) -> str | None:
+        """Steps want actions, and errors want some; nothing is decided here."""
+        errors, position = self._track.errors, self.position
+        if action in {"undo", "redo"}:
+            return "nothing is decided here"
+        if action in {"play", "step_on", "step_back", "faster", "slower", "first", "last"} and not self._track.count:
+            return "no action was written down in this attempt"
+        if action in {"next_error", "previous_error"} and not errors:
+            return "nothing went wrong in this attempt"
+        if action == "next_error" and errors[-1] <= position:
+            return "nothing went wrong after this"
+        if action == "previous_error" and errors[0] >= position:
+            return "nothing went wrong before this"
+        if action == "edit_file" and self._detail is None:
+            return "the attempt is not read yet"
+        return None
+
+    def wording(self, action: str) -> str | None:
+        """What space does now."""
+        return "pause" if action == "play" and self._playing else None
+
+    def _key_items(self) -> tuple[list[Item], list[Item]]:
+        offered, right = super()._key_items()
+        return offered, [self._key_item("back", "leave"), *right]
+
+    def do_scroll_down(self) -> None:
+        """One page of the text down."""
+        self.do_page_down()
+
+    def do_back(self) -> None:
+        """Leave."""
+        self.dismiss()
+
+    def do_quit(self) -> None:
+        """Leave the player only."""
+        self.dismiss()
+
+    def do_edit_file(self) -> None:
+        """Open the log of the attempt."""
+        if self._detail is not None:
+            self.deck_app.edit_file(self._detail.actions.file)
+
+    def copy_text(self) -> str:
+        """The action as it is shown."""
+        return self.query_one("#replay-text", TextPane).plain
+
+
+def _track(detail: AttemptDetail) -> present.Track:
+    """Where the errors and iterations are; looks into every line, so it is for a worker."""
+    actions = detail.actions
+    begins: dict[int, int | None] = {}
+    if len(actions) <= MOST_DIVIDED:
+        before: int | None = None
+        for position, action in enumerate(actions):
+            if position == 0 or action.iteration != before:
+                begins[position] = action.iteration
+            before = action.iteration
+    return present.Track(len(actions), actions.errors, begins)

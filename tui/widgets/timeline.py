@@ -1,0 +1,54 @@
+"""The actions of an attempt as one line, with a mark where one is; a click goes to an action."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.present.marks import DRAWN, Glyphs
+from tui.present.replay import Track, position_at, timeline
+from tui.widgets.line_view import to_strip
+
+
+class Timeline(Widget):
+    """Two lines: the actions, and the numbers of their iterations."""
+
+    DEFAULT_CSS = """
+    Timeline { height: 2; margin: 0 1; background: $background; }
+    """
+
+    class Picked(Message):
+        """A click on an action."""
+
+        def __init__(self, line: Timeline, position: int) -> None:
+            super().__init__()
+            self.line = line
+            self.position = position
+
+        @property
+        def control(self) -> Timeline:
+            """The timeline."""
+            return self.line
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._track = Track()
+        self._position = 0
+        self._glyphs: Glyphs = DRAWN
+
+    def show(self, track: Track, position: int, glyphs: Glyphs) -> None:
+        """Show these actions, and where one is."""
+        self._track, self._position, self._glyphs = track, position, glyphs
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One of the two lines."""
+        width, style = self.size.width, self.visual_style
+        return to_strip(self, timeline(self._track, self._position, width, self._glyphs)[y], width, style)
+
+    def on_click(self, event: events.Click) -> None:
+        """Say which action was clicked."""
+        if self._track.count:
+            self.post_message(self.Picked(self, position_at(self._track, event.x, self.size.width)))
