@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from core.cli.completing import complete_loop
 from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
 from core.cli.project import read_snapshot
-from core.cli.shapes import json_help, reflection_json
+from core.cli.shapes import json_help, recurring_json, reflection_json
 from core.records.reflections import Reflection
+from core.recurring import LEAST_LOOPS, Cluster, recurring_in
+from core.snapshot import Snapshot
 
 KINDS = ("error-analysis", "strategy-change", "success-pattern", "constraint-discovery", "process-improvement")
 """(1) reflection types, as words of the command line."""
@@ -20,35 +24,62 @@ KINDS = ("error-analysis", "strategy-change", "success-pattern", "constraint-dis
 @click.option("--task", metavar="ID", help="Only those of this task.")
 @click.option("--kind", type=Words(KINDS), multiple=True, help="Only these kinds.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many.")
+@click.option("--recurring", is_flag=True, help="Learnings that several loops told, those of most loops first.")
+@click.option(
+    "--min-loops",
+    type=click.IntRange(min=LEAST_LOOPS),
+    metavar="N",
+    help=f"With --recurring: from at least so many loops, or tasks of no known loop. Default: {LEAST_LOOPS}.",
+)
 @reading_options
 def reflections(
     loop: str | None,
     task: str | None,
     kind: tuple[tuple[str, ...], ...],
     limit: int | None,
+    recurring: bool,
+    min_loops: int | None,
     as_json: bool,
     strict: bool,
 ) -> None:
     """List what agents wrote down about their attempts, newest first, each once.
 
+    With --recurring: learnings that say nearly the same in several loops, as one; a drafted reflection takes no part.
+    `ralphdeck extract` with the id of one drafts a candidate pattern from it.
+
     \b
     Examples:
       ralphdeck reflections --loop ralph-fix-auth-a1b2c3d4
       ralphdeck reflections --kind strategy-change --limit 20 --json
+      ralphdeck reflections --recurring --min-loops 3
+      ralphdeck extract recurring-1a2b3c4d5e --dry-run
     """
+    if min_loops is not None and not recurring:
+        raise click.UsageError("--min-loops goes with --recurring")
     snapshot = read_snapshot()
     loop_ids = {loop}
     for known in snapshot.loops.values():
         if loop == known.id or loop in known.aliases:
             loop_ids |= {known.id, *known.aliases}
     kinds = {word.replace("-", "_") for word in joined(kind)}
-    chosen = [
-        reflection
-        for reflection in snapshot.reflections.values()
-        if (loop is None or reflection.loop_id in loop_ids)
-        and task in {None, reflection.task_id}
-        and (not kinds or reflection.kind in kinds)
-    ][:limit]
+
+    def wanted(reflection: Reflection) -> bool:
+        of_loop = loop is None or reflection.loop_id in loop_ids
+        return of_loop and task in {None, reflection.task_id} and (not kinds or reflection.kind in kinds)
+
+    if recurring:
+        clusters = [
+            cluster
+            for cluster in recurring_in(snapshot)
+            if len(cluster.sources) >= (min_loops or 0) and any(wanted(member.reflection) for member in cluster.members)
+        ]
+        _print_recurring(snapshot, clusters[:limit], as_json=as_json)
+    else:
+        _print_all(snapshot, list(filter(wanted, snapshot.reflections.values()))[:limit], as_json=as_json)
+    end(snapshot.findings, strict=strict)
+
+
+def _print_all(snapshot: Snapshot, chosen: Sequence[Reflection], *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -68,7 +99,32 @@ def reflections(
         print_table(columns, map(_row, chosen))
         if not chosen:
             remark("no reflections")
-    end(snapshot.findings, strict=strict)
+
+
+def _print_recurring(snapshot: Snapshot, clusters: Sequence[Cluster], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"recurring": list(map(recurring_json, clusters)), "findings": findings_json(snapshot.findings)})
+        return
+    columns = (
+        Column("ID"),
+        Column("LOOPS", right=True),
+        Column("LAST (UTC)"),
+        Column("KIND"),
+        Column("LEARNING", free=True),
+    )
+    print_table(columns, map(_recurring_row, clusters))
+    if not clusters:
+        remark("no learning recurs")
+
+
+def _recurring_row(cluster: Cluster) -> tuple[str, ...]:
+    return (
+        cluster.id,
+        str(len(cluster.sources)),
+        f"{cluster.last_at:%Y-%m-%d %H:%M}" if cluster.last_at else "",
+        ", ".join(cluster.kinds).replace("_", " "),
+        cluster.text,
+    )
 
 
 def _row(reflection: Reflection) -> tuple[str, ...]:
@@ -77,7 +133,7 @@ def _row(reflection: Reflection) -> tuple[str, ...]:
         f"{reflection.at:%Y-%m-%d %H:%M}" if reflection.at else "",
         reflection.loop_id or reflection.task_id,
         "" if iteration is None else str(iteration),
-        reflection.kind.replace("_", " "),
+        f"{reflection.kind.replace('_', ' ')}{' (draft)' if reflection.draft else ''}".strip(),
         "" if reflection.outcome.value == "unknown" else reflection.outcome.value,
         reflection.text,
     )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from core.records.loops import Loop
     from core.records.patterns import Pattern
     from core.records.reflections import Reflection
+    from core.recurring import Cluster
     from core.retrieval.ranking import Injection
 
 Shape = dict[str, Any]
@@ -73,7 +74,8 @@ Without --dry-run, if there is any: {decision, summary, warnings, written}, as p
 Without --dry-run, if anything changes, also: decision, summary, warnings, written, as promote prints them""",
     "reflections": """\
 {reflections: [{id, loop_id, task_id, attempt, iteration, at, at_approximate, kind, outcome, trigger,
-effectiveness, observation, analysis, learning, actions, shape, file, pointer, also_in, draft}], findings}""",
+effectiveness, observation, analysis, learning, actions, shape, file, pointer, also_in, draft}], findings}.
+With --recurring: {recurring: [{id, text, loops, kinds, first_at, last_at, reflections: their ids}], findings}""",
     "inject": """\
 {context, tokens, bytes, category, languages, error_types, patterns: [{id, type, score, relevance,
 effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}],
@@ -277,6 +279,19 @@ def lineage_json(event: LineageEvent) -> Shape:
         "loop_id": event.loop_id or None,
         "success": event.success,
         "text": event.text,
+    }
+
+
+def recurring_json(cluster: Cluster) -> Shape:
+    """One learning that recurs; `loops` holds tasks as well where their loop is not known."""
+    return {
+        "id": cluster.id,
+        "text": cluster.text,
+        "loops": list(cluster.sources),
+        "kinds": list(cluster.kinds),
+        "first_at": iso(cluster.first_at),
+        "last_at": iso(cluster.last_at),
+        "reflections": [member.reflection.id for member in cluster.members],
     }
 
 

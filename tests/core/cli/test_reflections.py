@@ -34,3 +34,21 @@ def test_options_narrow_the_list(sample: Path, call: Call) -> None:
 
 def test_a_line_a_reflection(sample: Path, call: Call) -> None:
     assert call("reflections", "--project", sample).out.count("\n") == len(listed(call, sample)) + 1
+
+
+def test_recurring_learnings_are_narrowed_like_reflections(sample: Path, call: Call) -> None:
+    def recurring(*args: str) -> list[dict[str, Any]]:
+        document = call("reflections", "--recurring", "--json", "--project", sample, *args).document
+        found: list[dict[str, Any]] = document["recurring"]
+        return found
+
+    everything = recurring()
+    assert all(len(cluster["loops"]) >= 2 for cluster in everything)
+    most = len(everything[0]["loops"])
+    assert recurring("--min-loops", str(most)) == [one for one in everything if len(one["loops"]) == most]
+    assert recurring("--min-loops", str(most + 1)) == []
+    assert everything[0] in recurring("--loop", everything[0]["loops"][0])
+    assert recurring("--limit", "1") == everything[:1]
+    assert call("reflections", "--recurring", "--project", sample).out.count("\n") == len(everything) + 1
+    refused = call("reflections", "--min-loops", "3", "--project", sample)
+    assert refused.code == 2 and "--min-loops goes with --recurring" in refused.err

@@ -47,7 +47,7 @@ def documented(name: str) -> set[str]:
     records = DOCUMENTS["record"].partition("records: ")[2].partition("]")[0]
     text = text.replace("records: [as in record]", f"records: {records}")
     text = text.replace("as in outcome, and: ", f"{came_out}, ").replace("as in record", criterion)
-    text = re.sub(r": [a-z ]+", "", re.split("With a verdict|Without", text)[0])
+    text = re.sub(r": [a-z ]+", "", re.split("With a verdict|With --|Without", text)[0])
     return set(re.findall(r"\w+", text))
 
 
@@ -109,6 +109,12 @@ def test_record_prints_a_pattern_or_a_criterion(sample: Path, call: Call) -> Non
 
 def test_what_if_without_arguments_prints_thresholds_alone(call: Call) -> None:
     assert keys(call("what-if", "--json").document) <= documented("what-if") | {"thresholds"}
+
+
+def test_recurring_learnings_have_keys_of_their_own(sample: Path, call: Call) -> None:
+    printed = keys(call("reflections", "--recurring", "--json", "--project", sample).document)
+    told = DOCUMENTS["reflections"].partition("With --recurring: ")[2].replace(": their ids", "")
+    assert printed == set(re.findall(r"\w+", told))
 
 
 def test_a_verdict_and_auto_print_decisions(sample: Path, call: Call) -> None:
