@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "loops": ("core.cli.loops:loops", "List the loops of every source."),
     "patterns": ("core.cli.patterns:patterns", "List, show, prune, archive, export and import the learned patterns."),
     "reflections": ("core.cli.reflections:reflections", "List what agents wrote down about their attempts."),
+    "task": ("core.cli.task:task", "Keep the memory of tasks: attempts, actions, outcomes, reflections."),
     "inject": ("core.cli.inject:inject", "Print the context that a loop or a task gets."),
     "extract": ("core.cli.extract:extract", "Put what finished loops have learned into the registry."),
     "embed": ("core.cli.embed:embed", "Make the vectors by which patterns are found by meaning."),

@@ -8,7 +8,9 @@ from core.cli.shapes import Shape, number
 from core.records.times import iso
 
 if TYPE_CHECKING:
+    from core.episodes.planning import Lesson
     from core.records.episodes import Attempt, Task
+    from core.records.reflections import Reflection
 
 
 def task_json(task: Task) -> Shape:
@@ -56,4 +58,33 @@ def attempt_json(attempt: Attempt) -> Shape:
         "failed": list(attempt.failed),
         "suggestions": list(attempt.suggestions),
         "file": attempt.file,
+    }
+
+
+def said_json(reflection: Reflection) -> Shape:
+    """One reflection on an attempt, without where it stands."""
+    return {
+        "attempt": reflection.attempt,
+        "at": iso(reflection.at),
+        "kind": reflection.kind or None,
+        "trigger": reflection.trigger or None,
+        "observation": reflection.observation,
+        "analysis": reflection.analysis,
+        "learning": reflection.learning,
+        "actions": list(reflection.actions),
+        "draft": reflection.draft,
+    }
+
+
+def lesson_json(lesson: Lesson) -> Shape:
+    """One earlier attempt that a plan takes in."""
+    return {
+        "attempt": lesson.attempt.number,
+        "outcome": lesson.attempt.outcome.value,
+        "reason": lesson.attempt.reason,
+        "plan": lesson.attempt.plan,
+        "worked": list(lesson.attempt.worked),
+        "failed": list(lesson.attempt.failed),
+        "suggestions": list(lesson.attempt.suggestions),
+        "reflections": [said_json(one) for one in lesson.reflections],
     }

@@ -1,0 +1,175 @@
+"""`ralphdeck task init`, `start` and `pause`."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.completing import complete_loop
+from core.cli.episode_shapes import lesson_json
+from core.cli.options import Count, json_option, project_option
+from core.cli.output import line, print_json, remark
+from core.cli.project import chosen_project, now, read_snapshot
+from core.cli.shapes import json_help
+from core.episodes.protocol import Episodes
+from core.errors import ProjectNotFound, UnknownRecord
+from core.paths import is_folder
+from core.records.loops import Loop
+from core.text import visible_line
+
+
+def episodes() -> Episodes:
+    """The episodic memory of the chosen project.
+
+    Raises:
+        ProjectNotFound: There is no such project; to write there, it must have an `.aiwg`.
+    """
+    project = chosen_project()
+    if not is_folder(project.aiwg):
+        raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
+    return Episodes(project, clock=now)
+
+
+@click.command(epilog=json_help("task init"))
+@click.argument("description", required=False, default="")
+@click.option("--criteria", metavar="TEXT", default="", help="When it is done.")
+@click.option("--tag", "tags", metavar="WORD", multiple=True, help="May be given several times.")
+@click.option("--related", metavar="TASK", multiple=True, help="Another task; may be given several times.")
+@click.option("--agent", metavar="NAME", default="", help="Who works at it.")
+@click.option("--loop", metavar="ID", shell_complete=complete_loop, help="Take over what this loop is to do.")
+@click.option("--id", "task_id", metavar="ID", help="Its id. Default: the next free task-NNN.")
+@project_option
+@json_option
+def init(
+    description: str,
+    criteria: str,
+    tags: tuple[str, ...],
+    related: tuple[str, ...],
+    agent: str,
+    loop: str | None,
+    task_id: str | None,
+    as_json: bool,
+) -> None:
+    """Begin a task that does what DESCRIPTION says; prints its id.
+
+    \b
+    Examples:
+      id=$(ralphdeck task init "Add OAuth login" --criteria "npm test passes" --tag auth)
+      id=$(ralphdeck task init --loop ralph-fix-auth-a1b2c3d4)
+    """
+    memory = episodes()
+    of = _loop(loop) if loop is not None else None
+    if of is not None:
+        description, criteria = description or of.task, criteria or "; ".join(of.criteria)
+        tags, agent = tags or of.tags, agent or of.owner
+    if not description:
+        raise click.UsageError("say in DESCRIPTION what the task is, or name a --loop that does")
+    made = memory.init_task(
+        description,
+        criteria=criteria,
+        tags=tags,
+        related=related,
+        agent=agent,
+        loop_id=of.id if of else "",
+        task_id=task_id,
+    )
+    if as_json:
+        print_json({"id": made})
+    else:
+        line(made)
+
+
+def _loop(name: str) -> Loop:
+    for known in read_snapshot().loops.values():
+        if name == known.id or name in known.aliases:
+            return known
+    raise UnknownRecord(f"no loop {visible_line(name, 80)}; see: ralphdeck loops")
+
+
+@click.command(epilog=json_help("task start"))
+@click.argument("task_id", metavar="TASK")
+@click.option("--agent", metavar="NAME", default="", help="Who works at it. Default: as at task init.")
+@click.option("--approach", metavar="TEXT", default="", help="What is to be tried, in a line.")
+@click.option("--step", "steps", metavar="TEXT", multiple=True, help="May be given several times.")
+@click.option("--estimate", type=Count(), metavar="N", help="Iterations that it may take.")
+@click.option("--similar", is_flag=True, help="Take in what similar tasks have taught; reads the whole project.")
+@click.option("--abandon", is_flag=True, help="Close an attempt that was left open, as a timeout.")
+@click.option("--reopen", is_flag=True, help="Also if the task is completed or failed.")
+@project_option
+@json_option
+def start(
+    task_id: str,
+    agent: str,
+    approach: str,
+    steps: tuple[str, ...],
+    estimate: int | None,
+    similar: bool,
+    abandon: bool,
+    reopen: bool,
+    as_json: bool,
+) -> None:
+    """Start the next attempt at TASK, and print its plan with what earlier attempts have taught.
+
+    At a paused task the attempt that was open goes on; its plan is printed as it is. The plan is kept in plan.md.
+
+    \b
+    Examples:
+      ralphdeck task start task-001 --approach "types first" --step "update the interface" --step "run tsc"
+      ralphdeck task start task-001 --abandon --json | jq -r .attempt
+    """
+    started = episodes().start_attempt(
+        task_id,
+        agent=agent,
+        approach=approach,
+        steps=steps,
+        estimated_iterations=estimate,
+        similar=_similar(task_id) if similar else (),
+        abandon=abandon,
+        reopen=reopen,
+    )
+    if as_json:
+        print_json(
+            {
+                "id": task_id,
+                "attempt": started.number,
+                "resumed": started.resumed,
+                "plan_path": started.plan_path,
+                "plan": started.plan,
+                "learnings": [lesson_json(lesson) for lesson in started.learnings],
+            }
+        )
+        return
+    for text in started.plan.splitlines():
+        line(text)
+    if started.resumed:
+        remark(f"attempt {started.number} goes on")
+
+
+def _similar(task_id: str) -> tuple[tuple[str, str], ...]:
+    """What similar tasks have taught: task and learning, most similar first."""
+    from core.embeddings import TASKS, Embeddings
+    from core.episodes.similar import past_tasks, similar_tasks
+
+    snapshot = read_snapshot()
+    tasks = past_tasks(snapshot)
+    if task_id not in tasks:
+        return ()
+    found = similar_tasks(tasks[task_id], snapshot, Embeddings(chosen_project(), TASKS))
+    return tuple((one.task_id, learned.text) for one in found for learned in one.learnings)
+
+
+@click.command(epilog=json_help("task pause"))
+@click.argument("task_id", metavar="TASK")
+@project_option
+@json_option
+def pause(task_id: str, as_json: bool) -> None:
+    """Put TASK aside. An attempt that is open stays open, and the next start resumes it.
+
+    \b
+    Examples:
+      ralphdeck task pause task-001
+    """
+    episodes().pause_task(task_id)
+    if as_json:
+        print_json({"id": task_id, "status": "paused"})
+    else:
+        line(f"{task_id} is paused; it goes on with: ralphdeck task start {task_id}")
