@@ -64,18 +64,20 @@ def reflections(
     kinds = {word.replace("-", "_") for word in joined(kind)}
 
     def wanted(reflection: Reflection) -> bool:
-        of_loop = loop is None or reflection.loop_id in loop_ids
-        return of_loop and task in {None, reflection.task_id} and (not kinds or reflection.kind in kinds)
+        return task in {None, reflection.task_id} and (not kinds or reflection.kind in kinds)
 
     if recurring:
         clusters = [
             cluster
             for cluster in recurring_in(snapshot)
-            if len(cluster.sources) >= (min_loops or 0) and any(wanted(member.reflection) for member in cluster.members)
+            if len(cluster.sources) >= (min_loops or LEAST_LOOPS)
+            and any((loop is None or source in loop_ids) and wanted(told) for source, told in cluster.members)
         ]
         _print_recurring(snapshot, clusters[:limit], as_json=as_json)
     else:
-        _print_all(snapshot, list(filter(wanted, snapshot.reflections.values()))[:limit], as_json=as_json)
+        every = snapshot.reflections.values()
+        chosen = [told for told in every if (loop is None or told.loop_id in loop_ids) and wanted(told)]
+        _print_all(snapshot, chosen[:limit], as_json=as_json)
     end(snapshot.findings, strict=strict)
 
 
