@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
+from core.learning.statistics import cannot_tell, needed_to_tell
 from core.learning.sums import rounded
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -26,8 +27,6 @@ from core.retrieval.task import analyse_task
 from core.settings import Settings
 from core.snapshot import Snapshot
 
-MOST_LOOPS: Final = 10_000
-"""Beyond so many more loops nobody waits for an answer."""
 _WHOLE_NUMBER_VARIANCE: Final = 1 / 12
 """Of what lies evenly within half an iteration of a whole number: equal counts are no proof of no scatter."""
 _INJECTING: Final = frozenset({"injected", "applied"})
@@ -114,8 +113,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """`-2.0 iterations`, or what it would take to tell."""
         if self.tells and self.difference is not None:
             return f"{self.difference:+.1f} iterations"
-        many = f"more than {MOST_LOOPS:,}" if self.needed > MOST_LOOPS else f"about {self.needed:,}"
-        return f"cannot tell (needs {many} more {'loop' if self.needed == 1 else 'loops'} of each kind)"
+        return cannot_tell(self.needed, "loop")
 
 
 def effectiveness(snapshot: Snapshot, board: Scoreboard, now: datetime) -> EffectivenessMetrics:
@@ -202,17 +200,10 @@ def compare(groups: Iterable[Group], settings: Settings) -> Comparison:
     tail = (1 + settings.interval_level) / 2
     half = float(stdtrit(freedom, tail)) * math.sqrt(variance * shares)
     low, high = having - lacking - half, having - lacking + half
-    needed = 0 if low > 0 or high < 0 else max(_loops_to_tell(having - lacking, variance, settings) - fewest, 1)
-    return replace(told, low=low, high=high, needed=needed)
-
-
-def _loops_to_tell(difference: float, variance: float, settings: Settings) -> int:
-    """Loops of each kind after which a difference like this shows, with the probability of `Settings.power`."""
-    from scipy.special import ndtri
-
-    quantiles = float(ndtri((1 + settings.interval_level) / 2)) + float(ndtri(settings.power))
-    loops = 2 * variance * quantiles**2 / difference**2 if difference else math.inf
-    return 2 * MOST_LOOPS if loops > 2 * MOST_LOOPS else math.ceil(loops)
+    if low > 0 or high < 0:
+        return replace(told, low=low, high=high)
+    enough = needed_to_tell(having - lacking, variance, settings.interval_level, settings.power)
+    return replace(told, low=low, high=high, needed=max(enough - fewest, 1))
 
 
 def _scatter(group: Group) -> float:

@@ -1,9 +1,17 @@
-"""Success rates: how to say them, and how sure they are (the Jeffreys interval)."""
+"""Success rates: how to say them, and how sure they are (the Jeffreys interval); what a comparison takes to tell."""
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
+
+from core.text import plural
+
+MOST_NEEDED: Final = 10_000
+"""Beyond so many more cases nobody waits for an answer."""
 
 
 def jeffreys_intervals(
@@ -42,3 +50,26 @@ def jeffreys_interval(successes: int, failures: int, level: float) -> tuple[floa
 def percent(part: int, whole: int) -> int:
     """`part` of `whole` in whole percent, rounded half up; 0 of nothing."""
     return (200 * part + whole) // (2 * whole) if whole else 0
+
+
+def needed_to_tell(difference: float, variance: float, level: float, power: float) -> int:
+    """Cases of each kind after which a difference like this shows; twice `MOST_NEEDED` where it takes more.
+
+    Args:
+        difference: Of the averages of two kinds.
+        variance: Of one case, the same for both kinds.
+        level: Of the interval that shall exclude 0, 0..1.
+        power: Probability with which it shall, 0..1.
+    """
+    from scipy.special import ndtri
+
+    quantiles = float(ndtri((1 + level) / 2)) + float(ndtri(power))
+    cases = 2 * variance * quantiles**2 / difference**2 if difference else math.inf
+    return 2 * MOST_NEEDED if cases > 2 * MOST_NEEDED else math.ceil(cases)
+
+
+def cannot_tell(needed: int, noun: str) -> str:
+    """That a comparison does not tell, and about how many more cases of each kind it would take."""
+    if needed > MOST_NEEDED:
+        return f"cannot tell (needs more than {MOST_NEEDED:,} more {noun}s of each kind)"
+    return f"cannot tell (needs about {plural(needed, f'more {noun}')} of each kind)"

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.episodes.improvement import (
+    REF_021_IMPROVEMENT,
+    Comparison,
+    Group,
+    Improvement,
+    compare,
+    improvement,
+    points,
+)
+from core.learning.finished import Report, reports_of
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.episodes import Attempt
+from core.records.events import Event
+from core.records.loops import Outcome
+from core.records.reflections import Reflection
+from core.settings import Settings
+
+NOW = datetime(2026, 2, 3, 12, tzinfo=UTC)
+EXAMPLES = ProjectPaths(Path(__file__).parents[2] / "trees/spec-examples")
+SETTINGS = Settings()
+
+
+def hour(number: float) -> datetime:
+    return NOW + timedelta(hours=number)
+
+
+def attempt(number: int, outcome: Outcome = Outcome.SUCCESS, **fields: Any) -> Attempt:
+    return Attempt(**{"task_id": "t", "number": number, "outcome": outcome, "started_at": hour(number), **fields})
+
+
+def reflection(number: int, at: datetime | None, **fields: Any) -> Reflection:
+    return Reflection(
+        **{"id": f"r{number}", "shape": "episodic", "file": "f", "task_id": "t", "at": at, **fields}, attempt=number
+    )
+
+
+def improved(*attempts: Attempt, reflections: tuple[Reflection, ...] = (), **reports: Report) -> Improvement:
+    told = {id.replace("_", "."): report for id, report in reports.items()}
+    return improvement(attempts, reflections, told, SETTINGS)
+
+
+def counts(found: Improvement) -> list[tuple[int, int]]:
+    return [(group.successes, group.failures) for group in (found.first, found.reflected, found.unreflected)]
+
+
+def test_the_example_of_the_document_has_two_retries_with_reflections() -> None:
+    snapshot = Library(EXAMPLES, SETTINGS, clock=lambda: NOW, cache=False).load()
+    found = improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, SETTINGS)
+    assert counts(found) == [(0, 1), (1, 1), (0, 0)]
+    assert found.against_first.difference == 0.5
+    assert found.against_first.verdict == "cannot tell (needs about 2 more attempts of each kind)"
+    assert found.against_unreflected.verdict == "cannot tell (needs about 3 more attempts of each kind)"
+
+
+@pytest.mark.parametrize(
+    ("written", "reflected"),
+    [
+        (reflection(1, hour(1.9)), True),
+        (reflection(1, hour(2)), True),
+        (reflection(1, hour(2.1)), False),  # the retry had begun
+        (reflection(1, hour(9), at_approximate=True), True),  # only the numbers tell
+        (reflection(1, None), True),
+        (reflection(2, hour(1)), False),  # on the retry itself
+        (reflection(1, hour(1), task_id="other"), False),
+    ],
+)
+def test_a_retry_is_reflected_if_a_reflection_was_there_before_it(written: Reflection, reflected: bool) -> None:
+    found = improved(attempt(1, Outcome.FAILURE), attempt(2), reflections=(written,))
+    assert counts(found) == [(0, 1), *([(1, 0), (0, 0)] if reflected else [(0, 0), (1, 0)])]
+
+
+def test_what_has_not_come_out_is_left_out_and_counted() -> None:
+    found = improved(
+        attempt(1, Outcome.UNKNOWN),
+        attempt(2, Outcome.UNKNOWN, ended_at=NOW),
+        attempt(3, Outcome.PARTIAL),
+        attempt(4, Outcome.TIMEOUT),
+    )
+    assert (found.open, found.unclear) == (("t.1",), ("t.2", "t.3"))
+    assert counts(found) == [(0, 0), (0, 0), (0, 1)]
+
+
+def test_a_report_on_an_attempt_counts_before_its_files() -> None:
+    failed = Event(id="e1", at=NOW, kind="outcome", loop_id="t.1", success=False)
+    found = improvement([attempt(1)], (), reports_of([failed]), SETTINGS)
+    assert counts(found)[0] == (0, 1)
+
+
+def group(successes: int, failures: int) -> Group:
+    return Group.of(successes, failures, SETTINGS.interval_level)
+
+
+def test_a_large_difference_tells_and_a_small_one_says_what_it_would_take() -> None:
+    clear = compare(group(45, 5), group(20, 30), SETTINGS)
+    assert clear.tells and clear.verdict == "+50 percentage points"
+    assert clear.relative == pytest.approx(1.25)
+    assert clear.reaches(REF_021_IMPROVEMENT) is True
+    small = compare(group(11, 9), group(9, 11), SETTINGS)
+    assert not small.tells and small.reaches(REF_021_IMPROVEMENT) is None
+    # Each group needs about 2 * .25 * (1.645 + .842)² / .1² = 309; 20 are there.
+    assert small.needed == pytest.approx(289, abs=3)
+    assert small.verdict == f"cannot tell (needs about {small.needed} more attempts of each kind)"
+    worse = compare(group(5, 45), group(45, 5), SETTINGS)
+    assert worse.tells and worse.reaches(REF_021_IMPROVEMENT) is False
+
+
+def test_it_may_tell_that_there_is_an_improvement_and_not_whether_it_is_as_large() -> None:
+    some = compare(group(160, 40), group(110, 90), SETTINGS)
+    assert some.tells and some.reaches(REF_021_IMPROVEMENT) is None
+
+
+def test_equal_rates_would_take_more_than_anybody_waits_for() -> None:
+    assert compare(group(5, 5), group(5, 5), SETTINGS).verdict == (
+        "cannot tell (needs more than 10,000 more attempts of each kind)"
+    )
+
+
+def test_without_any_success_nothing_is_a_share() -> None:
+    assert compare(group(1, 0), group(0, 1), SETTINGS).relative is None
+    assert Comparison(having=Group(), lacking=Group()).relative is None
+
+
+def test_points_are_rounded_away_from_0() -> None:
+    assert [points(one) for one in (0.125, -0.125, 0.0, 1.0)] == ["+13", "-13", "+0", "+100"]
+
+
+sizes = st.integers(0, 60)
+
+
+@settings(deadline=None, max_examples=50)
+@given(sizes, sizes, sizes, sizes)
+def test_intervals_hold_what_was_seen(good: int, bad: int, other_good: int, other_bad: int) -> None:
+    one, other = group(good, bad), group(other_good, other_bad)
+    for each in (one, other):
+        assert 0 <= each.low <= each.high <= 1
+        assert each.rate is None or each.low <= each.rate <= each.high
+    found, turned = compare(one, other, SETTINGS), compare(other, one, SETTINGS)
+    if found.low is None or found.high is None or turned.high is None or found.difference is None:
+        assert min(one.attempts, other.attempts) < 3 and found.needed > 0 and not found.tells
+        return
+    assert -1 <= found.low <= found.difference <= found.high <= 1
+    assert found.low == pytest.approx(-turned.high)
+    assert found.tells == (found.low > 0 or found.high < 0)
+
+
+outcomes = st.sampled_from(Outcome)
+some_attempts = st.lists(
+    st.builds(
+        Attempt,
+        task_id=st.sampled_from("ab"),
+        number=st.integers(1, 4),
+        outcome=outcomes,
+        started_at=st.none() | st.integers(0, 9).map(hour),
+        ended_at=st.none() | st.just(NOW),
+    )
+)
+some_reflections = st.lists(
+    st.builds(
+        Reflection,
+        id=st.just("r"),
+        shape=st.just("episodic"),
+        file=st.just("f"),
+        task_id=st.sampled_from(["a", "b", ""]),
+        attempt=st.none() | st.integers(1, 4),
+        at=st.none() | st.integers(0, 9).map(hour),
+    )
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(some_attempts, some_reflections)
+def test_every_attempt_is_counted_once(attempts: list[Attempt], reflections: list[Reflection]) -> None:
+    found = improvement(attempts, reflections, {}, SETTINGS)
+    kinds = (found.first, found.reflected, found.unreflected)
+    assert sum(kind.attempts for kind in kinds) + len(found.open) + len(found.unclear) == len(attempts)
+    without = improvement(attempts, (), {}, SETTINGS)
+    assert without.reflected.attempts == 0 and without.first == found.first
+    assert without.unreflected.attempts == found.reflected.attempts + found.unreflected.attempts
