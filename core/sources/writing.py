@@ -37,6 +37,7 @@ _LOOK_AGAIN_SECONDS: Final = (0.01,)
 _LOOK_LONGER_SECONDS: Final = (0.01, 0.05, 0.1, 0.2, 0.4)
 """The same after a collision: a writer may have read the version that lacked somebody's work."""
 _AT_FDCWD: Final = -100
+_RENAME_NOREPLACE: Final = 1
 _RENAME_EXCHANGE: Final = 2
 # Looked up beforehand: whatever is done between comparing and swapping gives others time to get in between.
 _renameat2: Final = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
@@ -148,6 +149,29 @@ def _rewrite(
         draft = _write_draft(path, _content(item.handle), None)
         draft.rename(path.with_name(f"{path.name}.displaced-{secrets.token_hex(4)}"))
     raise Conflict(f"{path} changes faster than it can be written; try again")
+
+
+def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
+    """Move a file into another folder in one step, over no other file.
+
+    Args:
+        folder, other: Descriptors of the folders.
+        name, new_name: Of the file in each of them.
+
+    Raises:
+        FileExistsError: The new name is taken.
+        OSError: The file is gone, or the disk or a permission forbids it.
+    """
+    if _renameat2 is not None:
+        if _renameat2(folder, os.fsencode(name), other, os.fsencode(new_name), _RENAME_NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in _NO_EXCHANGE:
+            raise OSError(code, os.strerror(code), new_name)
+    # Only those who hold the same lock as the caller can get in between.
+    if new_name in os.listdir(other):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_name)
+    os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=other)
 
 
 def _create(path: Path, data: bytes) -> None:

@@ -1,0 +1,173 @@
+"""How long debug sessions are kept, and the archive that they go to."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.debug_memory.archive import DebugArchive
+from core.debug_memory.retention import term
+from core.errors import Refused, UnknownRecord
+from core.library import Library
+from core.paths import ProjectPaths
+from core.settings import DebugMemorySettings, Settings
+from tests.core.debug_memory.making import NOW, lesson, run, session
+
+SETTINGS = DebugMemorySettings()
+
+
+@pytest.mark.parametrize(
+    ("status", "learned", "rule", "days"),
+    [
+        ("failed", False, "default_days", 30),
+        ("passed", True, "on_learning_identified", 60),
+        ("escalated", False, "on_escalation", 90),
+        ("escalated", True, "on_escalation", 90),
+        ("", False, "default_days", 30),
+        ("in_progress", True, "in_progress", None),
+    ],
+)
+def test_the_longest_term_that_applies_holds(status: str, learned: bool, rule: str, days: int | None) -> None:
+    found = term(session("s", status=status, lessons=(lesson(),) if learned else ()), SETTINGS)
+    assert (found.rule, found.days) == (rule, days)
+    assert found.until == (NOW + timedelta(days=days) if days else None)
+
+
+def test_the_age_counts_from_the_last_change() -> None:
+    made = NOW - timedelta(days=50)
+    later = made + timedelta(days=45)
+    untold = session("s", run(at=later), created_at=made, updated_at=made)
+    assert term(untold, SETTINGS).until == later + timedelta(days=30)
+    told = session("s", run(at=later), created_at=made, updated_at=made + timedelta(days=1))
+    assert term(told, SETTINGS).until == made + timedelta(days=31)
+    assert term(told, SETTINGS, restored_at=NOW).until == NOW + timedelta(days=30)
+    assert term(session("s", updated_at=None), SETTINGS).rule == "undated"
+    end = datetime.max.replace(tzinfo=NOW.tzinfo)
+    assert term(session("s", updated_at=end), SETTINGS).until is None
+
+
+def stored(id: str, days: float = 100, status: str = "failed") -> dict[str, Any]:
+    at = (NOW - timedelta(days=days)).isoformat()
+    return {"session_id": id, "file_path": "a.ts", "status": status, "updated_at": at, "executions": []}
+
+
+class Memory:
+    """The debug memory of a project of its own."""
+
+    def __init__(self, project: Path) -> None:
+        self.paths = ProjectPaths(project)
+        self.archive = DebugArchive(self.paths, by="ada")
+
+    def write(self, name: str, *sessions: dict[str, Any]) -> Path:
+        path = self.paths.aiwg / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith(".jsonl"):
+            path.write_text("".join(json.dumps(value) + "\n" for value in sessions))
+        else:
+            path.write_text(json.dumps(sessions[0]))
+        return path
+
+    def retain(self, now: datetime = NOW) -> dict[str, str]:
+        moved, warnings = self.archive.retain(SETTINGS, now)
+        assert warnings == ()
+        return {one.source.removeprefix(".aiwg/"): one.target.removeprefix(".aiwg/") for one in moved}
+
+    def sessions(self) -> set[str]:
+        return set(Library(self.paths, Settings(), clock=lambda: NOW, cache=False).load().debug_sessions)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return Memory(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("ralph/debug-memory/sessions/s.json", "ralph/debug-memory/archive/2026-11/sessions/s.json"),
+        ("ralph/debug-memory/s.yaml", "ralph/debug-memory/archive/2026-11/s.yaml"),
+        ("ralph/loops/ralph-a/debug-memory/s.json", "ralph/loops/ralph-a/debug-memory/archive/2026-11/s.json"),
+        ("ralph-external/debug-memory/s.jsonl", "ralph-external/debug-memory/archive/2026-11/s.jsonl"),
+    ],
+)
+def test_a_file_goes_to_the_archive_beside_it_and_comes_back_as_it_was(memory: Memory, name: str, target: str) -> None:
+    path = memory.write(name, stored("s"))
+    before = path.read_bytes()
+    memory.write("ralph/debug-memory/young.json", stored("young", days=29))
+    assert memory.retain() == {name: target}
+    assert memory.sessions() == {"young"}
+    (item,) = memory.archive.listed()
+    assert (item.session.id, item.file, item.at, item.by) == ("s", f".aiwg/{target}", NOW, "ada")
+    assert memory.archive.restore("s", NOW).target == f".aiwg/{name}"
+    assert path.read_bytes() == before
+    assert memory.sessions() == {"s", "young"}
+    assert memory.archive.listed() == ()
+    assert memory.retain() == {}  # it is kept for another term
+    assert set(memory.retain(NOW + timedelta(days=31))) >= {name}
+
+
+def test_a_file_with_several_sessions_goes_when_all_are_due(memory: Memory) -> None:
+    memory.write("ralph/debug-memory/all.jsonl", stored("old"), stored("young", days=1))
+    (kept,) = memory.archive.plan(SETTINGS)
+    assert [term.session_id for term in kept.over(NOW)] == ["old"]
+    assert not kept.is_due(NOW)
+    assert memory.retain() == {}
+    assert list(memory.retain(NOW + timedelta(days=40))) == ["ralph/debug-memory/all.jsonl"]
+
+
+def test_a_plan_writes_nothing(memory: Memory) -> None:
+    memory.write("ralph/debug-memory/s.json", stored("s"))
+    before = sorted(memory.paths.aiwg.rglob("*"))
+    memory.archive.plan(SETTINGS)
+    assert memory.archive.listed() == ()
+    assert sorted(memory.paths.aiwg.rglob("*")) == before
+
+
+def test_nothing_is_ever_written_over(memory: Memory) -> None:
+    path = memory.write("ralph/debug-memory/s.json", stored("s"))
+    memory.retain()
+    memory.write("ralph/debug-memory/s.json", stored("other"))
+    with pytest.raises(Refused, match="something else lies at"):
+        memory.archive.restore("s", NOW)
+    assert memory.retain() == {"ralph/debug-memory/s.json": "ralph/debug-memory/archive/2026-11/s-2.json"}
+    assert not path.exists()
+    assert {item.session.id for item in memory.archive.listed()} == {"s", "other"}
+
+
+def test_what_is_no_whole_file_or_lies_behind_a_link_stays(memory: Memory, tmp_path: Path) -> None:
+    memory.write("ralph/debug-memory/torn.jsonl", stored("s")).open("a").write('{"session_id": "t"')
+    real = memory.write("ralph/loops/ralph-a/debug-memory/real.json", stored("r", days=1))
+    real.with_name("link.json").symlink_to(real)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (memory.paths.ralph / "loops/ralph-b").mkdir()
+    (outside / "o.json").write_text(json.dumps(stored("o")))
+    (memory.paths.ralph / "loops/ralph-b/debug-memory").symlink_to(outside)
+    moved, warnings = memory.archive.retain(SETTINGS, NOW + timedelta(days=31))
+    assert [one.sessions for one in moved] == [("r",)]
+    assert warnings in ((), (".aiwg/ralph/loops/ralph-a/debug-memory/link.json stays: it is a link",))
+    assert (outside / "o.json").exists()
+
+
+def test_an_archive_that_is_a_link_is_not_written_through(memory: Memory, tmp_path: Path) -> None:
+    path = memory.write("ralph/debug-memory/s.json", stored("s"))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (path.parent / "archive").symlink_to(outside)
+    moved, warnings = memory.archive.retain(SETTINGS, NOW)
+    assert (moved, len(warnings), path.exists(), list(outside.iterdir())) == ((), 1, True, [])
+    assert memory.archive.listed() == ()
+
+
+def test_what_others_put_into_the_archive_is_listed(memory: Memory) -> None:
+    memory.write("ralph/debug-memory/archive/old.json", stored("theirs"))
+    (item,) = memory.archive.listed()
+    assert (item.session.id, item.at) == ("theirs", None)
+    with pytest.raises(Refused, match="by hand"):
+        memory.archive.restore("theirs", NOW)
+    with pytest.raises(UnknownRecord):
+        memory.archive.restore("nobody\x1b", NOW)
