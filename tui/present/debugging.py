@@ -11,9 +11,9 @@ from core.debug_memory.index import ESCALATED
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.text import plural, visible, visible_line
 from core.view import View
+from tui.present.layout import UNBROKEN, bullets, hanging, heading
 from tui.present.marks import Glyphs, result_mark
 from tui.present.memory import escalation_reason, session_mark, since
-from tui.present.memory_tasks import heading
 from tui.present.numbers import duration, moment_text, percent
 
 MOST_TEXT_LINES: Final = 200
@@ -22,8 +22,12 @@ _DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
 _INDENT: Final = " " * 12
 
 
-def session_lines(session: DebugSession, view: View, glyphs: Glyphs) -> list[Content]:
-    """Its executions one after the other: results, what failed, why, and what was changed against it."""
+def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+    """Its executions one after the other: results, what failed, why, and what was changed against it.
+
+    Args:
+        width: Cells there are.
+    """
     now = view.now
     changed = session.changed_at
     lines = [
@@ -42,11 +46,11 @@ def session_lines(session: DebugSession, view: View, glyphs: Glyphs) -> list[Con
     if not session.executions:
         lines += [Content(""), Content.styled("Nothing has been run in this session yet.", "$quiet")]
     for number, execution in enumerate(session.executions, 1):
-        lines += _execution_lines(execution, number, view, glyphs)
+        lines += _execution_lines(execution, number, view, glyphs, width)
     return lines
 
 
-def _execution_lines(execution: Execution, number: int, view: View, glyphs: Glyphs) -> list[Content]:
+def _execution_lines(execution: Execution, number: int, view: View, glyphs: Glyphs, width: int) -> list[Content]:
     label = execution.attempt if execution.attempt is not None else number
     environment = " ".join(visible_line(value, 40) for _, value in execution.environment[:3])
     lines = [
@@ -60,11 +64,11 @@ def _execution_lines(execution: Execution, number: int, view: View, glyphs: Glyp
         ),
     ]
     for failure in execution.failures:
-        lines += failure_lines(failure, glyphs)
+        lines += _failure_lines(failure, glyphs, width)
     if execution.analysis is not None:
-        lines += _analysis_lines(execution.analysis)
+        lines += _analysis_lines(execution.analysis, width)
     if execution.fix is not None:
-        lines += _fix_lines(execution.fix, glyphs)
+        lines += _fix_lines(execution.fix, glyphs, width)
     return lines
 
 
@@ -89,7 +93,7 @@ def results_line(results: Results | None, glyphs: Glyphs) -> Content:
     )
 
 
-def failure_lines(failure: Failure, glyphs: Glyphs) -> list[Content]:
+def _failure_lines(failure: Failure, glyphs: Glyphs, width: int) -> list[Content]:
     """Type, message and place of a failure; then what was expected, and the trace."""
     lines = [
         Content.assemble(
@@ -104,54 +108,49 @@ def failure_lines(failure: Failure, glyphs: Glyphs) -> list[Content]:
     if failure.test_file:
         test += f"  ({visible_line(failure.test_file, 300)}{f':{failure.test_line}' if failure.test_line else ''})"
     if any(where):
-        lines.append(_told("place", "  ".join(filter(None, reversed(where)))))
+        lines += _told("place", Content("  ".join(filter(None, reversed(where)))), width)
     if test:
-        lines.append(_told("test", test))
+        lines += _told("test", Content(test), width)
     for label, text in (("expected", failure.expected), ("actual", failure.actual)):
         if text:
-            lines.append(_told(label, visible_line(text, 1000)))
+            lines += _told(label, Content(visible_line(text, 1000)), width)
     trace = visible(failure.stack_trace, 20_000).split("\n")[:MOST_TEXT_LINES] if failure.stack_trace else []
     return lines + [Content.styled(f"{_INDENT}{line}", "$quiet") for line in trace]
 
 
-def _told(label: str, text: str, style: str = "") -> Content:
-    """A label in a column of its own; `text` is displayable."""
-    return Content.assemble((f"    {label:<{len(_INDENT) - 4}}", "$quiet"), (text, style))
+def _told(label: str, text: Content, width: int) -> list[Content]:
+    """A label in a column of its own, and displayable text beside it."""
+    return hanging(Content.styled(f"    {label:<{len(_INDENT) - 4}}", "$quiet"), text, width)
 
 
-def _analysis_lines(analysis: Analysis) -> list[Content]:
-    lines = []
+def _analysis_lines(analysis: Analysis, width: int) -> list[Content]:
+    lines: list[Content] = []
     if analysis.root_cause or analysis.category:
         category = visible_line(analysis.category, 60)
         sure = f"   {percent(analysis.confidence)} sure" if analysis.confidence is not None else ""
-        lines.append(
-            Content.assemble(
-                _told("cause", category, "$warning"),
-                f"{'  ' if category else ''}{visible_line(analysis.root_cause, 2000)}",
-                (sure, "$quiet"),
-            )
+        cause = Content.assemble(
+            (f"{category}  " if category else "", "$warning"), visible_line(analysis.root_cause, 2000), (sure, "$quiet")
         )
+        lines += _told("cause", cause, width)
     if analysis.strategy:
-        lines.append(_told("strategy", visible_line(analysis.strategy, 2000)))
+        lines += _told("strategy", Content(visible_line(analysis.strategy, 2000)), width)
     for related in analysis.related:
-        lines.append(_told("related", visible_line(related, 300), "$quiet"))
+        lines += _told("related", Content.styled(visible_line(related, 300), "$quiet"), width)
     for past in analysis.similar:
-        words = (past.session_id, past.file, past.resolution)
-        lines.append(_told("similar", "  ".join(visible_line(word, 300) for word in words if word), "$quiet"))
+        words = "  ".join(visible_line(word, 300) for word in (past.session_id, past.file, past.resolution) if word)
+        lines += _told("similar", Content.styled(words, "$quiet"), width)
     return lines
 
 
-def _fix_lines(fix: Fix, glyphs: Glyphs) -> list[Content]:
-    lines = [
-        Content.assemble(
-            _told("fix", ""),
-            _verified(fix.verified, glyphs),
-            f"  {visible_line(fix.description, 2000)}",
-            (f"   {visible_line(fix.diff_summary, 80)}" if fix.diff_summary else "", "$quiet"),
-        )
-    ]
+def _fix_lines(fix: Fix, glyphs: Glyphs, width: int) -> list[Content]:
+    what = Content.assemble(
+        _verified(fix.verified, glyphs),
+        f"  {visible_line(fix.description, 2000)}",
+        (f"   {visible_line(fix.diff_summary, 80)}" if fix.diff_summary else "", "$quiet"),
+    )
+    lines = _told("fix", what, width)
     if fix.files:
-        lines.append(_told("", visible_line(", ".join(fix.files), 1000), "$quiet"))
+        lines += _told("", Content.styled(visible_line(", ".join(fix.files), 1000), "$quiet"), width)
     if fix.diff:
         lines += [line.pad_left(len(_INDENT)) for line in diff_lines(visible(fix.diff, 64_000).split("\n"))]
     return lines
@@ -174,7 +173,7 @@ def diff_lines(lines: Sequence[str]) -> list[Content]:
     return shown
 
 
-def learned_lines(session: DebugSession, glyphs: Glyphs) -> list[Content]:
+def learned_lines(session: DebugSession, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """What the session learned: patterns with their templates, what came again, what is still wrong, what to do."""
     lines: list[Content] = []
     if session.lessons:
@@ -217,6 +216,5 @@ def learned_lines(session: DebugSession, glyphs: Glyphs) -> list[Content]:
                 )
             )
     if session.recommendations:
-        lines += heading("Recommended")
-        lines += [Content(f"  {glyphs.arrow} {visible_line(text, 1000)}") for text in session.recommendations]
+        lines += [*heading("Recommended"), *bullets(glyphs.arrow, "$accent", session.recommendations, width)]
     return lines[1:] or [Content.styled("This session has written down nothing that it learned.", "$quiet")]

@@ -12,7 +12,7 @@ from core.debug_memory.index import ESCALATED
 from core.episodes.condition import AttemptState, Condition
 from core.records.debug_sessions import DebugSession, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.text import plural, visible_line
+from core.text import visible_line
 from tui.present.marks import Cells, Glyphs, outcome_mark
 from tui.present.memory_tree import GROUPS, attempt_sign, final_quality, task_sign
 from tui.present.numbers import ago, percent, sparkline
@@ -108,7 +108,6 @@ def task_cells(task: Task, attempts: Sequence[Attempt], folded: bool | None, now
     """
     quality = [entry.quality for attempt in attempts for entry in attempt.quality]
     last = next((found for attempt in reversed(attempts) if (found := final_quality(attempt)) is not None), None)
-    agent = task.agent or next((attempt.agent for attempt in reversed(attempts) if attempt.agent), "")
     return {
         "what": Content.assemble(
             (f" {_fold(folded, glyphs)} ", "$quiet"),
@@ -120,7 +119,6 @@ def task_cells(task: Task, attempts: Sequence[Attempt], folded: bool | None, now
         "quality": _quality(quality, last, glyphs),
         "actions": _sum([attempt.actions for attempt in attempts], "$quiet"),
         "errors": _sum([attempt.errors for attempt in attempts], "$error"),
-        "agent": Content.styled(visible_line(agent, 60), "$quiet"),
         "sign": Content.styled(ago(task_sign(task, attempts), now), "$quiet" if task.status.ended else ""),
     }
 
@@ -136,7 +134,6 @@ def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs:
         "quality": _quality([entry.quality for entry in attempt.quality], final_quality(attempt), glyphs),
         "actions": _sum([attempt.actions], "$quiet"),
         "errors": _sum([attempt.errors], "$error"),
-        "agent": Content.styled(visible_line(attempt.agent, 60), "$quiet"),
         "sign": Content.styled(ago(attempt_sign(attempt), now), "$quiet" if ended else ""),
     }
 
@@ -154,7 +151,6 @@ def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs) -> Cells
         "status": session_mark(session, glyphs),
         "tries": Content(f"{len(session.executions):,}" if session.executions else ""),
         "quality": _quality(passing, passing[-1] if passing else None, glyphs),
-        "agent": Content.styled(visible_line(session.agent, 60), "$quiet"),
         "sign": Content.styled(ago(moment, now), "$quiet"),
     }
 
@@ -220,8 +216,3 @@ def escalation_reason(session: DebugSession) -> str:
 def since(session: DebugSession, now: datetime) -> str:
     """How long ago a session last changed."""
     return ago(session.changed_at, now)
-
-
-def count_text(tasks: int, sessions: int) -> str:
-    """How much there is."""
-    return f"{plural(tasks, 'task')}, {plural(sessions, 'session')}"

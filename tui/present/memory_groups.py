@@ -7,16 +7,18 @@ from typing import Final
 from textual.content import Content
 
 from core.debug_memory.index import CAUSE, DebugIndex
-from core.episodes.linking import coverage
+from core.episodes.improvement import Group, Improvement
+from core.episodes.linking import Coverage
 from core.records.debug_sessions import Lesson
 from core.text import plural, visible_line
 from core.view import View
+from tui.present.layout import heading
 from tui.present.marks import Glyphs
 from tui.present.memory import escalation_reason, path_end, since
-from tui.present.memory_tasks import heading
-from tui.present.numbers import percent
+from tui.present.numbers import interval_bar, percent
 
-MOST_LOOPS: Final = 12
+MOST_LOOPS: Final = 6
+INTERVAL_CELLS: Final = 11
 MOST_CAUSES: Final = 12
 MOST_TEMPLATES: Final = 20
 WIDEST_BAR: Final = 40
@@ -38,22 +40,44 @@ def escalation_lines(view: View) -> list[Content]:
     return lines
 
 
-def improvement_lines(view: View) -> list[Content]:
-    """How many loops have a record here, and which have none."""
-    snapshot = view.snapshot
-    found = coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
-    lines = [Content.styled("Coverage", "bold")]
-    lines.append(
-        Content.assemble(
-            f"{len(found.tracked):,} of {plural(found.loops, 'loop')} have a task here",
-            (f"   {percent(found.share)}" if found.share is not None else "", "$secondary"),
-        )
-    )
-    for label, ids in (("only in the cross-task memory", found.remembered), ("missing", found.missing)):
+def improvement_lines(found: Improvement, covered: Coverage, glyphs: Glyphs) -> list[Content]:
+    """Whether retries that had reflections succeed more often, and how many loops have a task here."""
+    lines = [Content.styled("Do reflections help a retry?", "bold")]
+    for label, group in (
+        ("first attempts", found.first),
+        ("retries with reflections", found.reflected),
+        ("retries without", found.unreflected),
+    ):
+        lines.append(_group_line(label, group, glyphs))
+    for label, comparison in (
+        ("without reflections", found.against_unreflected),
+        ("first attempts", found.against_first),
+    ):
+        if comparison.having.attempts:
+            style = "" if comparison.tells else "$quiet"
+            lines.append(Content.assemble((f"  against {label}: ", "$quiet"), (comparison.verdict, style)))
+    if found.open or found.unclear:
+        left = f"{plural(len(found.open), 'open attempt')} and {len(found.unclear):,} without a clear outcome left out"
+        lines.append(Content.styled(f"  {left}", "$quiet"))
+    lines += heading("Loops that have a task here", percent(covered.share))
+    lines.append(Content(f"  {len(covered.tracked):,} of {plural(covered.loops, 'loop')}"))
+    for label, ids in (("only in the cross-task memory", covered.remembered), ("missing", covered.missing)):
         if ids:
-            lines.append(Content.styled(f"{label}: {len(ids):,}", "$quiet"))
-            lines += [Content.styled(f"  {visible_line(loop_id, 120)}", "$quiet") for loop_id in ids[:MOST_LOOPS]]
+            more = f", and {len(ids) - MOST_LOOPS:,} more" if len(ids) > MOST_LOOPS else ""
+            named = ", ".join(visible_line(loop_id, 80) for loop_id in ids[:MOST_LOOPS])
+            lines.append(Content.styled(f"  {label}, {len(ids):,}: {named}{more}", "$quiet"))
     return lines
+
+
+def _group_line(label: str, group: Group, glyphs: Glyphs) -> Content:
+    if not group.attempts:
+        return Content.assemble(f"  {label:<26}", ("none yet", "$quiet"))
+    return Content.assemble(
+        f"  {label:<26}",
+        f"{percent(group.rate):>6}  ",
+        (interval_bar(group.low, group.high, group.rate, INTERVAL_CELLS, glyphs), "$secondary"),
+        (f"  {group.successes:,} of {group.attempts:,}", "$quiet"),
+    )
 
 
 def cause_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:

@@ -17,9 +17,10 @@ from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present import loops
 from tui.present.chart import Run, line_chart
+from tui.present.layout import bullets, hanging, heading, labelled
 from tui.present.marks import Glyphs, outcome_mark, result_mark
 from tui.present.memory import attempt_mark, task_mark
-from tui.present.memory_tree import attempt_sign, final_quality
+from tui.present.memory_tree import final_quality
 from tui.present.numbers import ago, duration, moment_text, percent
 
 CHART_LINES: Final = 5
@@ -35,15 +36,6 @@ TELLING: Final = frozenset({"command", "file_path", "path", "pattern", "descript
 _UNTOLD: Final = "—"
 
 ConditionOf = Callable[[Attempt], Condition]
-
-
-def heading(text: str, note: str = "") -> list[Content]:
-    """A line that begins a part, with a line above it."""
-    return [Content(""), Content.assemble((text, "bold"), (f"   {note}" if note else "", "$quiet"))]
-
-
-def _labelled(label: str, text: str) -> Content:
-    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 2000))
 
 
 # Tasks
@@ -75,19 +67,16 @@ def task_lines(
             (f"   created {moment_text(task.created_at, now)}{ended}" if task.created_at else ended, "$quiet"),
         ),
     ]
-    if task.criteria:
-        lines.append(_labelled("Done when", task.criteria))
-    if task.tags:
-        lines.append(_labelled("Tags", ", ".join(task.tags)))
-    if task.related:
-        lines.append(_labelled("Related", ", ".join(task.related)))
-    if not attempts:
+    if attempts:
+        lines += _attempt_table(attempts, condition, glyphs, width)
+        lines += _task_chart(attempts, glyphs, width)
+        lines += _learned(reflections, width)
+    else:
         start = f"ralphdeck task start {visible_line(task.id, 60)}"
-        return [*lines, Content(""), Content.styled(f"nobody has tried it yet:  {start}", "$quiet")]
-    lines += _attempt_table(attempts, condition, glyphs, width)
-    lines += _task_chart(attempts, glyphs, width)
-    lines += _learned(reflections)
-    return lines
+        lines += [Content(""), Content.styled(f"nobody has tried it yet:  {start}", "$quiet")]
+    about = (("Done when", task.criteria), ("Tags", ", ".join(task.tags)), ("Related", ", ".join(task.related)))
+    told = [labelled(label, text) for label, text in about if text]
+    return [*lines, Content(""), *told] if told else lines
 
 
 def _says_otherwise(task: Task) -> str:
@@ -163,19 +152,17 @@ def _retries(attempts: Sequence[Attempt], glyphs: Glyphs) -> list[Content]:
     return [Content.assemble((text, "$quiet"), steps)]
 
 
-def _learned(reflections: Sequence[Reflection]) -> list[Content]:
+def _learned(reflections: Sequence[Reflection], width: int) -> list[Content]:
     told = [one for one in reflections if one.text]
     if not told:
         return []
     lines = heading("Learned so far", plural(len(told), "reflection"))
     for reflection in told[:MOST_LEARNINGS]:
-        lines.append(
-            Content.assemble(
-                (f"{reflection.attempt if reflection.attempt is not None else '':>4}  ", "$secondary"),
-                ("draft  " if reflection.draft else "", "$warning"),
-                visible_line(reflection.text, 500),
-            )
+        label = Content.assemble(
+            (f"{reflection.attempt if reflection.attempt is not None else '':>4}  ", "$secondary"),
+            ("draft  " if reflection.draft else "", "$warning"),
         )
+        lines += hanging(label, Content(visible_line(reflection.text, 500)), width)
     return lines
 
 
@@ -248,9 +235,9 @@ def attempt_lines(
         Content.styled(_times(attempt, view), "$quiet"),
     ]
     if attempt.reason:
-        lines.append(_labelled("Because", attempt.reason))
+        lines.append(labelled("Because", attempt.reason))
     if attempt.plan:
-        lines.append(_labelled("Plan", attempt.plan))
+        lines.append(labelled("Plan", attempt.plan))
     for title, texts, style in (
         ("What worked", attempt.worked, "$success"),
         ("What didn't work", attempt.failed, "$error"),
@@ -258,8 +245,7 @@ def attempt_lines(
     ):
         if texts:
             mark = {"$success": glyphs.done, "$error": glyphs.failed}.get(style, glyphs.arrow)
-            lines += heading(title)
-            lines += [Content.assemble((f"  {mark} ", style), visible_line(text, 1000)) for text in texts]
+            lines += [*heading(title), *bullets(mark, style, texts, width)]
     return lines + quality_lines(attempt, glyphs, width)
 
 
@@ -269,7 +255,6 @@ def _times(attempt: Attempt, view: View) -> str:
         f"started {moment_text(attempt.started_at, now)}" if attempt.started_at else "",
         f"ended {moment_text(attempt.ended_at, now)}" if attempt.ended_at else "",
         f"took {_took(attempt)}" if _took(attempt) != _UNTOLD else "",
-        f"last sign {ago(attempt_sign(attempt), now)}" if attempt.is_open else "",
         plural(attempt.iterations, "iteration") if attempt.iterations is not None else "",
         plural(attempt.actions, "action") if attempt.actions is not None else "",
         plural(attempt.errors, "error") if attempt.errors else "",

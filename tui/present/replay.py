@@ -14,8 +14,9 @@ from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.chart import Run, line_chart
 from tui.present.debugging import diff_lines
+from tui.present.layout import hanging, heading
 from tui.present.marks import ASCII, Glyphs
-from tui.present.memory_tasks import CHART_LINES, heading, reflection_lines
+from tui.present.memory_tasks import CHART_LINES, reflection_lines
 from tui.present.numbers import duration, moment_text, percent, sparkline
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -62,7 +63,8 @@ def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[C
     plain = glyphs is ASCII
     done, ahead = ("=", "-") if plain else ("━", "─")
     at = cell(track, position, width)
-    cells = [(done, "$accent") if x <= at else (ahead, "$quiet") for x in range(width)]
+    end = (position + 1) * width // track.count
+    cells = [(done, "$accent") if x < end else (ahead, "$quiet") for x in range(width)]
     for start in track.iterations:
         cells[cell(track, start, width)] = ("|" if plain else "┃", "$foreground")
     for error in track.errors:
@@ -120,13 +122,13 @@ def pace(speed: float, glyphs: Glyphs, *, playing: bool, follows: bool) -> Conte
         state = (f"{glyphs.play} playing", "$accent bold")
     else:
         state = (f"{glyphs.paused} paused", "$quiet")
-    return Content.assemble(state, (f"  {speed:g}x", "$foreground" if playing else "$quiet"))
+    return Content.assemble(state, ("" if follows else f"  {speed:g}x", "$foreground" if playing else "$quiet"))
 
 
 # One action
 
 
-def step_lines(step: Step, quality: Sequence[float], view: View, glyphs: Glyphs) -> list[Content]:
+def step_lines(step: Step, quality: Sequence[float], view: View, glyphs: Glyphs, width: int) -> list[Content]:
     """One action: what, why, with what, what was expected of it and what came.
 
     Args:
@@ -144,13 +146,12 @@ def step_lines(step: Step, quality: Sequence[float], view: View, glyphs: Glyphs)
             (sparks, "$secondary"),
         )
     ]
-    if action.reasoning:
-        lines.append(_labelled("why", visible(action.reasoning, 4000)))
-    if step.expected:
-        lines.append(_labelled("expected", visible(step.expected, 4000)))
-    lines.append(_came(step, glyphs))
+    for label, text in (("why", action.reasoning), ("expected", step.expected)):
+        if text:
+            lines += _told(label, Content(visible(text, 4000)), width)
+    lines += _told("came", _came(step, glyphs), width)
     diff = step.diff
-    lines += _param_lines([(name, value) for name, value in action.params if not (diff and name in _IN_DIFF)])
+    lines += _param_lines([(name, value) for name, value in action.params if not (diff and name in _IN_DIFF)], width)
     if diff:
         lines += [*heading("Change"), *diff_lines([visible_line(line, 1000) for line in diff])]
     for title, text in (("Error", action.error), ("Output", action.output)):
@@ -162,45 +163,40 @@ def step_lines(step: Step, quality: Sequence[float], view: View, glyphs: Glyphs)
 
 def verdict_mark(verdict: Verdict, glyphs: Glyphs) -> Content:
     """Glyph and word of how an action came out."""
-    glyph, style = {
-        Verdict.SUCCEEDED: (glyphs.done, "$success"),
-        Verdict.FAILED: (glyphs.failed, "$error bold"),
-        Verdict.UNTOLD: (glyphs.unknown, "$quiet"),
-    }[verdict]
+    glyph, style = _verdict(verdict, glyphs)
     return Content.styled(f"{glyph} {verdict.value}", style)
 
 
-def _came(step: Step, glyphs: Glyphs) -> Content:
-    """What came of it, beside what was expected, with the mark of the verdict."""
-    glyph, style = {
+def _verdict(verdict: Verdict, glyphs: Glyphs) -> tuple[str, str]:
+    return {
         Verdict.SUCCEEDED: (glyphs.done, "$success"),
         Verdict.FAILED: (glyphs.failed, "$error"),
         Verdict.UNTOLD: (glyphs.unknown, "$quiet"),
-    }[step.verdict]
-    text = visible(step.real) if step.real else step.verdict.value
-    return _labelled("came", text, f"{glyph} ", style)
+    }[verdict]
 
 
-def _labelled(label: str, text: str, mark: str = "", style: str = "") -> Content:
+def _came(step: Step, glyphs: Glyphs) -> Content:
+    """What came of it, with the mark of the verdict."""
+    glyph, style = _verdict(step.verdict, glyphs)
+    return Content.assemble((f"{glyph} ", style), visible(step.real) if step.real else step.verdict.value)
+
+
+def _told(label: str, text: Content, width: int) -> list[Content]:
     """A label in a column of its own, and displayable text of one or more lines beside it."""
-    first, *others = text.split("\n")
-    indent = " " * (_LABEL_CELLS + len(mark))
-    return Content.assemble(
-        (f"{label:<{_LABEL_CELLS}}", "$quiet"), (mark, style), (first, style if mark else ""),
-        *(f"\n{indent}{line}" for line in others),
-    )  # fmt: skip
+    return hanging(Content.styled(f"{label:<{_LABEL_CELLS}}", "$quiet"), text, width)
 
 
-def _param_lines(params: Sequence[tuple[str, str]]) -> list[Content]:
+def _param_lines(params: Sequence[tuple[str, str]], width: int) -> list[Content]:
     lines: list[Content] = []
     for number, (name, value) in enumerate(params):
         shown = visible(value, MOST_TEXT).split("\n")
         if len(shown) > MOST_PARAM_LINES:
             more = plural(len(shown) - MOST_PARAM_LINES, "more line")
             shown = [*shown[:MOST_PARAM_LINES], f"… {more}"]
-        label = "with" if not number else ""
-        text = "\n".join([f"{visible_line(name, 40)}  {shown[0]}", *(f"  {line}" for line in shown[1:])])
-        lines.append(_labelled(label, text))
+        label = Content.assemble(
+            (f"{'' if number else 'with':<{_LABEL_CELLS}}", "$quiet"), (f"{visible_line(name, 40)}  ", "$secondary")
+        )
+        lines += hanging(label, Content("\n".join(shown)), width)
     return lines
 
 

@@ -15,7 +15,10 @@ from textual.message import Message
 from core.debug_memory.index import ESCALATED
 from core.episodes.condition import Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
+from core.episodes.improvement import Improvement, improvement
+from core.episodes.linking import Coverage, coverage
 from core.errors import RalphdeckError
+from core.learning.finished import reports_of
 from core.memory_links import MemoryLinks
 from core.memory_query import MEMORY_FIELDS, MemoryCatalog
 from core.query import Query, any_id
@@ -63,13 +66,12 @@ class MemoryPlace(Browse):
         "is:attempt outcome:failure  or  cause:null_undefined_access."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("what", "what", 22, flex=6),
+        Column("what", "what", 28, flex=1),
         Column("status", "status", 17),
-        Column("tries", "tries", 5, align="right", keep=7),
+        Column("tries", "tries", 5, align="right", keep=4),
         Column("quality", "quality", 11, keep=6),
         Column("actions", "actions", 8, align="right", keep=3),
         Column("errors", "errors", 7, align="right", keep=5),
-        Column("agent", "agent", 10, flex=1, keep=1),
         Column("sign", "last sign", 10, align="right", keep=6),
     )
     FIELDS = MEMORY_FIELDS
@@ -94,6 +96,8 @@ class MemoryPlace(Browse):
         self._tree = Tree((), {}, {})
         self._folded: dict[str, bool] = {}
         """What somebody folded or unfolded."""
+        self._measured: tuple[int, Improvement, Coverage] | None = None
+        """The number of a snapshot, and what `_progress` found in it."""
         self._detail: tuple[str, AttemptDetail] | None = None
         """The row of the attempt that was read last, and what it is in full."""
 
@@ -225,8 +229,8 @@ class MemoryPlace(Browse):
             return self._task_details(task, tab, width)
         if session := self._session_of(key):
             if tab == "Learned":
-                return debugging.learned_lines(session, self.glyphs)
-            return debugging.session_lines(session, self.view, self.glyphs)
+                return debugging.learned_lines(session, self.glyphs, width)
+            return debugging.session_lines(session, self.view, self.glyphs, width)
         return self._group_details(key, width)
 
     def _group_details(self, key: str, width: int) -> Sequence[Content]:
@@ -234,7 +238,18 @@ class MemoryPlace(Browse):
             return memory_groups.escalation_lines(self.view)
         if key == SESSIONS:
             return memory_groups.cause_lines(self.view, self.glyphs, width)
-        return memory_groups.improvement_lines(self.view)
+        return memory_groups.improvement_lines(*self._progress(), self.glyphs)
+
+    def _progress(self) -> tuple[Improvement, Coverage]:
+        """How retries do and which loops have a task, worked out once a snapshot."""
+        snapshot = self.view.snapshot
+        if self._measured is None or self._measured[0] != snapshot.number:
+            reports = reports_of(snapshot.events)
+            reflections = snapshot.reflections.values()
+            better = improvement(snapshot.attempts.values(), reflections, reports, self.view.settings)
+            covered = coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
+            self._measured = (snapshot.number, better, covered)
+        return self._measured[1:]
 
     def _task_details(self, task: Task, tab: str, width: int) -> Sequence[Content]:
         reflections = self._links.reflections(task.id)

@@ -74,7 +74,7 @@ class Replay(Place):
     def __init__(self, task_id: str, number: int) -> None:
         super().__init__()
         self._task_id = task_id
-        self._number = number
+        self._number = self._latest = number
         self._detail: AttemptDetail | None = None
         self._steps: Steps | None = None
         self._track = present.Track()
@@ -104,6 +104,8 @@ class Replay(Place):
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Read the attempt, and again where it changed."""
+        numbers = (one.number for one in view.snapshot.attempts.values() if one.task_id == self._task_id)
+        self._latest = max(numbers, default=self._number)
         if delta is None or f"{self._task_id}.{self._number}" in delta.attempts or delta.reflections:
             self._read()
 
@@ -171,10 +173,8 @@ class Replay(Place):
     @property
     def _condition(self) -> Condition:
         snapshot = self.view.snapshot
-        numbers = (one.number for one in snapshot.attempts.values() if one.task_id == self._task_id)
-        latest = max(numbers, default=self._number)
         task = snapshot.tasks.get(self._task_id)
-        return condition_of(self._attempt, task, latest, self.deck_app.now(), self.view.settings.watch)
+        return condition_of(self._attempt, task, self._latest, self.deck_app.now(), self.view.settings.watch)
 
     @property
     def _is_followed(self) -> bool:
@@ -200,7 +200,8 @@ class Replay(Place):
         if self._step is None:
             text.show([self._nothing()])
         else:
-            text.show(present.step_lines(self._step, self._quality(), self.view, self.glyphs), top=top)
+            room = text.scrollable_content_region.width
+            text.show(present.step_lines(self._step, self._quality(), self.view, self.glyphs, room), top=top)
         if self._detail is not None:
             width = side.scrollable_content_region.width
             lines = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width)
