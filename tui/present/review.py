@@ -8,6 +8,7 @@ from core.curation.review import (
     BURST,
     CONTRADICTED,
     DUPLICATE,
+    ESCALATION,
     EXTRACTED,
     INVERSION,
     OFFER,
@@ -23,6 +24,7 @@ from core.records.patterns import Pattern
 from core.text import plural, visible_line
 from core.view import View
 from tui.present.arrivals import exact_text, origin
+from tui.present.debugging import learned_lines, session_lines
 from tui.present.marks import Glyphs, result_mark, state_mark
 from tui.present.merging import beside, merged_counts, merged_lineage
 from tui.present.numbers import moment_text, percent
@@ -38,6 +40,7 @@ KINDS = {
     EXTRACTED: "Keep what nobody has read?",
     DUPLICATE: "Are these two one pattern?",
     OFFER: "Extract what this loop has learned?",
+    ESCALATION: "An agent is stuck. Seen?",
 }
 
 
@@ -71,6 +74,9 @@ def _sides(view: View, item: ReviewItem, glyphs: Glyphs) -> tuple[str, str, list
     if item.offer is not None:
         heading = "what it offers, and where each part comes from"
         return "loop", heading, loop_lines(view, item.subject, glyphs), proposal_lines(item.offer, glyphs)
+    if item.session is not None:
+        about, learned = session_lines(item.session, view, glyphs), learned_lines(item.session, glyphs)
+        return "debug session", "what it learned", about, learned
     if item.kind in (QUARANTINE, EXTRACTED):
         pattern = view.pattern(item.subject)
         heading = "what a loop would get, to the letter" if item.kind == QUARANTINE else "what loops get, to the letter"
@@ -239,6 +245,8 @@ def _labelled(label: str, text: str) -> Content:
 def consequence_lines(result: Forecast, view: View, glyphs: Glyphs) -> list[Content]:
     """What an answer would change: counts and states, and what the running loops get."""
     lines: list[Content] = []
+    if result.answer == "see":
+        return [Content.styled("It changes nothing for the loops: the question is not asked again.", "$quiet")]
     if result.merger is not None:
         lines += merged_counts(result.merger, glyphs)
     if result.answer == "confirm" or (result.answer == "release" and result.turned):

@@ -148,8 +148,8 @@ class ReviewPlace(Deciding):
             self._pane("subject").show(
                 [
                     Content(
-                        "Inversions, decisions that later evidence contradicts, texts that nobody has read, patterns "
-                        "that say the same and what finished loops offer will stand here."
+                        "Escalations, inversions, decisions that later evidence contradicts, texts that nobody has "
+                        "read, patterns that say the same and what finished loops offer will stand here."
                     ),
                     Content.styled("Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet"),
                 ]
@@ -217,9 +217,9 @@ class ReviewPlace(Deciding):
     # Deciding
 
     def subjects(self) -> Sequence[str]:
-        """The pattern in question; a burst is about many, an offer about none yet."""
+        """The pattern in question; a burst is about many, an offer about none yet, an escalation about none."""
         item = self.item
-        return [item.subject] if item is not None and item.burst is None and item.offer is None else []
+        return [item.subject] if item is not None and item.is_about_pattern else []
 
     def why_not(self, action: str) -> str | None:
         """Each kind of question has its own answers."""
@@ -240,6 +240,8 @@ class ReviewPlace(Deciding):
             return None if action == "reject" else "this question is about many patterns at once; here: a, x or s"
         if item.offer is not None:
             return None if action == "reject" else "this question is about no pattern yet; here: a, x or s"
+        if item.session is not None:
+            return None if action == "edit_file" else "this question is about no pattern; here: a, s or o"
         if item.kind == kinds.DUPLICATE:
             if action in {"promote", "deprecate", "reset", "note"}:
                 return "this question is about two patterns; here: a, e, x or s"
@@ -269,6 +271,8 @@ class ReviewPlace(Deciding):
                 "accept": f"extract {arrow} {offer_text(item.offer)}".replace(" to extract", "") if wide else "extract",
                 "reject": f"never {arrow} not asked again" if wide else "never",
             }.get(action)
+        if item.session is not None:
+            return {"accept": f"seen {arrow} not asked again" if wide else "seen"}.get(action)
         if item.kind == kinds.DUPLICATE:
             return {
                 "accept": f"merge{self._merged()}",
@@ -398,12 +402,17 @@ class ReviewPlace(Deciding):
             self.deck_app.preview_pattern(subjects[0])
 
     def do_edit_file(self) -> None:
-        """Open the pattern's file."""
-        if subjects := self.subjects():
+        """Open the file of the pattern, or of the debug session."""
+        item = self.item
+        if item is not None and item.session is not None:
+            self.deck_app.edit_file(item.session.file)
+        elif subjects := self.subjects():
             self.deck_app.edit_file(self.view.pattern(subjects[0]).file)
 
     def copy_text(self) -> str:
-        """The pattern's id, or the text that has focus."""
+        """The id of the pattern or debug session, or the text that has focus."""
         if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
             return self.focused.plain
+        if self.item is not None and self.item.session is not None:
+            return self.item.subject
         return self.subjects()[0] if self.subjects() else ""

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 from textual.widgets import TextArea
 
-from core.curation.review import BURST, CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE
+from core.curation.review import BURST, CONTRADICTED, DUPLICATE, ESCALATION, EXTRACTED, INVERSION, OFFER, QUARANTINE
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from tests.sample.events import BLAMED
@@ -433,3 +434,28 @@ async def test_two_that_say_the_same_stand_side_by_side_with_what_a_merge_gives(
         await told.decides("x")
         assert DUPLICATE not in {item.kind for item in told.app.view.queue}
         assert {TWIN, OTHER_TWIN} <= told.app.view.snapshot.patterns.keys()
+
+
+async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> None:
+    folder = sample / ".aiwg/ralph/debug-memory/sessions"
+    stuck = {
+        "session_id": "dm-stuck",
+        "file_path": "src/stuck.ts",
+        "status": "escalated",
+        "updated_at": datetime.now(UTC).isoformat(),
+        "executions": [{"attempt": 1, "failures": [{"error_type": "TypeError", "error_message": "[/] broke"}]}],
+    }
+    (folder / "stuck.json").write_text(json.dumps(stuck))
+    async with story(sample, home, size=(200, 50)) as told:
+        assert await at_question(told, ESCALATION) == "dm-stuck"
+        assert waiting(told)[0] == "dm-stuck"
+        await told.sees("An agent is stuck. Seen?", "src/stuck.ts", "seen → not asked again", "It changes nothing")
+        assert "[/] broke" in pane(told, "subject")
+        assert told.place.why_not("promote") == "this question is about no pattern; here: a, s or o"
+        assert told.place.why_not("edit_file") is None
+        await told.decides("a")
+        assert "dm-stuck" not in waiting(told)
+        await told.decides("u")
+        assert front(told) == "dm-stuck"
+        await told.decides("s")
+        assert "dm-stuck" not in waiting(told)
