@@ -1,4 +1,4 @@
-"""The command palette: every action, every pattern and every loop, found by typing."""
+"""The command palette: every action, pattern, loop, task and debug session, found by typing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from textual.style import Style
 
 from core.text import visible_line
 from tui.actions import actions_of, key_name
+from tui.present.memory_tree import session_key, task_key
 from tui.screens.place import Place
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ MOST: Final = 20
 
 
 class DeckCommands(Provider):
-    """Actions of the place in front, then patterns and loops by id or words."""
+    """Actions of the place in front, then records by id or words."""
 
     @property
     def _app(self) -> DeckApp:
@@ -63,6 +64,8 @@ class DeckCommands(Provider):
         records = [
             *(("patterns", key, f"{key}  {p.title}") for key, p in snapshot.patterns.items()),
             *(("loops", key, f"{key}  {loop.task}") for key, loop in snapshot.loops.items()),
+            *(("memory", task_key(key), f"{key}  {task.description}") for key, task in snapshot.tasks.items()),
+            *(("memory", session_key(key), f"{key}  {s.file_path}") for key, s in snapshot.debug_sessions.items()),
         ]
         found = 0
         for place, key, text in records:

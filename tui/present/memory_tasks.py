@@ -254,7 +254,7 @@ def _times(attempt: Attempt, view: View) -> str:
     parts = [
         f"started {moment_text(attempt.started_at, now)}" if attempt.started_at else "",
         f"ended {moment_text(attempt.ended_at, now)}" if attempt.ended_at else "",
-        f"took {_took(attempt)}" if _took(attempt) != _UNTOLD else "",
+        f"{'for' if attempt.is_open else 'took'} {_took(attempt)}" if _took(attempt) != _UNTOLD else "",
         plural(attempt.iterations, "iteration") if attempt.iterations is not None else "",
         plural(attempt.actions, "action") if attempt.actions is not None else "",
         plural(attempt.errors, "error") if attempt.errors else "",
