@@ -21,8 +21,17 @@ reflections: [{attempt, at, kind, trigger, observation, analysis, learning, acti
 {id, status}""",
     "task list": """\
 {tasks: [{id, description, criteria, status, raw_status, created_at, updated_at, completed_at, current_attempt,
-total_attempts, tags, related, agent, loop_id, file, attempts, last_outcome, open_attempt, open_state}], findings}""",
+total_attempts, tags, related, agent, loop_id, file, attempts, last_outcome, open_attempt, open_state,
+open_reason}], findings}""",
     "task similar": """\
 {similar: [{id, description, score, matched_by, outcome, learnings: [{attempt, text}]}], findings}""",
+    "task report": """\
+{tasks, improvement: {first: {successes, failures, rate, interval}, with_reflections: as first,
+without_reflections: as first, against_first: {tells, difference, interval, relative, needed},
+against_without: the same keys, level}, left_out: {running, paused, left, unclear},
+metrics: {tracking_coverage: {met, loops, tracked, remembered, missing, share, links: [{task, loop, how}]},
+read_latency: {met, limit_ms, tasks, median_ms, slowest_ms, slowest_task},
+retry_improvement: {met, target, difference, interval},
+audit_trail: {met, ended, complete, without_actions, without_outcome, without_reflection}}, findings}""",
 }
 """By the name of the command; taken up by `core.cli.shapes.DOCUMENTS`."""

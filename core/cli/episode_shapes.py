@@ -8,7 +8,12 @@ from core.cli.shapes import Shape, number
 from core.records.times import iso
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from core.episodes.improvement import Comparison, Group
+    from core.episodes.linking import Link
     from core.episodes.planning import Lesson
+    from core.episodes.success_metrics import SuccessMetrics
     from core.records.episodes import Attempt, Task
     from core.records.reflections import Reflection
 
@@ -87,4 +92,85 @@ def lesson_json(lesson: Lesson) -> Shape:
         "failed": list(lesson.attempt.failed),
         "suggestions": list(lesson.attempt.suggestions),
         "reflections": [said_json(one) for one in lesson.reflections],
+    }
+
+
+def report_json(found: SuccessMetrics, links: Iterable[Link], level: float) -> Shape:
+    """How retries do, and the success metrics; `met` is null where that cannot be told.
+
+    `left_out` are ids of attempts that no rate counts; `difference`, its `interval` and `target` are differences of
+    rates, 0.2 is 20 percentage points; `level` is the probability of all intervals.
+    """
+    from core.episodes.improvement import REF_021_IMPROVEMENT
+    from core.episodes.success_metrics import READ_LATENCY_SECONDS
+
+    told, covered, latency, audit = found.improvement, found.coverage, found.latency, found.audit
+    against = _comparison_json(told.against_unreflected)
+    return {
+        "improvement": {
+            "first": _group_json(told.first),
+            "with_reflections": _group_json(told.reflected),
+            "without_reflections": _group_json(told.unreflected),
+            "against_first": _comparison_json(told.against_first),
+            "against_without": against,
+            "level": level,
+        },
+        "left_out": {
+            "running": list(found.running),
+            "paused": list(found.paused),
+            "left": list(found.left),
+            "unclear": list(told.unclear),
+        },
+        "metrics": {
+            "tracking_coverage": {
+                "met": found.covers,
+                "loops": covered.loops,
+                "tracked": list(covered.tracked),
+                "remembered": list(covered.remembered),
+                "missing": list(covered.missing),
+                "share": number(covered.share),
+                "links": [{"task": link.task_id, "loop": link.loop_id, "how": link.how} for link in links],
+            },
+            "read_latency": {
+                "met": latency.met,
+                "limit_ms": READ_LATENCY_SECONDS * 1000,
+                "tasks": latency.tasks,
+                "median_ms": None if latency.median is None else latency.median * 1000,
+                "slowest_ms": None if latency.slowest is None else latency.slowest * 1000,
+                "slowest_task": latency.slowest_task or None,
+            },
+            "retry_improvement": {
+                "met": found.improves,
+                "target": REF_021_IMPROVEMENT,
+                "difference": against["difference"],
+                "interval": against["interval"],
+            },
+            "audit_trail": {
+                "met": audit.met,
+                "ended": audit.ended,
+                "complete": audit.complete,
+                "without_actions": list(audit.without_actions),
+                "without_outcome": list(audit.without_outcome),
+                "without_reflection": list(audit.without_reflection),
+            },
+        },
+    }
+
+
+def _group_json(group: Group) -> Shape:
+    return {
+        "successes": group.successes,
+        "failures": group.failures,
+        "rate": number(group.rate),
+        "interval": [number(group.low), number(group.high)],
+    }
+
+
+def _comparison_json(told: Comparison) -> Shape:
+    return {
+        "tells": told.tells,
+        "difference": number(told.difference),
+        "interval": None if told.low is None or told.high is None else [number(told.low), number(told.high)],
+        "relative": number(told.relative),
+        "needed": told.needed,
     }

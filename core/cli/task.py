@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "reflect": ("core.cli.task_end:reflect", "Put a reflection on an attempt into words."),
     "pause": ("core.cli.task_begin:pause", "Put a task aside; the next start resumes it."),
     "list": ("core.cli.task_list:list_tasks", "List the tasks with their attempts."),
+    "report": ("core.cli.task_report:report", "Print how retries with reflections do, and the success metrics."),
     "similar": ("core.cli.task_similar:similar", "List past tasks like one, and what was learned in them."),
 }
 """Where each command is, and its one line of help."""

@@ -102,7 +102,8 @@ def success_metrics(
         now: Aware UTC; open attempts without a sign of life for long have been left.
         settings: How long that is, and of the intervals.
     """
-    attempts, reflections = snapshot.attempts, snapshot.reflections.values()
+    reflections = snapshot.reflections.values()
+    attempts = {one.id: one for one in sorted(snapshot.attempts.values(), key=lambda one: (one.task_id, one.number))}
     states = conditions(snapshot.tasks, attempts, now, settings.watch)
     by_state = {state: tuple(id for id, told in states.items() if told.state is state) for state in AttemptState}
     return SuccessMetrics(
