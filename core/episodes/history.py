@@ -147,6 +147,13 @@ def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetai
     )
 
 
+def read_attempts(paths: ProjectPaths, task_id: str) -> tuple[Task, dict[int, Attempt]]:
+    """The task with exactly this id and its attempts by number, as all documents but the logs tell of them."""
+    folder = _Folder(paths, task_id)
+    parts = folder.attempts(TRAJECTORY) + [part for number in folder.numbers for part in folder.of_attempt(number)]
+    return folder.task(), {attempt.number: attempt for attempt in join_attempts(parts).values()}
+
+
 def _counted(task_id: str, number: int, actions: Actions) -> Attempt:
     """What the log of an attempt says by its length and its end."""
     return Attempt(

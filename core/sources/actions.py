@@ -30,7 +30,7 @@ _CHUNK: Final = 1 << 20
 """Bytes that are read at once to find the lines."""
 MAX_FINDINGS: Final = 200
 """Most findings on the lines of one log."""
-_BLANK: Final = b" \t\r\xef\xbb\xbf"
+BLANK: Final = b" \t\r\xef\xbb\xbf"
 """What may stand before the first character of a line: white space, and a byte order mark."""
 _CHECKED: Final = 4096
 """So many bytes before the end of what was read tell whether the file was only appended to."""
@@ -272,9 +272,9 @@ class _Lines:
             *pieces, rest = chunk.split(b"\n")
             for piece in pieces:
                 position += len(piece) + 1
-                self._take(looks or piece.lstrip(_BLANK)[:1], position)
+                self._take(looks or piece.lstrip(BLANK)[:1], position)
                 looks = b""
-            looks = looks or rest.lstrip(_BLANK)[:1]
+            looks = looks or rest.lstrip(BLANK)[:1]
             position += len(rest)
 
     def _take(self, looks: bytes, end: int) -> None:

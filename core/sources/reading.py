@@ -106,7 +106,7 @@ class RawFile(Struct, frozen=True, gc=False):
     stamp: Stamp
 
 
-def read_file(path: Path, root: Path, limit: int = MAX_BYTES) -> RawFile | Problem | None:
+def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES) -> RawFile | Problem | None:
     """The bytes of a regular file of at most `limit` bytes; None if there is none.
 
     A symbolic link is followed only to a place inside `root`; FIFOs, devices and folders are refused without
@@ -123,7 +123,7 @@ def read_file(path: Path, root: Path, limit: int = MAX_BYTES) -> RawFile | Probl
         os.close(descriptor)
 
 
-def open_file(path: Path, root: Path) -> int | Problem | None:
+def open_file(path: Path | str, root: Path) -> int | Problem | None:
     """A descriptor to read a regular file with, which the caller closes; None if there is none. Links as above."""
     try:
         return _opened(path)
@@ -133,7 +133,7 @@ def open_file(path: Path, root: Path) -> int | Problem | None:
         if error.errno not in (errno.ELOOP, errno.EMLINK):
             return _unreadable(error)
     try:
-        target = path.resolve(strict=True)
+        target = Path(path).resolve(strict=True)
         if not target.is_relative_to(root.resolve()):
             return Problem("link-outside", f"is a link that leads out of {root.name}; not followed")
         return _opened(target)
@@ -143,7 +143,7 @@ def open_file(path: Path, root: Path) -> int | Problem | None:
         return _unreadable(error)
 
 
-def _opened(path: Path) -> int | Problem:
+def _opened(path: Path | str) -> int | Problem:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -161,9 +161,12 @@ def _read(descriptor: int, limit: int) -> RawFile | Problem:
         return Problem("too-large", f"has {status.st_size:,} bytes; at most {limit:,} are read")
     chunks = []
     left = limit + 1
-    while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 24))):
+    wanted = min(status.st_size + 1, 1 << 24)  # one byte more than there is, so that one read is the last one as well
+    while left > 0 and (chunk := os.read(descriptor, min(left, wanted))):
         chunks.append(chunk)
         left -= len(chunk)
+        if len(chunk) < wanted and limit + 1 - left >= status.st_size:
+            break
     if left <= 0:
         return Problem("too-large", f"grew over {limit:,} bytes while it was read")
     return RawFile(chunks[0] if len(chunks) == 1 else b"".join(chunks), Stamp.of(status))
