@@ -1,0 +1,112 @@
+"""(4) hooks on_escalation, preserve_full_context: everything around an escalated session, kept in one file.
+
+`shared/curation/escalations/<session>.json` is written once and never again: it is what was known when the agent
+gave up, whatever becomes of the files that it comes from. Review asks about the session by itself (notify_human).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from core.errors import BadInput, Unwritable
+from core.paths import SAFE_ID, ProjectPaths
+from core.records.debug_sessions import DebugSession
+from core.records.times import iso
+from core.snapshot import Snapshot
+from core.sources.debug_sessions import read_sessions
+from core.sources.material import read_material
+from core.sources.reading import Problem, decode, decode_jsonl, read_file
+from core.sources.writing import rewrite
+
+FOLDER: Final = "escalations"
+MAX_ITERATIONS: Final = 20
+"""Last iterations of the loop that are kept."""
+_NAME_DIGITS: Final = 32
+
+
+def context_file(paths: ProjectPaths, session_id: str) -> Path:
+    """Where the context of a session is kept; an id that cannot be a name is named by its hash."""
+    safe = SAFE_ID.fullmatch(session_id) is not None and ".." not in session_id
+    digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:_NAME_DIGITS]
+    return paths.curation / FOLDER / f"{session_id if safe else f'session-{digest}'}.json"
+
+
+def preserve_context(
+    paths: ProjectPaths, snapshot: Snapshot, session: DebugSession, *, now: datetime, by: str, reason: str = ""
+) -> tuple[Path, bool]:
+    """Keep everything around a session.
+
+    Returns:
+        The file, and whether it was written now; one that is there already stays as it is.
+
+    Raises:
+        Unwritable: The disk or a permission forbids it, or the folder leads out of the project.
+    """
+    path = context_file(paths, session.id)
+    document = {
+        "session_id": session.id,
+        "preserved_at": iso(now),
+        "by": by,
+        "reason": reason,
+        "session_file": session.file,
+        "session": _record(paths, session),
+        **_around(paths, snapshot, session),
+    }
+    # Texts of the files may hold half characters, which cannot be stored.
+    data = json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    written = False
+
+    def change(present: bytes | None) -> bytes | None:
+        nonlocal written
+        written = written or present is None
+        return data if present is None else present
+
+    try:
+        paths.inside(paths.relative(path.parent))
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except BadInput as error:
+        raise Unwritable(str(error)) from None
+    except OSError as error:
+        raise Unwritable(f"cannot make {path.parent}: {error.strerror}") from None
+    rewrite(path, change, merge=lambda _base, theirs, _present: theirs, retry_seconds=())
+    return path, written
+
+
+def _around(paths: ProjectPaths, snapshot: Snapshot, session: DebugSession) -> dict[str, Any]:
+    """The loop that the session belongs to, and the open attempt at its task."""
+    tasks = {session.task_id, session.loop_id} - {""}
+    attempts = [one for one in snapshot.attempts.values() if one.task_id in tasks and one.is_open]
+    told: dict[str, Any] = {"loop": None, "open_attempts": msgspec.to_builtins(attempts)}
+    names = [loop for loop in snapshot.loops.values() if session.loop_id in (loop.id, *loop.aliases)]
+    if names:
+        loop, material = names[0], read_material(paths, snapshot, names[0].id)
+        told["loop"] = {
+            "id": loop.id,
+            "task": loop.task,
+            "status": loop.status.value,
+            "iteration": loop.iteration,
+            "files": loop.files,
+            "injected_patterns": msgspec.to_builtins(loop.injected),
+            "iterations": msgspec.to_builtins(material.iterations[-MAX_ITERATIONS:]),
+            "errors": msgspec.to_builtins(material.errors),
+            "reflections": msgspec.to_builtins(material.reflections),
+        }
+    return told
+
+
+def _record(paths: ProjectPaths, session: DebugSession) -> Any:
+    """The session as its file has it, with what ralphdeck does not know of; else as it was read."""
+    raw = read_file(paths.project / session.file, paths.aiwg)
+    if raw is not None and not isinstance(raw, Problem):
+        lines = session.file.endswith(".jsonl")
+        value = [line.value for line in decode_jsonl(raw.data)[0]] if lines else decode(session.file, raw.data).value
+        for record in reversed(value if isinstance(value, list) else [value]):
+            if any(found.id == session.id for found in read_sessions(session.file, record)[0]):
+                return record
+    return msgspec.to_builtins(session)

@@ -1,0 +1,161 @@
+"""(4) hooks on_success and on_escalation, on an open project; on_failure is in `core.debug_memory.failures`.
+
+They write what (4) names and nothing else: the use of patterns into the event log and the registry, what a session
+learned into its own `learnings`, and the context of an escalation into `shared/curation/escalations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.curation.counting import Counted
+from core.curation.curator import Decided
+from core.debug_memory.escalations import preserve_context
+from core.debug_memory.index import ESCALATED
+from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
+from core.errors import Conflict, Refused, UnknownRecord, Unwritable
+from core.extraction.proposals import Extraction
+from core.records.debug_sessions import DebugSession
+from core.records.events import Event, event_id
+
+if TYPE_CHECKING:
+    from core.deck import Deck
+    from core.view import View
+
+
+class Succeeded(Struct, frozen=True, kw_only=True):
+    """What came of a session that succeeded.
+
+    Attributes:
+        bead: The loop or attempt that the uses of patterns are recorded for.
+        applied: Ids of the patterns that helped.
+        counted: What became of the records of these patterns.
+        extraction: What the session offers the registry; None where that is switched off.
+        decided: The decision that put it there; None if there was nothing new.
+        warnings: What could not be done, one line each.
+    """
+
+    session_id: str
+    bead: str
+    applied: tuple[str, ...]
+    learned: Learned
+    counted: tuple[Counted, ...] = ()
+    extraction: Extraction | None = None
+    decided: Decided | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False) -> Succeeded:
+    """(4) update_fix_effectiveness and extract_learnings.
+
+    The patterns that helped get a success each; the session's lessons go into its file; then what it offers goes into
+    the registry, where Review asks about what is new, since nobody has looked at it. Calling it again changes nothing.
+
+    Args:
+        deck: The project, loaded.
+        session_id: The session, or the beginning of its id.
+        applied: Ids of the patterns of the registry that helped.
+        dry_run: Only tell what would be done; nothing is written.
+
+    Raises:
+        UnknownRecord: There is no such session or pattern.
+        Refused: The session did not succeed.
+        Unwritable: The event log cannot be written; then nothing is done.
+    """
+    view = deck.view
+    session = view.debug_session(session_id)
+    check_success(session)
+    patterns = tuple(dict.fromkeys(view.pattern(id).id for id in applied))
+    bead = _bead(view, session)
+    found = lessons(session, view.debug)
+    if dry_run:
+        told = Succeeded(session_id=session.id, bead=bead, applied=patterns, learned=Learned(lessons=found))
+        return _extracted(deck, told, dry_run=True)
+    counted: list[Counted] = []
+    warnings: list[str] = []
+    if patterns:
+        now = deck.now()
+        uses = (
+            Event(
+                id=event_id(now),
+                at=now,
+                kind="applied",
+                pattern_id=id,
+                loop_id=bead,
+                success=True,
+                iteration=session.iteration,
+                by=deck.by,
+            )
+            for id in patterns
+        )
+        deck.record(*uses, counted=counted, warnings=warnings)
+    try:
+        learned = write_lessons(deck.project, session, found, deck.settings.watch.retry_seconds)
+        deck.apply((deck.project.project / session.file,))
+    except (Conflict, Unwritable) as error:
+        learned = Learned(lessons=found, problem=str(error))
+    told = Succeeded(
+        session_id=session.id,
+        bead=bead,
+        applied=patterns,
+        learned=learned,
+        counted=tuple(counted),
+        warnings=tuple(warnings),
+    )
+    return _extracted(deck, told, dry_run=False)
+
+
+def _extracted(deck: Deck, told: Succeeded, *, dry_run: bool) -> Succeeded:
+    try:
+        extraction = deck.extraction(told.session_id)
+    except Refused as error:
+        return replace(told, warnings=(*told.warnings, str(error)))
+    decided = None
+    if not dry_run and (extraction.new or extraction.merges):
+        decided = deck.extract(told.session_id, unattended=True, reason="debug success")
+    return replace(told, extraction=extraction, decided=decided)
+
+
+def _bead(view: View, session: DebugSession) -> str:
+    """The loop that a session belongs to, else the newest attempt at its task; else what it names itself."""
+    try:
+        return view.loop(session.loop_id).id
+    except UnknownRecord:
+        tasks = {session.task_id, session.loop_id} - {""}
+        attempts = (one for one in view.snapshot.attempts.values() if one.task_id in tasks)
+        newest = max(attempts, key=lambda one: one.number, default=None)
+        return newest.id if newest is not None else session.loop_id or session.id
+
+
+class Escalated(Struct, frozen=True, kw_only=True):
+    """Where the context of an escalated session is kept, and whether it was written just now."""
+
+    session_id: str
+    file: Path
+    written: bool
+    warnings: tuple[str, ...] = ()
+
+
+def on_escalation(deck: Deck, session_id: str, *, reason: str = "") -> Escalated:
+    """(4) notify_human and preserve_full_context: Review asks about a session by its status alone, and what surrounds
+    it is kept, once.
+
+    Raises:
+        UnknownRecord: There is no such session.
+        Unwritable: The context cannot be written.
+    """
+    session = deck.view.debug_session(session_id)
+    file, written = preserve_context(
+        deck.project, deck.view.snapshot, session, now=deck.now(), by=deck.by, reason=reason
+    )
+    warnings = []
+    if session.status != ESCALATED:
+        warnings.append("Review asks about it once its file says `status: escalated`")
+    if not written:
+        warnings.append("its context was kept before, and stays as it was then")
+    return Escalated(session_id=session.id, file=file, written=written, warnings=tuple(warnings))
