@@ -8,7 +8,8 @@ from textual.content import Content
 
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.text import visible_line
+from core.recurring import Cluster
+from core.text import plural, visible_line
 from core.view import View
 from tui.present.marks import Cells, Glyphs, outcome_mark
 from tui.present.numbers import ago, moment_text
@@ -16,19 +17,70 @@ from tui.present.numbers import ago, moment_text
 _EFFECTS = {"helpful": "$success", "unhelpful": "$error", "harmful": "$error", "neutral": "$quiet"}
 
 
-def reflection_cells(reflection: Reflection, now: datetime) -> Cells:
-    """One row of the table."""
+_MOST_TOLD = 200
+"""Reflections of one recurring learning that are told."""
+
+
+def reflection_cells(reflection: Reflection, now: datetime, *, below: bool = False) -> Cells:
+    """One row of the table; `below` a recurring learning it stands further in."""
     about = "~" if reflection.at_approximate else ""
+    draft = ("draft  ", "$warning") if reflection.draft else ""
     return {
         "at": Content.styled(f"{about}{ago(reflection.at, now)}", "$quiet"),
         "kind": Content.styled(visible_line(reflection.kind.replace("_", " ") or "reflection", 40), "$secondary"),
-        "text": Content(visible_line(reflection.text, 300)),
+        "text": Content.assemble("    " if below else "", draft, visible_line(reflection.text, 300)),
         "effect": Content.styled(
             visible_line(reflection.effectiveness, 20), _EFFECTS.get(reflection.effectiveness, "$quiet")
         ),
         "iteration": Content.styled(_where(reflection), "$quiet"),
         "loop": Content.styled(visible_line(reflection.loop_id or reflection.task_id, 200), "$quiet"),
     }
+
+
+def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool) -> Cells:
+    """The row of a recurring learning."""
+    sources = plural(len(cluster.sources), "loop")
+    return {
+        "at": Content.styled(ago(cluster.last_at, now), "$quiet"),
+        "kind": Content.styled(visible_line(_kinds(cluster), 80), "$secondary"),
+        "text": Content.assemble(
+            (f"{glyphs.folded if folded else glyphs.unfolded} ", "$quiet"),
+            (f"{sources}  ", "$accent"),
+            visible_line(cluster.text, 300),
+        ),
+        "loop": Content.styled(visible_line(", ".join(cluster.sources[:3]), 200), "$quiet"),
+    }
+
+
+def _kinds(cluster: Cluster) -> str:
+    return ", ".join(cluster.kinds).replace("_", " ") or "reflection"
+
+
+def cluster_text(view: View, cluster: Cluster) -> list[Content]:
+    """A recurring learning and everybody who told it, oldest first."""
+    told = f"{plural(len(cluster.members), 'reflection')} from {plural(len(cluster.sources), 'loop')}"
+    first, last = (moment_text(at, view.now) for at in (cluster.first_at, cluster.last_at))
+    lines = [
+        Content.styled(visible_line(_kinds(cluster), 80), "bold $secondary"),
+        Content.styled(f"{told}, {first} to {last}", "$quiet"),
+        Content(""),
+        *(Content(visible_line(line, 4000)) for line in cluster.text.splitlines()[:200]),
+        Content(""),
+        Content.styled("Told by", "$quiet"),
+    ]
+    for source, reflection in cluster.members[:_MOST_TOLD]:
+        other = "" if reflection.learning == cluster.text else f"  {visible_line(reflection.learning, 300)}"
+        lines.append(
+            Content.assemble(
+                (f"  {ago(reflection.at, view.now):>10}  ", "$quiet"),
+                (visible_line(source, 120), "$accent"),
+                (f"  {_where(reflection)}", "$quiet"),
+                other,
+            )
+        )
+    if (left := len(cluster.members) - _MOST_TOLD) > 0:
+        lines.append(Content.styled(f"  and {left:,} more", "$quiet"))
+    return lines
 
 
 def _where(reflection: Reflection) -> str:
@@ -45,6 +97,7 @@ def reflection_text(view: View, reflection: Reflection, glyphs: Glyphs) -> list[
             (visible_line(reflection.kind.replace("_", " ") or "reflection", 40), "bold $secondary"),
             (f"   {moment_text(reflection.at, view.now)}", "$quiet"),
             (" (time of its file)" if reflection.at_approximate else "", "$quiet"),
+            ("   draft: nobody has put it into words yet" if reflection.draft else "", "$warning"),
         )
     ]
     if reflection.outcome is not Outcome.UNKNOWN or reflection.trigger or reflection.effectiveness:

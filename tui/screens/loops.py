@@ -12,23 +12,21 @@ from textual.message import Message
 
 from core.curation.rules import extraction_question
 from core.errors import RalphdeckError
-from core.extraction.proposals import Extraction
 from core.query import LOOP_FIELDS, Query, select_loops
 from core.records.loops import Loop, LoopStory
 from core.snapshot import Delta
-from core.text import plural
 from core.view import View
 from tui.present import loops as present
 from tui.present import offers
 from tui.screens.browse import Browse
-from tui.screens.dialogs import Preview
+from tui.screens.extracting import Extracting
 from tui.widgets.record_table import Column, RecordTable
 
 YOUNG: Final = timedelta(minutes=2)
 """How long after its last sign a loop's clock is drawn every second."""
 
 
-class LoopsPlace(Browse):
+class LoopsPlace(Extracting, Browse):
     """Watch loops run; the details of the one under the cursor are read from disk when it is looked at."""
 
     place = "loops"
@@ -61,14 +59,6 @@ class LoopsPlace(Browse):
             super().__init__()
             self.loop_id = loop_id
             self.story = story
-
-    class Extracted(Message):
-        """The engine has worked out what a loop offers; nothing is written yet."""
-
-        def __init__(self, extraction: Extraction | None, problem: str = "") -> None:
-            super().__init__()
-            self.extraction = extraction
-            self.problem = problem
 
     def __init__(self) -> None:
         super().__init__()
@@ -209,32 +199,8 @@ class LoopsPlace(Browse):
         question = extraction_question(key)
         if any(item.question_key == question for item in self.view.queue):
             self.deck_app.open_record("review", question)
-            return
-        engine = self.deck_app.engine
-
-        def work() -> None:
-            try:
-                self.post_message(self.Extracted(engine.deck.extraction(key)))
-            except RalphdeckError as error:
-                self.post_message(self.Extracted(None, str(error)))
-
-        engine.submit(work)
-
-    def on_loops_place_extracted(self, message: Extracted) -> None:
-        """Show the preview, and extract if that is wanted."""
-        found = message.extraction
-        if found is None or not self.is_current:
-            self.deck_app.say(message.problem, severity="warning")
-            return
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.deck_app.decide(lambda deck: deck.extract(found.source_id, seen=found))
-
-        count = offers.offer_count(found)
-        title = f"{plural(count, 'pattern')} to extract" if count else "Nothing to extract that is not known already"
-        text = offers.proposal_lines(found, self.glyphs)
-        self.deck_app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)
+        else:
+            self.preview_extraction(key)
 
     def do_in_context(self) -> None:
         """See what this loop would get injected."""

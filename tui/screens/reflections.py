@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Sequence, Set
+from typing import ClassVar, Final
 
 from textual.content import Content
+from textual.message import Message
 
 from core.query import REFLECTION_FIELDS, Query, select_reflections
+from core.recurring import Cluster
 from core.snapshot import Delta
+from core.text import plural
 from core.view import View
 from tui.present import reflections as present
+from tui.present.memory_tree import attempt_key, task_key
 from tui.screens.browse import Browse
+from tui.screens.extracting import Extracting
 from tui.widgets.record_table import Column
 
+_GROUPED: Final = "reflections-grouped"
 
-class ReflectionsPlace(Browse):
-    """Browse reflections; enter goes to the loop that one came from."""
+
+class ReflectionsPlace(Extracting, Browse):
+    """Browse reflections, or the learnings that several loops told; enter goes to where one came from."""
 
     place = "reflections"
     ABOUT = (
-        "What agents wrote after iterations and attempts. Enter goes to the loop. Filter with words and with kind: "
-        "loop: task: effect: shape: outcome:, for example  kind:error effect:helpful timeout."
+        "What agents wrote after iterations and attempts. Enter goes to the loop, or to the attempt in Memory. v shows "
+        "the learnings that several loops told, each with its reflections; e drafts a candidate pattern from one, with "
+        "lineage to all of these loops. Filter with words and with kind: loop: task: effect: shape: outcome:, for "
+        "example  kind:error effect:helpful timeout."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("at", "when", 10, align="right", keep=6),
@@ -35,14 +44,58 @@ class ReflectionsPlace(Browse):
     HINT = "filter, e.g. kind:error effect:helpful timeout"
     SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))
 
+    class Clustered(Message):
+        """The engine has found which learnings recur."""
+
+        def __init__(self, clusters: Sequence[Cluster]) -> None:
+            super().__init__()
+            self.clusters = clusters
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grouped = False
+        self._clusters: dict[str, Cluster] | None = None
+        """By id, those of most loops first; None before they are first worked out."""
+        self._unfolded: set[str] = set()
+
+    def on_mount(self) -> None:
+        """Take up the grouping of the last run."""
+        self._grouped = self.deck_app.kept.get_here(_GROUPED) == "yes"
+        super().on_mount()
+
     def touched(self, delta: Delta) -> bool:
-        """Rows are reflections."""
+        """Rows are reflections, and learnings made of them."""
         return bool(delta.reflections)
 
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Other reflections may recur."""
+        super().refresh_view(view, delta)
+        if self._grouped and (delta is None or delta.reflections or delta.tasks or delta.memory_tasks):
+            self._compare()
+
+    def _compare(self) -> None:
+        """Let the engine find what recurs: half a second for 10,000 reflections, nothing where it is known."""
+        engine = self.deck_app.engine
+
+        def work() -> None:
+            self.post_message(self.Clustered(engine.deck.recurring()))
+
+        engine.submit(work)
+
+    def on_reflections_place_clustered(self, message: Clustered) -> None:
+        """Show what recurs."""
+        self._clusters = {cluster.id: cluster for cluster in message.clusters}
+        if self._grouped and self.whole:
+            self._select(self.view)
+            self._show_details(top=False)
+            self.refresh_frame()
+
     def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """The reflections that match; newest first is the library's own order."""
+        """The reflections that match, newest first in the library's own order; or the learnings that have some."""
         reflections = view.snapshot.reflections
         keys = select_reflections(reflections, query)
+        if self._grouped:
+            return self._rows(set(keys))
         name, descending = sort or ("at", True)
         if name == "at":
             return keys if descending else keys[::-1]
@@ -53,52 +106,135 @@ class ReflectionsPlace(Browse):
         }
         return sorted(keys, key=values[name], reverse=descending)
 
+    def _rows(self, matching: Set[str]) -> list[str]:
+        """The learnings that some of these reflections tell, and below those that are unfolded these reflections."""
+        rows = []
+        for cluster in (self._clusters or {}).values():
+            own = [member.reflection.id for member in cluster.members if member.reflection.id in matching]
+            if own:
+                rows += [cluster.id, *(reversed(own) if cluster.id in self._unfolded else ())]
+        return rows
+
     def total(self, view: View) -> int:
-        """All reflections."""
-        return len(view.snapshot.reflections)
+        """All reflections, or all learnings that recur."""
+        return len(self._clusters or ()) if self._grouped else len(view.snapshot.reflections)
+
+    def matching(self, shown: int) -> int:
+        """Reflections that match, or learnings without the reflections below them."""
+        return sum(key in (self._clusters or {}) for key in self.table.keys) if self._grouped else shown
 
     def cells(self, key: str) -> dict[str, Content]:
         """One row."""
+        now = self.deck_app.now()
+        if cluster := self._cluster(key):
+            return dict(present.cluster_cells(cluster, now, self.glyphs, folded=key not in self._unfolded))
         reflection = self.view.snapshot.reflections.get(key)
-        return dict(present.reflection_cells(reflection, self.deck_app.now())) if reflection else {}
+        return dict(present.reflection_cells(reflection, now, below=self._grouped)) if reflection else {}
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """The whole text."""
+        if cluster := self._cluster(key):
+            return present.cluster_text(self.view, cluster)
         reflection = self.view.snapshot.reflections.get(key)
         return present.reflection_text(self.view, reflection, self.glyphs) if reflection else ()
 
+    def _cluster(self, key: str | None) -> Cluster | None:
+        """The learning of a row, if it is that of one."""
+        return (self._clusters or {}).get(key or "") if self._grouped else None
+
     def empty(self) -> Content:
         """None yet."""
-        return Content.styled("no reflections yet: agents write them while loops run", "$quiet")
+        if not self._grouped:
+            return Content.styled("no reflections yet: agents write them while loops run", "$quiet")
+        key = self.deck_app.shown_key("group")
+        text = "comparing reflections…" if self._clusters is None else "no learning came from two loops yet"
+        return Content.styled(f"{text}; {key} shows each reflection", "$quiet")
 
     def why_not(self, action: str) -> str | None:
-        """Enter needs a loop to go to."""
-        if action == "open" and self._loop_of_cursor() is None:
+        """Enter needs a loop or a task to go to, a draft a learning that recurs."""
+        cluster = self._cluster(self.table.cursor_key)
+        if action == "open" and cluster is None and self.table.cursor_key and self._home() is None:
             return "the loop of this reflection is not known here; tab to read it"
+        if action == "sort" and self._grouped:
+            return "learnings stand in the order of how many loops told them"
+        if action == "draft" and cluster is None:
+            if self._grouped:
+                return "a pattern is drafted from a learning, not from one reflection: go up to its line"
+            return f"one reflection is no pattern: {self.deck_app.shown_key('group')} shows the learnings that recur"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
-        """Enter leads to the loop."""
-        return "to the loop" if action == "open" else None
+        """Where enter leads, and what a draft becomes."""
+        cluster = self._cluster(self.table.cursor_key)
+        match action:
+            case "open" if cluster is not None:
+                return "unfold" if cluster.id not in self._unfolded else "fold"
+            case "open":
+                home = self._home()
+                return f"to the {'loop' if home is None or home[0] == 'loops' else 'task'}"
+            case "draft" if cluster is not None:
+                return f"draft pattern {self.glyphs.arrow} candidate of {plural(len(cluster.sources), 'loop')}"
+            case "group":
+                return "each reflection" if self._grouped else "by learning"
+        return None
 
-    def _loop_of_cursor(self) -> str | None:
-        key = self.table.cursor_key
-        reflection = self.view.snapshot.reflections.get(key) if key else None
+    def _home(self) -> tuple[str, str] | None:
+        """The place and the record that the reflection under the cursor belongs to: its loop, else its attempt or
+        task; None if neither is known here.
+        """
+        snapshot = self.view.snapshot
+        reflection = snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is None:
             return None
-        loops = self.view.snapshot.loops
-        if reflection.loop_id in loops:
-            return reflection.loop_id
-        return next(
-            (k for k, loop in loops.items() if reflection.loop_id and reflection.loop_id in loop.aliases),
-            None,
-        )
+        if loop := reflection.loop_id:
+            names = (id for id, known in snapshot.loops.items() if loop in known.aliases)
+            if found := loop if loop in snapshot.loops else next(names, ""):
+                return "loops", found
+        attempt = f"{reflection.task_id}.{reflection.attempt}"
+        if attempt in snapshot.attempts:
+            return "memory", attempt_key(attempt)
+        return ("memory", task_key(reflection.task_id)) if reflection.task_id in snapshot.tasks else None
 
     def do_open(self) -> None:
-        """Go to the loop."""
-        if loop := self._loop_of_cursor():
-            self.deck_app.open_record("loops", loop)
+        """Fold or unfold a learning; from a reflection to its loop or task."""
+        if cluster := self._cluster(self.table.cursor_key):
+            self._unfolded ^= {cluster.id}
+            self._select(self.view)
+        elif home := self._home():
+            self.deck_app.open_record(*home)
+
+    def do_group(self) -> None:
+        """Learnings that recur, or each reflection; the cursor stays on what it was on, or on what holds it."""
+        self._group(not self._grouped)
+
+    def _group(self, grouped: bool) -> None:
+        self._grouped = grouped
+        self.deck_app.kept.set_here(_GROUPED, "yes" if grouped else "")
+        if grouped:
+            self._compare()
+        self._select(self.view)
+        self._show_details()
+
+    def do_draft(self) -> None:
+        """Show the pattern that the learning under the cursor would give."""
+        if cluster := self._cluster(self.table.cursor_key):
+            self.preview_extraction(cluster.id)
+
+    def go_to(self, key: str) -> None:
+        """Put the cursor on a reflection; it stands in a line of its own without grouping."""
+        if self._grouped and key in self.view.snapshot.reflections:
+            self._group(False)
+        super().go_to(key)
+
+    def show_filter(self, text: str, key: str) -> None:
+        """A filter from elsewhere is about single reflections."""
+        if self._grouped:
+            self._group(False)
+        super().show_filter(text, key)
 
     def do_edit_file(self) -> None:
         """Open the file that holds it."""
-        self.with_cursor(lambda key: self.deck_app.edit_file(self.view.snapshot.reflections[key].file))
+        cluster = self._cluster(self.table.cursor_key)
+        reflection = cluster.central if cluster else self.view.snapshot.reflections.get(self.table.cursor_key or "")
+        if reflection is not None:
+            self.deck_app.edit_file(reflection.file)

@@ -1,0 +1,57 @@
+"""What Loops and Reflections share: a preview of what a source teaches, and the decision to take it."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.content import Content
+from textual.message import Message
+
+from core.errors import RalphdeckError
+from core.extraction.proposals import Extraction
+from core.text import plural
+from tui.present import offers
+from tui.screens.dialogs import Preview
+from tui.screens.place import Place
+
+
+class Extracting(Place):
+    """Mixin of places in which patterns are extracted from what is under the cursor."""
+
+    class Extracted(Message):
+        """The engine has worked out what a source offers; nothing is written yet."""
+
+        def __init__(self, extraction: Extraction | None, problem: str = "") -> None:
+            super().__init__()
+            self.extraction = extraction
+            self.problem = problem
+
+    def preview_extraction(self, source_id: str) -> None:
+        """Show what a loop or a recurring learning offers, and extract it if that is wanted."""
+        engine = self.deck_app.engine
+
+        def work() -> None:
+            try:
+                self.post_message(self.Extracted(engine.deck.extraction(source_id)))
+            except RalphdeckError as error:
+                self.post_message(self.Extracted(None, str(error)))
+
+        engine.submit(work)
+
+    @on(Extracted)
+    def _extracted(self, message: Extracted) -> None:
+        message.stop()
+        found = message.extraction
+        if found is None:
+            self.deck_app.say(message.problem, severity="warning")
+            return
+        if not self.is_current:
+            return  # somebody has gone on meanwhile
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.deck_app.decide(lambda deck: deck.extract(found.source_id, seen=found))
+
+        count = offers.offer_count(found)
+        title = f"{plural(count, 'pattern')} to extract" if count else "Nothing to extract that is not known already"
+        text = offers.proposal_lines(found, self.glyphs)
+        self.deck_app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)
