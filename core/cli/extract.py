@@ -25,7 +25,7 @@ _TYPES: Final = [kind.value for kind in PatternType]
 
 
 @click.command(epilog=json_help("extract"))
-@click.argument("source", metavar="[LOOP|TASK|SESSION]", required=False, shell_complete=complete_source)
+@click.argument("source", metavar="[LOOP|TASK|SESSION|LEARNING]", required=False, shell_complete=complete_source)
 @click.option(
     "--all",
     "every",
@@ -66,7 +66,7 @@ def extract(
       ralphdeck extract --all --json
     """
     if (source is None) != every:
-        raise click.UsageError("give either a LOOP, TASK or debug SESSION, or --all")
+        raise click.UsageError("give either a LOOP, TASK, debug SESSION or recurring LEARNING, or --all")
     kinds = frozenset(map(PatternType, joined(types))) or frozenset(PatternType)
     deck = open_deck(by)
     told = []
