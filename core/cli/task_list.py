@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 import click
 
@@ -12,17 +13,15 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
 from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
+from core.episodes.condition import AttemptState, Condition, condition_of
 from core.episodes.indexing import STATUSES
-from core.records.episodes import Attempt, Task, TaskStatus
+from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
+from core.settings import WatchSettings
 from core.snapshot import Snapshot
 
-RUNNING = "running"
-PAUSED = "paused"
-HALF_FINISHED = "half-finished"
-"""What an open attempt is called that nobody seems to work at any more."""
 _COLOURS = {"success": "green", "failure": "red", "timeout": "red"}
-_OPEN_COLOURS = {HALF_FINISHED: "yellow"}
+_OPEN_COLOURS = {AttemptState.LEFT.value: "yellow"}
 
 
 @click.command("list", epilog=json_help("task list"))
@@ -35,8 +34,8 @@ def list_tasks(
 ) -> None:
     """List the tasks: status, attempts, how the last one came out, and whether one is open.
 
-    An open attempt without any sign for 30 minutes (watch.stale_after_minutes), or at a task that has ended, is
-    half-finished.
+    An open attempt without a sign of life for 30 minutes (watch.stale_after_minutes), or at a task that has ended, was
+    left unfinished.
 
     \b
     Examples:
@@ -45,11 +44,10 @@ def list_tasks(
     """
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
-    rows = list(_rows(snapshot, now(), timedelta(minutes=configuration.settings.watch.stale_after_minutes)))
     wanted = joined(status)
     rows = [
         row
-        for row in rows
+        for row in _rows(snapshot, now(), configuration.settings.watch)
         if (not wanted or row.task.status.value in wanted)
         and (agent is None or agent in {row.task.agent, *(one.agent for one in row.attempts)})
         and (row.open is not None or not only_open)
@@ -72,34 +70,26 @@ def list_tasks(
     end(snapshot.findings, strict=strict)
 
 
-class _Row:
-    """One task and what its attempts amount to."""
+class _Row(NamedTuple):
+    """One task and what its attempts amount to; `open` is the newest attempt that has not ended."""
 
-    def __init__(self, task: Task, attempts: tuple[Attempt, ...], now: datetime, stale_after: timedelta) -> None:
-        self.task = task
-        self.attempts = attempts
-        ended = [one for one in attempts if one.outcome is not Outcome.UNKNOWN]
-        self.last = ended[-1].outcome if ended else Outcome.UNKNOWN
-        self.open = next((one for one in reversed(attempts) if one.is_open), None)
-        self.state = self._state(now - stale_after) if self.open is not None else ""
-
-    def _state(self, stale: datetime) -> str:
-        assert self.open is not None
-        sign = self.open.last_action_at or self.open.started_at
-        if self.task.status.ended or self.open is not self.attempts[-1]:
-            return HALF_FINISHED
-        if self.task.status is TaskStatus.PAUSED:
-            return PAUSED
-        return RUNNING if sign is not None and sign >= stale else HALF_FINISHED
+    task: Task
+    attempts: Sequence[Attempt]
+    last: Outcome
+    open: Attempt | None
+    condition: Condition | None
 
 
-def _rows(snapshot: Snapshot, now: datetime, stale_after: timedelta) -> Iterator[_Row]:
+def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:
     attempts: dict[str, list[Attempt]] = {}
     for one in snapshot.attempts.values():
         attempts.setdefault(one.task_id, []).append(one)
     for task in sorted(snapshot.tasks.values(), key=lambda task: task.id):
         mine = sorted(attempts.get(task.id, ()), key=lambda one: one.number)
-        yield _Row(task, tuple(mine), now, stale_after)
+        ended = [one.outcome for one in mine if one.outcome is not Outcome.UNKNOWN]
+        open_one = next((one for one in reversed(mine) if one.is_open), None)
+        condition = condition_of(open_one, task, mine[-1].number, now, settings) if open_one is not None else None
+        yield _Row(task, mine, ended[-1] if ended else Outcome.UNKNOWN, open_one, condition)
 
 
 def _cells(row: _Row) -> tuple[str, ...]:
@@ -109,7 +99,7 @@ def _cells(row: _Row) -> tuple[str, ...]:
         task.status.value,
         str(len(row.attempts)),
         "" if row.last is Outcome.UNKNOWN else row.last.value,
-        row.state,
+        row.condition.state.value if row.condition else "",
         f"{task.updated_at:%Y-%m-%d %H:%M}" if task.updated_at else "",
         task.description,
     )
@@ -121,5 +111,6 @@ def _json(row: _Row) -> dict[str, object]:
         "attempts": len(row.attempts),
         "last_outcome": row.last.value,
         "open_attempt": row.open.number if row.open else None,
-        "open_state": row.state or None,
+        "open_state": row.condition.state.value if row.condition else None,
+        "open_reason": row.condition.reason if row.condition else None,
     }

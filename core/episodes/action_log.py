@@ -15,12 +15,22 @@ from core.sources.json_text import BadJson, JsonText
 from core.sources.locking import open_regular
 
 
-def append(path: Path, lines: Sequence[bytes]) -> int:
-    """Append to a log what is not at its end already; how many lines that were."""
-    if not lines or _ends_with(path, b"".join(line + b"\n" for line in lines)):
-        return 0
+def append(path: Path, lines: Sequence[bytes], known: int) -> tuple[int, int]:
+    """Append lines to a log, unless they are its last ones already.
+
+    Args:
+        known: How many actions it had, as far as they were counted.
+
+    Returns:
+        How many were added, and how many there are now. The log is counted only after a call that was repeated:
+        the first one may not have come so far.
+    """
+    if not lines:
+        return 0, known
+    if _ends_with(path, b"".join(line + b"\n" for line in lines)):
+        return 0, Journal(path).read()[0].count(b"\n")
     Journal(path).append(lines)
-    return len(lines)
+    return len(lines), known + len(lines)
 
 
 def _ends_with(path: Path, data: bytes) -> bool:

@@ -173,6 +173,7 @@ class Episodes:
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
             now = self._clock()
+            Standing(folder).check()
             task = Standing(folder).task()
             if task.status.ended and not reopen:
                 raise Refused(f"{task_id} is {task.status.value}; to try again, reopen it (--reopen)")
@@ -257,8 +258,8 @@ class Episodes:
                 qualities.append((latest, quality))
             for name, data in (results or {}).items():
                 self._keep_result(place, latest, name, data)
-            added = append(place.actions, [msgspec.json.encode(record) for record in records])
-            total = count(counted, "actions_performed") + added
+            known = count(counted, "actions_performed")
+            added, total = append(place.actions, [msgspec.json.encode(record) for record in records], known)
             named = max((latest, *(record["iteration"] for record in records), count(counted, "iterations")))
             update_metrics(folder, place, total, named, qualities)
         return Logged(place.number, total, added)
@@ -322,6 +323,7 @@ class Episodes:
         with folder.locked():
             place = attempt_folder(folder, attempt)
             standing = Standing(folder)
+            standing.check()
             known = standing.attempt(place.number)
             goes_on = known.outcome is Outcome.UNKNOWN
             found = came_out(standing, place, known, outcome)
@@ -342,6 +344,7 @@ class Episodes:
         """Say that nobody works at a task for now; an open attempt stays open, and the next start resumes it."""
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
+            Standing(folder).check()
             task = Standing(folder).task()
             if task.status.ended:
                 raise Refused(f"{task_id} is {task.status.value} already")

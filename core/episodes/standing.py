@@ -10,6 +10,7 @@ from typing import Any
 from core.episodes.documents import read_lines, read_object
 from core.episodes.doings import Doings, doings
 from core.episodes.folders import AttemptFolder, TaskFolder
+from core.episodes.indexing import BY_AGENT, BY_STATUS
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -27,6 +28,14 @@ class Standing:
     def __init__(self, folder: TaskFolder) -> None:
         self._folder = folder
         self._root = folder.project.aiwg
+
+    def check(self) -> None:
+        """Read every file that a step may have to edit, so that a wrong one stops it before its first write."""
+        index = self._folder.project.task_index
+        for path in (self._folder.metadata, self._folder.trajectory, self._folder.summary):
+            self._object(path)
+        for name in (BY_STATUS, BY_AGENT):
+            self._object(index / name)
 
     def task(self) -> Task:
         """What the metadata say."""

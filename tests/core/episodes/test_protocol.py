@@ -1,0 +1,393 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.episodes.folders import TaskFolder
+from core.episodes.protocol import Episodes
+from core.errors import BadInput, Conflict, RalphdeckError, Refused, UnknownRecord
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.episodes import TaskStatus
+from core.records.loops import Outcome
+from core.settings import Settings
+from core.snapshot import Snapshot
+from tests.core.episodes.making import bash, edit, make_episodes, read_json, tree
+
+EXAMPLES = Path(__file__).parents[2] / "trees/spec-examples"
+TASKS = ".aiwg/ralph/tasks"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Episodes:
+    return make_episodes(tmp_path)
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(EXAMPLES, tmp_path / "examples", symlinks=True))
+
+
+def library(project: Path) -> Snapshot:
+    found = Library(ProjectPaths(project), Settings(), clock=lambda: datetime(2026, 3, 1, tzinfo=UTC), cache=False)
+    return found.load()
+
+
+def begun(memory: Episodes, **fields: Any) -> str:
+    task_id = memory.init_task("Add OAuth")
+    memory.start_attempt(task_id, **fields)
+    return task_id
+
+
+def test_the_layout_and_the_shapes_are_those_of_the_document(memory: Episodes, tmp_path: Path) -> None:
+    task_id = memory.init_task("Add OAuth", criteria="tsc passes", tags=["auth"], related=["task-000"])
+    memory.start_attempt(task_id, approach="types first", steps=["interface", "tsc"], estimated_iterations=3)
+    memory.log_actions(
+        task_id,
+        [edit("a.ts"), bash("tsc", False, error="2 errors", reasoning="see", expected_outcome="green")],
+        quality=0.3,
+        results={"out.txt": b"red"},
+    )
+    memory.log_actions(task_id, [bash("tsc", True, iteration=2, output="ok")], iteration=2, quality=0.9)
+    memory.complete_attempt(
+        task_id,
+        reason="green",
+        completion_percent=100,
+        worked=["types first"],
+        milestones=[{"event": "types_green", "details": "tsc exits 0"}],
+        task_done=True,
+    )
+    assert sorted(tree(tmp_path)) == [
+        ".aiwg/ralph/index/by-agent.json",
+        ".aiwg/ralph/index/by-status.json",
+        f"{TASKS}/task-001/attempts/001/actions.jsonl",
+        f"{TASKS}/task-001/attempts/001/attempt.json",
+        f"{TASKS}/task-001/attempts/001/outcome.json",
+        f"{TASKS}/task-001/attempts/001/plan.md",
+        f"{TASKS}/task-001/attempts/001/results/iter-001/out.txt",
+        f"{TASKS}/task-001/metadata.json",
+        f"{TASKS}/task-001/reflections.jsonl",
+        f"{TASKS}/task-001/summary.json",
+        f"{TASKS}/task-001/trajectory.json",
+    ]
+    ended = "2026-02-01T09:05:00.000Z"
+    assert read_json(tmp_path, "metadata.json") == {
+        "id": "task-001",
+        "description": "Add OAuth",
+        "completion_criteria": "tsc passes",
+        "created": "2026-02-01T09:01:00.000Z",
+        "updated": ended,
+        "status": "completed",
+        "current_attempt": 1,
+        "total_attempts": 1,
+        "tags": ["auth"],
+        "related_tasks": ["task-000"],
+        "agent": "implementer",
+        "completed": ended,
+    }
+    lists = {"what_worked": ["types first"], "what_didnt_work": [], "suggestions_for_next_time": []}
+    result = {"status": "success", "reason": "green", "final_quality": 0.9, "completion_percent": 100}
+    assert read_json(tmp_path, "attempts/001/attempt.json") == {
+        "id": 1,
+        "task_id": "task-001",
+        "started": "2026-02-01T09:02:00.000Z",
+        "plan": {"approach": "types first", "steps": ["interface", "tsc"], "estimated_iterations": 3},
+        "execution": {
+            "agent": "implementer",
+            "iterations": 2,
+            "actions_performed": 3,
+            "quality_history": [
+                {"iteration": 1, "quality": 0.3, "delta": 0},
+                {"iteration": 2, "quality": 0.9, "delta": 0.6},
+            ],
+        },
+        "ended": ended,
+        "outcome": result,
+        **lists,
+    }
+    milestones = [{"timestamp": ended, "event": "types_green", "details": "tsc exits 0"}]
+    outcome = read_json(tmp_path, "attempts/001/outcome.json")
+    assert outcome == {**result, **lists, "ended": ended, "milestones": milestones, "task_status": "completed"}
+    assert read_json(tmp_path, "trajectory.json") == {
+        "task_id": "task-001",
+        "attempts": [
+            {
+                "attempt_id": 1,
+                "started": "2026-02-01T09:02:00.000Z",
+                "ended": ended,
+                "outcome": "success",
+                "plan": "types first",
+                "actions": 3,
+                "iterations": 2,
+                "milestones": milestones,
+                "final_quality": 0.9,
+                "completion_percent": 100,
+                "agent": "implementer",
+                "errors": 1,
+            }
+        ],
+    }
+    log = (tmp_path / TASKS / "task-001/attempts/001/actions.jsonl").read_text().splitlines()
+    assert json.loads(log[1]) == {
+        "timestamp": "2026-02-01T09:03:00.000Z",
+        "iteration": 1,
+        "type": "bash",
+        "tool": "Bash",
+        "params": {"command": "tsc"},
+        "success": False,
+        "error": "2 errors",
+        "reasoning": "see",
+        "expected_outcome": "green",
+    }
+    summary = read_json(tmp_path, "summary.json")
+    assert (summary["actions"], summary["errors"], summary["best_quality"]) == (3, 1, 0.9)
+    assert summary["duration_ms"] == 180_000
+    index = tmp_path / ".aiwg/ralph/index"
+    assert json.loads((index / "by-status.json").read_bytes()) == {
+        "running": [],
+        "paused": [],
+        "completed": ["task-001"],
+        "failed": [],
+    }
+    assert json.loads((index / "by-agent.json").read_bytes()) == {"implementer": ["task-001"]}
+    snapshot = library(tmp_path)
+    assert snapshot.findings == ()
+    assert snapshot.tasks["task-001"].status is TaskStatus.COMPLETED
+    assert not snapshot.attempts["task-001.1"].is_open
+    assert {one.kind for one in snapshot.reflections.values()} == {"success_pattern", "process_improvement"}
+
+
+def test_ids_are_counted_on_and_never_taken_twice(memory: Episodes, tmp_path: Path) -> None:
+    for name in ("task-007", "task-20260202", "other"):
+        (tmp_path / TASKS / name).mkdir(parents=True)
+    assert memory.init_task("a") == "task-008"
+    assert memory.init_task("b", task_id="mine") == "mine"
+    assert memory.init_task("b", task_id="mine") == "mine"
+    with pytest.raises(Refused, match="mine exists already"):
+        memory.init_task("another", task_id="mine")
+    for bad in ("../out", "a/b", "", "x" * 65):
+        with pytest.raises(BadInput):
+            memory.init_task("b", task_id=bad)
+
+
+def test_a_plan_loads_what_somebody_said_rather_than_what_was_drafted(memory: Episodes) -> None:
+    task_id = begun(memory)
+    memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
+    memory.reflect(task_id, learning="types first", action_items=["update the interface"])
+    started = memory.start_attempt(task_id, similar=[("task-007", "mock it")])
+    assert "- Learning: types first\n- Action item: update the interface" in started.plan
+    assert "drafted" not in started.plan
+    assert "- task-007: mock it" in started.plan
+    assert [lesson.attempt.number for lesson in started.learnings] == [1]
+
+
+def test_an_open_attempt_is_completed_abandoned_or_resumed(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory, approach="first")
+    with pytest.raises(Refused, match="attempt 1 at task-001 is still open"):
+        memory.start_attempt(task_id)
+    memory.pause_task(task_id)
+    assert read_json(tmp_path, "metadata.json")["status"] == "paused"
+    resumed = memory.start_attempt(task_id)
+    assert (resumed.number, resumed.resumed) == (1, True)
+    assert "## Approach\n\nfirst" in resumed.plan
+    assert memory.start_attempt(task_id, abandon=True).number == 2
+    assert read_json(tmp_path, "attempts/001/outcome.json")["reason"] == "left unfinished"
+    left = [one for one in library(tmp_path).reflections.values() if one.attempt == 1]
+    assert [(one.kind, one.trigger) for one in left] == [("process_improvement", "timeout")]
+
+
+def test_a_task_ends_only_when_somebody_says_so(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    assert memory.complete_attempt(task_id, outcome=Outcome.SUCCESS).status is TaskStatus.RUNNING
+    assert memory.complete_attempt(task_id, task_done=True).status is TaskStatus.COMPLETED
+    with pytest.raises(Refused, match="reopen"):
+        memory.start_attempt(task_id)
+    memory.start_attempt(task_id, reopen=True)
+    assert "completed" not in read_json(tmp_path, "metadata.json")
+    with pytest.raises(Refused, match="can be done only by one that succeeded"):
+        memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=True)
+    assert memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False).status is TaskStatus.FAILED
+    with pytest.raises(Refused, match="failed already"):
+        memory.pause_task(task_id)
+
+
+def test_no_outcome_is_guessed_and_none_is_changed(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    memory.log_action(task_id, edit("a.ts"))
+    with pytest.raises(BadInput, match="--success, --failure or --timeout"):
+        memory.complete_attempt(task_id)
+    memory.log_action(task_id, bash("npm test", False))
+    completed = memory.complete_attempt(task_id)
+    assert (completed.outcome, completed.derived) == (Outcome.FAILURE, True)
+    before = tree(tmp_path)
+    memory.complete_attempt(task_id, reason="other")
+    assert tree(tmp_path) == before
+    with pytest.raises(Refused, match="ended in failure already"):
+        memory.complete_attempt(task_id, outcome=Outcome.SUCCESS)
+    with pytest.raises(Refused, match="has ended"):
+        memory.log_action(task_id, edit("a.ts"))
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ({"type": "browse"}, "type must be read or write"),
+        ({"tool": "Bash"}, "type must be"),
+        ({"type": "bash", "reason": "x"}, "no field 'reason'"),
+        ({"type": "bash", "params": []}, "params must be an object"),
+        ({"type": "bash", "params": {"x": "y" * 70_000}}, "at most 65,536"),
+        ({"type": "bash", "output": "x" * 70_000}, "output has 70,000 characters"),
+        ({"type": "bash", "tool": "\ud800"}, "no valid Unicode"),
+        ({"type": "bash", "success": "yes"}, "success must be true or false"),
+        ({"type": "bash", "iteration": 0}, "iteration counts from 1"),
+        ({"type": "bash", "quality": 7}, "quality must be"),
+        ({"type": "bash", "timestamp": "soon"}, "timestamp must be a time"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_written(
+    memory: Episodes, tmp_path: Path, action: dict[str, Any], message: str
+) -> None:
+    task_id = begun(memory)
+    before = tree(tmp_path)
+    with pytest.raises(BadInput, match=message):
+        memory.log_actions(task_id, [edit("a.ts"), action])
+    assert tree(tmp_path) == before
+
+
+def test_the_same_actions_logged_again_are_the_same(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    actions = [{**edit("a.ts"), "timestamp": "2026-02-01T09:00:00Z"}, {**bash("ls", True), "timestamp": 1769937000000}]
+    assert memory.log_actions(task_id, actions).added == 2
+    again = memory.log_actions(task_id, actions)
+    assert (again.added, again.actions) == (0, 2)
+    assert memory.log_actions(task_id, actions[:1]).actions == 3
+
+
+def test_results_are_kept_under_safe_names_and_not_replaced(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    for _ in range(2):
+        memory.log_actions(task_id, [], iteration=2, results={"out.txt": b"1"})
+    with pytest.raises(BadInput, match="holds something else already"):
+        memory.log_actions(task_id, [], iteration=2, results={"out.txt": b"2"})
+    with pytest.raises(BadInput, match="cannot be part of a path"):
+        memory.log_actions(task_id, [], results={"../x": b"1"})
+    assert (tmp_path / TASKS / task_id / "attempts/001/results/iter-002/out.txt").read_bytes() == b"1"
+
+
+def test_tasks_and_attempts_that_are_not_there_are_named(memory: Episodes) -> None:
+    with pytest.raises(UnknownRecord, match="no task nope"):
+        memory.start_attempt("nope")
+    task_id = memory.init_task("a")
+    with pytest.raises(Refused, match="has no attempt yet"):
+        memory.log_action(task_id, edit("a"))
+    memory.start_attempt(task_id)
+    with pytest.raises(UnknownRecord, match="no attempt 7"):
+        memory.reflect(task_id, 7, learning="x")
+
+
+def test_a_tree_of_another_maker_goes_on_and_keeps_its_bytes(examples: Path) -> None:
+    memory = make_episodes(examples)
+    file = examples / TASKS / "task-001/metadata.json"
+    file.write_text(file.read_text().replace('"tags": [', '"x_ours":  1.50,\n  "tags": ['))
+    trajectory = (examples / TASKS / "task-001/trajectory.json").read_text()
+    reflections = (examples / TASKS / "task-001/reflections.jsonl").read_text()
+    started = memory.start_attempt("task-001", reopen=True)
+    assert started.number == 4
+    assert (
+        '- Learning: Update the interface definition BEFORE implementing the feature ("types first").' in started.plan
+    )
+    assert '"x_ours":  1.50,\n  "tags": [\n    "auth",' in file.read_text()
+    memory.complete_attempt("task-001", outcome=Outcome.TIMEOUT)
+    written = (examples / TASKS / "task-001/trajectory.json").read_text()
+    assert written.startswith(trajectory[: trajectory.index("    }\n  ],")])
+    assert '"milestones": [\n    {\n      "timestamp": "2026-02-01T10:30:00Z"' in written
+    assert (examples / TASKS / "task-001/reflections.jsonl").read_text().startswith(reflections)
+    assert json.loads((examples / ".aiwg/ralph/index/by-status.json").read_bytes()) == {
+        "running": ["task-002", "task-001"],
+        "paused": [],
+        "completed": [],
+        "failed": [],
+    }
+
+
+def test_a_task_without_a_trajectory_gets_one(examples: Path) -> None:
+    memory = make_episodes(examples)
+    (examples / TASKS / "task-001/trajectory.json").unlink()
+    assert memory.start_attempt("task-002").number == 2
+    assert memory.start_attempt("task-001", reopen=True).number == 4
+    entries = read_json(examples, "trajectory.json")["attempts"]
+    told = [(one["attempt_id"], one["outcome"], one["actions"], one["errors"]) for one in entries]
+    assert told == [(1, "timeout", 4, 1), (2, "failure", 4, 1), (3, "success", 4, 1)]
+    assert not any(one.draft for one in library(examples).reflections.values())
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "trajectory.json", "attempts/001/attempt.json"])
+@pytest.mark.parametrize("content", [b'{"id": "task-0', b"[]", b""])
+def test_a_file_that_cannot_be_understood_is_named_and_left(
+    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
+) -> None:
+    monkeypatch.setattr("core.episodes.documents._RETRY_SECONDS", ())
+    task_id = begun(memory)
+    file = tmp_path / TASKS / task_id / name
+    file.write_bytes(content)
+    before = tree(tmp_path)
+    with pytest.raises(Conflict, match=name):
+        memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["", "attempts", "attempts/001", "metadata.json", "attempts/001/actions.jsonl"])
+def test_no_link_is_followed_out_of_the_project(memory: Episodes, tmp_path: Path, name: str) -> None:
+    task_id = begun(memory)
+    memory.log_action(task_id, edit("a.ts"))
+    outside = tmp_path / "outside"
+    place = tmp_path / TASKS / task_id / name
+    place.rename(outside)
+    place.symlink_to(outside)
+    before = {file: file.read_bytes() for file in outside.rglob("*") if file.is_file()} or outside.read_bytes()
+    for call in (
+        lambda: memory.log_action(task_id, edit("b.ts")),
+        lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False),
+        lambda: memory.start_attempt(task_id, abandon=True),
+    ):
+        with suppress(RalphdeckError):
+            call()
+    after = {file: file.read_bytes() for file in outside.rglob("*") if file.is_file()} or outside.read_bytes()
+    assert after == before
+
+
+def _work(project: Path, ready: Any, count: int) -> None:
+    ready.wait(30)
+    memory = make_episodes(project)
+    for number in range(count):
+        memory.init_task(f"{os.getpid()} {number}")
+        memory.log_action("shared", bash(f"{os.getpid()} {number}", True))
+    ready.wait(30)
+    memory.complete_attempt("shared", outcome=Outcome.SUCCESS)
+
+
+def test_writers_at_the_same_time_lose_nothing(memory: Episodes, tmp_path: Path) -> None:
+    memory.init_task("together", task_id="shared")
+    memory.start_attempt("shared")
+    ready = multiprocessing.Barrier(3)
+    workers = [multiprocessing.Process(target=_work, args=(tmp_path, ready, 4)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    folder = TaskFolder.of(ProjectPaths(tmp_path), "shared")
+    assert len(list((tmp_path / TASKS).glob("task-*"))) == 12
+    index = json.loads((tmp_path / ".aiwg/ralph/index/by-status.json").read_bytes())
+    assert len(set(index["running"])) == len(index["running"]) == 13
+    assert len(folder.reflections.read_bytes().splitlines()) == 1
+    log = [json.loads(line)["params"]["command"] for line in folder.attempts()[1].actions.read_bytes().splitlines()]
+    assert len(log) == len(set(log)) == 12
+    assert json.loads((folder.attempts()[1].attempt).read_bytes())["execution"]["actions_performed"] == 12
