@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,19 +31,36 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project
 
 
-@pytest.fixture(scope="session", params=["texts", "types"])
-def deck(request: pytest.FixtureRequest) -> Deck:
-    """Each of the projects, loaded."""
-    project: Path = request.getfixturevalue(request.param)
-    deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    deck.load()
-    return deck
-
-
 @pytest.fixture(scope="session")
+def load(request: pytest.FixtureRequest) -> Callable[[str], Deck]:
+    """Loads one of the projects, by the name of its fixture, once for all tests."""
+
+    @cache
+    def load_once(name: str) -> Deck:
+        project: Path = request.getfixturevalue(name)
+        deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: NOW, cache=False)
+        deck.load()
+        return deck
+
+    return load_once
+
+
+@pytest.fixture(params=["texts", "types"])
+def deck(request: pytest.FixtureRequest, load: Callable[[str], Deck]) -> Deck:
+    """Each of the projects, loaded."""
+    return load(request.param)
+
+
+@pytest.fixture
 def view(deck: Deck) -> View:
     """What there is to show of each project."""
     return deck.view
+
+
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache folder of all commands: what one has read the next does not read again."""
+    return tmp_path_factory.mktemp("caches")
 
 
 @pytest.fixture(

@@ -21,12 +21,16 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(
-    deck: Deck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    deck: Deck,
+    caches: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
 ) -> Call:
     """Runs a command; returns its exit code, standard output and standard error, both looked through."""
     monkeypatch.setenv("RALPHDECK_USER", "ana")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(caches))
 
     def call(*arguments: str, project: Path = deck.project.project) -> tuple[int, str, str]:
         code = run(["--project", str(project), *arguments])
@@ -107,8 +111,8 @@ def test_decisions_are_harmless(deck: Deck, call: Call, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["patterns list", "doctor"])
-def test_on_a_terminal_too(texts: Path, tmp_path: Path, command: str) -> None:
+def test_on_a_terminal_too(texts: Path, caches: Path, tmp_path: Path, command: str) -> None:
     words = python("-m", "core.cli", *command.split(), "--project", str(texts))
-    with Terminal(words, environment(tmp_path)) as terminal:
+    with Terminal(words, environment(tmp_path, XDG_CACHE_HOME=str(caches))) as terminal:
         assert terminal.end() == 0
         assert offences(bytes(terminal.raw)) == []

@@ -222,9 +222,6 @@ def _write_attempt(tree: Tree, folder: str, attempt: dict[str, Any], told: dict[
             "actions": len(run),
             "errors": sum(not action["success"] for action in run),
         }
-        tree.json(f"{folder}/results/iter-{number:03d}/result.json", result)
         if checks:
-            output = "\n".join(filter(None, (checks[-1]["output"], checks[-1]["error"])))
-            tree.text(
-                f"{folder}/results/iter-{number:03d}/output.txt", f"$ {checks[-1]['params']['command']}\n{output}\n"
-            )
+            result |= {"command": checks[-1]["params"]["command"], "output": checks[-1]["output"]}
+        tree.json(f"{folder}/results/iter-{number:03d}/result.json", result)

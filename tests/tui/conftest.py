@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -26,12 +27,20 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     time.tzset()
 
 
-@pytest.fixture
-def sample(tmp_path: Path) -> Path:
-    """The sample project, as of `NOW`."""
-    target = tmp_path / "acme-api"
+@pytest.fixture(scope="session")
+def _sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample project, as of `NOW`, to be copied only."""
+    target = tmp_path_factory.mktemp("sample")
     copy_sample(target, NOW)
     set_times(target)
+    return target
+
+
+@pytest.fixture
+def sample(tmp_path: Path, _sample: Path) -> Path:
+    """The sample project, as of `NOW`."""
+    target = tmp_path / "acme-api"
+    shutil.copytree(_sample, target)
     return target
 
 
