@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from core.episodes.diffs import diff_of
 from core.extraction.errors import Sighting, message_in, sighting
 from core.extraction.fixes import Repair
 from core.extraction.wording import line, told
@@ -24,15 +24,9 @@ MAX_EDITS: Final = 20
 _MAX_TEXT: Final = 20_000
 """Characters of an output in which its error is looked for."""
 _MAX_LINES: Final = 500
-_MAX_CHANGED: Final = 200
-"""Lines of an edit that are compared."""
 _MAX_TOLD: Final = 3
 _CHANGES: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
-_FILE: Final = ("file_path", "path", "file", "notebook_path", "filename")
 _COMMAND: Final = ("command", "cmd")
-_OLD: Final = ("old_string", "old_str", "old")
-_NEW: Final = ("new_string", "new_str", "new", "content", "file_text")
-_DIFF: Final = ("diff", "patch")
 _MARK: Final = re.compile(r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)")
 """What test runners put before the line that names an error."""
 _ONLY_A_CODE: Final = re.compile(
@@ -111,7 +105,7 @@ def _within(word: str, earlier: Iterable[str]) -> bool:
 
 def command_of(action: Action) -> Command:
     """What an action ran."""
-    text = _param(action, _COMMAND)
+    text = action.param(*_COMMAND)
     if not text:
         return Command((action.tool or action.type, *(f"{name}={value}" for name, value in action.params)))
     return Command((" ".join(text.split()),), *_check_in(text[:_MAX_TEXT]))
@@ -177,7 +171,7 @@ def changes_a_file(action: Action) -> bool:
 
 def files_of(actions: Iterable[Action]) -> tuple[str, ...]:
     """The files that were changed, each once."""
-    changed = (line(_param(action, _FILE)) for action in actions if changes_a_file(action))
+    changed = (line(action.target) for action in actions if changes_a_file(action))
     return tuple(dict.fromkeys(filter(None, changed)))
 
 
@@ -197,7 +191,7 @@ def _repair(attempt: Attempt, error: Sighting, changes: Sequence[Action], failed
     return Repair(
         error=error,
         description=line("; ".join(doing(changes))),
-        diff="\n".join(filter(None, map(_diff, changes)))[:_MAX_TEXT],
+        diff="\n".join(part for change in changes for part in diff_of(change))[:_MAX_TEXT],
         files=files_of(changes),
         trace=f"{place_of(attempt)}, actions {failed.number} → {passed.number}",
         at=passed.at or failed.at or attempt.ended_at,
@@ -252,16 +246,3 @@ def _check_in(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         given = tuple(word for word in rest if word not in _QUIET and ">" not in word)
         return (name, *words[1:named]), given
     return (), ()
-
-
-def _diff(change: Action) -> str:
-    """The change as lines with `-` and `+` in front, as far as the action tells it."""
-    if diff := _param(change, _DIFF):
-        return diff[:_MAX_TEXT]
-    old, new = (_lines_of(_param(change, names))[:_MAX_CHANGED] for names in (_OLD, _NEW))
-    return "\n".join(islice(difflib.unified_diff(old, new, lineterm="", n=1), 2, None))
-
-
-def _param(action: Action, names: Iterable[str]) -> str:
-    params = dict(action.params)
-    return next((params[name] for name in names if params.get(name)), "")

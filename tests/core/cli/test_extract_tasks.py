@@ -32,7 +32,7 @@ PASSES: dict[str, Any] = {"type": "bash", "tool": "Bash", "params": {"command": 
 EDIT: dict[str, Any] = {
     "type": "edit",
     "tool": "Edit",
-    "params": {"file_path": "src/import.ts", "new_string": "if (!row) continue"},
+    "params": {"file_path": "src/import.ts", "old_string": "", "new_string": "if (!row) continue"},
 }
 EDIT |= {"success": True, "reasoning": "Skip rows without a number"}
 
