@@ -27,8 +27,8 @@ def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
     """List past tasks like one, and what was learned in them, best first (1).
 
     TASK is the id of a task; any other TEXT describes one that is still to come. Tasks are compared by meaning where
-    `ralphdeck embed` or the dashboard has made their vectors, else by the words that they share. Learnings that
-    somebody wrote come before drafted ones, those of successful attempts first.
+    `ralphdeck embed` or the dashboard has made their vectors, else by the words that they share. Learnings of
+    successful attempts come first; drafted ones only where nobody has written any.
 
     \b
     Examples:

@@ -46,8 +46,8 @@ class SimilarTask:
             of both tasks that they have in common, rare ones counting more.
         matched_by: `meaning` or `words`, for a task that has no vector yet.
         outcome: Unknown while it goes on.
-        learnings: Most useful first: what somebody wrote before what was only drafted, of a successful attempt
-            before that of another, the newest attempt before earlier ones.
+        learnings: Most useful first: of a successful attempt before those of others, of the newest attempt before
+            earlier ones. Drafted ones only where nobody has written any.
     """
 
     task_id: str
@@ -106,12 +106,12 @@ def _by_words(text: str, tasks: Mapping[str, PastTask]) -> dict[str, tuple[float
     words = {id: content_words(task_text(task)) for id, task in tasks.items()} if asked else {}
     holding = Counter(word for held in words.values() for word in held)
     squares = {word: math.log1p(len(words) / max(holding[word], 1)) ** 2 for word in asked | holding.keys()}
-    length = math.sqrt(sum(squares[word] for word in asked))
+    length = math.sqrt(math.fsum(squares[word] for word in asked))
     found = {}
     for id, held in words.items():
         if common := asked & held:
-            other = math.sqrt(sum(squares[word] for word in held))
-            found[id] = (min(sum(squares[word] for word in common) / (length * other), 1.0), WORDS)
+            other = math.sqrt(math.fsum(squares[word] for word in held))
+            found[id] = (min(math.fsum(squares[word] for word in common) / (length * other), 1.0), WORDS)
     return found
 
 
@@ -129,13 +129,14 @@ def _learnings(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[Learne
 
 
 def _in_order(task_id: str, reflections: Sequence[Reflection], snapshot: Snapshot) -> Iterator[Learned]:
-    def rank(reflection: Reflection) -> tuple[bool, bool, int]:
+    def rank(reflection: Reflection) -> tuple[bool, int]:
         attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
         outcome = attempt.outcome if attempt else reflection.outcome
-        return reflection.draft, outcome is not Outcome.SUCCESS, -(reflection.attempt or 0)
+        return outcome is not Outcome.SUCCESS, -(reflection.attempt or 0)
 
     told: set[str] = set()
-    for reflection in sorted(reflections, key=rank):
+    written = [reflection for reflection in reflections if not reflection.draft]
+    for reflection in sorted(written or reflections, key=rank):
         if reflection.learning not in told:
             told.add(reflection.learning)
             yield Learned(reflection.attempt, reflection.learning)
