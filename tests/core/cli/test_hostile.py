@@ -34,6 +34,8 @@ READING = (
     ["doctor"],
     ["score"],
     ["bursts"],
+    ["task", "report"],
+    ["extract", "--all", "--dry-run"],
     ["what-if", "maturity.half_life_days=20"],
     ["inject", "--task", "Fix TypeScript type errors in user validation", "--top-k", "10"],
 )
