@@ -33,5 +33,20 @@ metrics: {tracking_coverage: {met, loops, tracked, remembered, missing, share, l
 read_latency: {met, limit_ms, tasks, median_ms, slowest_ms, slowest_task},
 retry_improvement: {met, target, difference, interval},
 audit_trail: {met, ended, complete, without_actions, without_outcome, without_reflection}}, findings}""",
+    "history": """\
+{task: {id, description, criteria, status, raw_status, created_at, updated_at, completed_at, current_attempt,
+total_attempts, tags, related, agent, loop_id, file}, attempts: [{id, task_id, number, started_at, ended_at, open,
+outcome, reason, plan, agent, iterations, actions, errors, last_action_at, quality: [{iteration, quality}],
+final_quality, completion, worked, failed, suggestions, file}], milestones: [{at, event, details, attempt}],
+final_quality, completion, summary: [{name, text}], reflections: [as in reflections], findings}.
+With an attempt: {attempt: {as in attempts}, plan_text, plan_steps, actions: [{number, at, iteration, type, tool,
+params: [{name, text}], success, output, error, reasoning, expected}], results, milestones, reflections, findings}.
+With --reflections: {reflections, findings}""",
+    "replay": """\
+{attempt: {as in history}, steps: [{number, at, iteration, type, tool, params: [{name, text}], success, output,
+error, reasoning, expected, verdict: succeeded, failed or not told, real, elapsed: seconds since the start, pause:
+seconds to the next one, begins_iteration, quality, diff}], findings}""",
+    "search": """\
+{hits: [{in, task_id, attempt, action, subject, at, snippet, file, pointer}], total, findings}""",
 }
 """By the name of the command; taken up by `core.cli.shapes.DOCUMENTS`."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.cli.shapes import Shape, number
+from core.cli.shapes import Shape, number, reflection_json
 from core.records.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from core.episodes.history import AttemptDetail, TaskHistory
     from core.episodes.improvement import Comparison, Group
     from core.episodes.linking import Link
+    from core.episodes.matching import Hit
     from core.episodes.planning import Lesson
+    from core.episodes.replay import Step
     from core.episodes.success_metrics import SuccessMetrics
-    from core.records.episodes import Attempt, Task
+    from core.records.episodes import Action, Attempt, Milestone, Task
     from core.records.reflections import Reflection
 
 
@@ -173,4 +176,86 @@ def _comparison_json(told: Comparison) -> Shape:
         "interval": None if told.low is None or told.high is None else [number(told.low), number(told.high)],
         "relative": number(told.relative),
         "needed": told.needed,
+    }
+
+
+def milestone_json(milestone: Milestone) -> Shape:
+    """One milestone; `attempt` is null where it is one of the whole task."""
+    return {
+        "at": iso(milestone.at),
+        "event": milestone.event,
+        "details": milestone.details,
+        "attempt": milestone.attempt,
+    }
+
+
+def history_json(history: TaskHistory) -> Shape:
+    """What was tried at a task."""
+    return {
+        "task": task_json(history.task),
+        "attempts": [attempt_json(attempt) for attempt in history.attempts],
+        "milestones": [milestone_json(milestone) for milestone in history.milestones],
+        "final_quality": number(history.final_quality),
+        "completion": number(history.completion),
+        "summary": [{"name": name, "text": text} for name, text in history.summary],
+        "reflections": [reflection_json(reflection) for reflection in history.reflections],
+    }
+
+
+def attempt_details_json(detail: AttemptDetail) -> Shape:
+    """Everything about one attempt."""
+    return {
+        "attempt": attempt_json(detail.attempt),
+        "plan_text": detail.plan_text,
+        "plan_steps": list(detail.steps),
+        "actions": [action_json(action) for action in detail.actions],
+        "results": list(detail.results),
+        "milestones": [milestone_json(milestone) for milestone in detail.milestones],
+        "reflections": [reflection_json(reflection) for reflection in detail.reflections],
+    }
+
+
+def action_json(action: Action) -> Shape:
+    """One action; long texts are cut."""
+    return {
+        "number": action.number,
+        "at": iso(action.at),
+        "iteration": action.iteration,
+        "type": action.type,
+        "tool": action.tool,
+        "params": [{"name": name, "text": text} for name, text in action.params],
+        "success": action.success,
+        "output": action.output,
+        "error": action.error,
+        "reasoning": action.reasoning,
+        "expected": action.expected,
+    }
+
+
+def step_json(step: Step) -> Shape:
+    """One action in its place; `elapsed` and `pause` in seconds."""
+    return {
+        **action_json(step.action),
+        "verdict": step.verdict.value,
+        "real": step.real,
+        "elapsed": number(step.elapsed),
+        "pause": number(step.pause),
+        "begins_iteration": step.begins_iteration,
+        "quality": number(step.quality),
+        "diff": list(step.diff),
+    }
+
+
+def hit_json(hit: Hit, snippet: str) -> Shape:
+    """Where a query was found."""
+    return {
+        "in": hit.place.value,
+        "task_id": hit.task_id or None,
+        "attempt": hit.attempt,
+        "action": hit.action,
+        "subject": hit.subject or None,
+        "at": iso(hit.at),
+        "snippet": snippet,
+        "file": hit.file,
+        "pointer": hit.pointer,
     }

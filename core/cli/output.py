@@ -33,15 +33,19 @@ _UNSEEN: Final = re.compile(
 
 
 def print_json(document: Mapping[str, Any], *, one_line: bool = False) -> None:
-    """One JSON document in UTF-8; indented on a terminal, one line elsewhere (or always, for JSON lines).
+    """One JSON document as `json_bytes`; indented on a terminal, one line elsewhere (or always, for JSON lines)."""
+    print_bytes(json_bytes(document, indent=2 if sys.stdout.isatty() and not one_line else None))
+
+
+def json_bytes(document: Mapping[str, Any], *, indent: int | None = None) -> bytes:
+    """A JSON document in UTF-8 with a final line feed.
 
     Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every
     string comes back as it is in the files. NaN and infinities do not occur.
     """
-    indent = 2 if sys.stdout.isatty() and not one_line else None
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
     text = _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
-    print_bytes(f"{text}\n".encode("utf-8", "backslashreplace"))
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def print_bytes(data: bytes) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from core.episodes.history import read_attempts
 from core.episodes.names import entries_of, find_attempt
-from core.episodes.words import Words
+from core.episodes.search_words import SearchWords
 from core.errors import RalphdeckError
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession
@@ -24,7 +24,7 @@ from core.records.findings import Finding
 from core.records.times import parse_time
 from core.sources import dialects
 from core.sources.actions import BLANK, Glimpse, spelled
-from core.sources.debug_sessions import read_sessions
+from core.sources.debug_sessions import is_debug_memory, read_sessions
 from core.sources.episodes import ACTIONS, ATTEMPT, METADATA, OUTCOME, TRAJECTORY, read_episode, read_milestones
 from core.sources.events import EventLog
 from core.sources.fields import Fields
@@ -93,11 +93,12 @@ class Matching:
         places: What is looked through.
     """
 
-    def __init__(self, paths: ProjectPaths, words: Words, places: Iterable[Place]) -> None:
+    def __init__(self, paths: ProjectPaths, words: SearchWords, places: Iterable[Place]) -> None:
         self.findings: list[Finding] = []
         self._paths: Final = paths
         self._words: Final = words
         self._places: Final = frozenset(places)
+        self._logs: Final = bool(self._places & {Place.ACTIONS, Place.ERRORS})
         self._tasks: Final = paths.relative(paths.tasks)
         self._root: Final = paths.aiwg
         self.owner: Final = lru_cache(_KEPT_OWNERS)(self._owner)
@@ -117,22 +118,24 @@ class Matching:
 
     def _task(self, task_id: str) -> Iterator[Hit]:
         folder = f"{self._tasks}/{task_id}"
-        if Place.TASKS in self._places:
-            for name in (METADATA, TRAJECTORY):
-                yield from self._document(f"{folder}/{name}", task_id)
+        documents = [f"{folder}/{METADATA}", f"{folder}/{TRAJECTORY}"] if Place.TASKS in self._places else []
         if Place.REFLECTIONS in self._places:
             yield from self._reflections(f"{folder}/reflections.jsonl", task_id)
-        if self._places == {Place.REFLECTIONS}:
-            return
-        for entry in entries_of(self._paths.project / folder / "attempts"):
+        for entry in entries_of(self._paths.project / folder / "attempts") if self._logs or documents else ():
             if not (entry.name.isdecimal() and entry.is_dir(follow_symlinks=False)):
                 continue
             inside = f"{folder}/attempts/{entry.name}"
             if Place.TASKS in self._places:
-                for name in (ATTEMPT, OUTCOME):
-                    yield from self._document(f"{inside}/{name}", task_id)
-            if self._places & {Place.ACTIONS, Place.ERRORS}:
+                documents += (f"{inside}/{ATTEMPT}", f"{inside}/{OUTCOME}")
+            if self._logs:
                 yield from self._actions(f"{inside}/{ACTIONS}", task_id, int(entry.name))
+        told = set()
+        for file in documents:
+            for hit in self._document(file, task_id):
+                # Several documents tell of one attempt, often in the same words.
+                if (hit.attempt, hit.pointer) not in told or hit.pointer:
+                    told.add((hit.attempt, hit.pointer))
+                    yield hit
 
     def _document(self, file: str, task_id: str) -> Iterator[Hit]:
         """What a document says of a task, of attempts at it, and of milestones."""
@@ -152,9 +155,21 @@ class Matching:
             if text := self._matched(texts):
                 at = one.ended_at or one.started_at or self._time_of(task_id, one.number)
                 yield Hit(place=Place.TASKS, file=file, task_id=task_id, attempt=one.number, at=at, text=text)
-        for mile in read_milestones(Fields(file, value, [])):
-            if text := self._matched((mile.event, mile.details)):
-                yield Hit(place=Place.TASKS, file=file, task_id=task_id, attempt=mile.attempt, at=mile.at, text=text)
+        if file.endswith(TRAJECTORY):
+            yield from self._milestones(file, value, task_id)
+
+    def _milestones(self, file: str, value: dict[str, Any], task_id: str) -> Iterator[Hit]:
+        for one in read_milestones(Fields(file, value, [])):
+            if text := self._matched((one.event, one.details)):
+                yield Hit(
+                    place=Place.TASKS,
+                    file=file,
+                    pointer="/milestones",
+                    task_id=task_id,
+                    attempt=one.attempt,
+                    at=one.at,
+                    text=text,
+                )
 
     def _time_of(self, task_id: str, number: int) -> datetime | None:
         attempt = self.owner(task_id).attempts.get(number)
@@ -250,7 +265,7 @@ class Matching:
             loops = chain(entries_of(root / "loops"), entries_of(root / "archive"))
             for folder in (str(root), *(entry.path for entry in loops)):
                 memory = self._paths.relative(Path(folder) / "debug-memory")
-                yield from scan_path(self._paths, memory)
+                yield from filter(is_debug_memory, scan_path(self._paths, memory))
 
     def _sessions(self, file: str) -> Iterator[Hit]:
         raw = self._read(file)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.episodes.matching import Hit, Matching, Place
-from core.episodes.words import Words
+from core.episodes.search_words import SearchWords
 from core.paths import ProjectPaths
 from core.records.episodes import TaskStatus
 from core.records.findings import Finding
@@ -50,7 +50,7 @@ class Found:
     findings: tuple[Finding, ...]
 
 
-def search(paths: ProjectPaths, words: Words, filters: Filters | None = None, limit: int | None = None) -> Found:
+def search(paths: ProjectPaths, words: SearchWords, filters: Filters | None = None, limit: int | None = None) -> Found:
     """The records that have all words and pass the filters.
 
     A file is decoded only where its bytes do not rule out a match: 10,000 tasks are gone through in about a second.

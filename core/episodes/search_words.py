@@ -16,7 +16,7 @@ _BEFORE: Final = 30
 _ESCAPED: Final = re.compile(r'["\\/\x00-\x1f]+')
 
 
-class Words:
+class SearchWords:
     """All of them must occur in a record, in any order, whatever their case.
 
     Raises:

@@ -1,0 +1,215 @@
+"""`ralphdeck history`: what was tried at a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from core.cli.completing import complete_task
+from core.cli.episode_shapes import attempt_details_json, history_json
+from core.cli.options import reading_options
+from core.cli.outfile import write_file
+from core.cli.output import Column, end, findings_json, json_bytes, line, percent, print_json, print_table, remark
+from core.cli.project import chosen_project
+from core.cli.shapes import Shape, json_help, reflection_json
+from core.episodes.export import attempt_markdown, history_markdown, reflection_markdown, reflections_markdown
+from core.episodes.history import AttemptDetail, TaskHistory, read_attempt, read_history
+from core.episodes.names import find_attempt
+from core.errors import BadInput
+from core.records.episodes import Attempt, Milestone
+from core.records.findings import Finding
+from core.records.reflections import Reflection
+from core.text import visible_line
+
+COLOURS: Final = {"success": "green", "failure": "red", "timeout": "red", "open": "yellow"}
+_MARKDOWN: Final = frozenset({".md", ".markdown"})
+
+
+@click.command(epilog=json_help("history"))
+@click.argument("task", shell_complete=complete_task)
+@click.option("--attempt", type=click.IntRange(min=0), metavar="N", help="Only this attempt, with its actions.")
+@click.option("--reflections", "only_reflections", is_flag=True, help="Only what was learned.")
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write it into FILE instead: Markdown if it ends in .md, else JSON (.json).",
+)
+@reading_options
+def history(
+    task: str, attempt: int | None, only_reflections: bool, export: Path | None, as_json: bool, strict: bool
+) -> None:
+    """Print what was tried at TASK: its attempts, how they came out, what was learned.
+
+    TASK is the id of a task or how it begins, or that of an attempt such as task-001.2. It is read straight from
+    .aiwg/ralph/tasks, so that it takes no longer in a project with many tasks.
+
+    \b
+    Examples:
+      ralphdeck history task-001
+      ralphdeck history task-001 --attempt 2
+      ralphdeck history task-001 --reflections
+      ralphdeck history task-001 --export task-001.md
+    """
+    if export is not None and export.suffix.lower() not in {*_MARKDOWN, ".json"}:
+        raise click.UsageError(f"--export writes .md or .json, not {export.suffix or 'a file without an ending'}")
+    paths = chosen_project()
+    task_id, named = find_attempt(paths, task)
+    number = named if attempt is None else attempt
+    if named not in (None, number):
+        raise BadInput(f"{visible_line(task, 80)} names attempt {named}, --attempt another one")
+    told: TaskHistory | AttemptDetail
+    told = read_history(paths, task_id) if number is None else read_attempt(paths, task_id, number)
+    markdown = export is not None and export.suffix.lower() in _MARKDOWN
+    document = _json(told, only_reflections) if as_json or (export is not None and not markdown) else {}
+    if export is not None:
+        write_file(export, _markdown(told, only_reflections) if markdown else json_bytes(document, indent=2))
+    if as_json:
+        print_json(document)
+    elif export is not None:
+        line(f"wrote {visible_line(str(export), 300)}")
+    else:
+        _print(told, only_reflections)
+    end(_findings(told), strict=strict)
+
+
+def _findings(told: TaskHistory | AttemptDetail) -> Sequence[Finding]:
+    return told.findings if isinstance(told, TaskHistory) else (*told.findings, *told.actions.findings)
+
+
+def _json(told: TaskHistory | AttemptDetail, only_reflections: bool) -> Shape:
+    if only_reflections:
+        shape: Shape = {"reflections": [reflection_json(one) for one in told.reflections]}
+    else:
+        shape = history_json(told) if isinstance(told, TaskHistory) else attempt_details_json(told)
+    return {**shape, "findings": findings_json(_findings(told))}
+
+
+def _markdown(told: TaskHistory | AttemptDetail, only_reflections: bool) -> bytes:
+    if only_reflections:
+        text = reflections_markdown(told.reflections)
+    else:
+        text = history_markdown(told) if isinstance(told, TaskHistory) else attempt_markdown(told)
+    return text.encode("utf-8", "replace")
+
+
+def _print(told: TaskHistory | AttemptDetail, only_reflections: bool) -> None:
+    if not only_reflections:
+        if isinstance(told, TaskHistory):
+            _print_task(told)
+        else:
+            _print_attempt(told)
+    for reflection in told.reflections:
+        _print_reflection(reflection)
+    if only_reflections and not told.reflections:
+        remark("no reflections")
+
+
+def _print_task(history: TaskHistory) -> None:
+    task = history.task
+    line((task.id, "bold"), f"  {task.status.value}  {task.description}")
+    _print_facts(
+        (("done when", task.criteria), ("tags", ", ".join(task.tags)), ("quality", percent(history.final_quality)))
+    )
+    columns = (
+        Column("ATTEMPT", right=True),
+        Column("OUTCOME", colours=COLOURS),
+        Column("STARTED (UTC)"),
+        Column("MINUTES", right=True),
+        Column("ITERATIONS", right=True),
+        Column("ACTIONS", right=True),
+        Column("QUALITY", right=True),
+        Column("PLAN", free=True),
+    )
+    print_table(columns, map(_row, history.attempts))
+    if not history.attempts:
+        remark("no attempts yet")
+    _print_milestones(history.milestones)
+
+
+def _row(attempt: Attempt) -> tuple[str, ...]:
+    minutes = ""
+    if attempt.started_at and attempt.ended_at:
+        minutes = f"{(attempt.ended_at - attempt.started_at).total_seconds() / 60:.0f}"
+    return (
+        str(attempt.number),
+        came_out(attempt),
+        f"{attempt.started_at:%Y-%m-%d %H:%M}" if attempt.started_at else "",
+        minutes,
+        _count(attempt.iterations),
+        _count(attempt.actions),
+        percent(attempt.final_quality),
+        attempt.plan,
+    )
+
+
+def _print_attempt(detail: AttemptDetail) -> None:
+    attempt = detail.attempt
+    line((attempt.id, "bold"), "  ", (came_out(attempt), COLOURS.get(came_out(attempt), "")), f"  {attempt.plan}")
+    _print_facts(
+        (
+            ("reason", attempt.reason),
+            ("agent", attempt.agent),
+            *(("step", step) for step in detail.steps),
+            *(("worked", text) for text in attempt.worked),
+            *(("did not work", text) for text in attempt.failed),
+            *(("next time", text) for text in attempt.suggestions),
+            ("quality", " ".join(percent(one.quality) for one in attempt.quality)),
+            *(("result", name) for name in detail.results),
+        )
+    )
+    columns = (
+        Column("ACTION", right=True),
+        Column("AT (UTC)"),
+        Column("TYPE"),
+        Column("RESULT", colours={"failed": "red"}),
+        Column("ON", free=True),
+        Column("WHY", free=True),
+    )
+    rows = (
+        (
+            str(action.number),
+            f"{action.at:%H:%M:%S}" if action.at else "",
+            action.type or action.tool,
+            "failed" if action.went_wrong else "ok" if action.success else "",
+            action.target or action.param("command", "pattern", "description"),
+            action.reasoning,
+        )
+        for action in detail.actions
+    )
+    print_table(columns, rows)
+    if not detail.actions:
+        remark("no actions were logged")
+    _print_milestones(detail.milestones)
+
+
+def _print_milestones(milestones: Iterable[Milestone]) -> None:
+    for one in milestones:
+        when = f"{one.at:%Y-%m-%d %H:%M}" if one.at else ""
+        line(f"milestone  {when}  {one.event}  {one.details}")
+
+
+def _print_reflection(one: Reflection) -> None:
+    line()
+    heading, *rows = reflection_markdown(one).split("\n")
+    line((heading, "bold"))
+    for row in rows:
+        line(row)
+
+
+def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    for name, text in facts:
+        if text:
+            line(f"  {name}: {text}")
+
+
+def came_out(attempt: Attempt) -> str:
+    """The outcome in a word; nothing where nobody can tell."""
+    return "open" if attempt.is_open else "" if attempt.outcome.value == "unknown" else attempt.outcome.value
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"

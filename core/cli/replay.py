@@ -1,0 +1,115 @@
+"""`ralphdeck replay`: an attempt step by step."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Final
+
+import click
+
+from core.cli.completing import complete_task
+from core.cli.episode_shapes import attempt_json, step_json
+from core.cli.options import reading_options
+from core.cli.output import end, findings_json, line, percent, print_json, remark
+from core.cli.project import chosen_project
+from core.cli.shapes import json_help
+from core.episodes.history import read_attempt, read_history
+from core.episodes.names import find_attempt
+from core.episodes.replay import MAX_PAUSE, Step, Verdict, pause_at, steps
+from core.errors import BadInput, UnknownRecord
+from core.paths import ProjectPaths
+from core.text import plural, visible_line
+
+_COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNTOLD: "yellow"}
+_DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+_INDENT: Final = "      "
+
+
+@click.command(epilog=json_help("replay"))
+@click.argument("task", shell_complete=complete_task)
+@click.option("--attempt", type=click.IntRange(min=0), metavar="N", help="Which one. Default: the last.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="X",
+    help=f"On a terminal wait between the steps as long as the agent took, divided by X, but never more than "
+    f"{MAX_PAUSE:.0f} seconds; 0: do not wait.",
+)
+@click.option("--from", "first", type=click.IntRange(min=1), default=1, metavar="N", help="Begin with action N.")
+@click.option("--errors", is_flag=True, help="Only the actions that failed.")
+@reading_options
+def replay(task: str, attempt: int | None, speed: float, first: int, errors: bool, as_json: bool, strict: bool) -> None:
+    """Step through an attempt at TASK: what was done and why, what was expected, what came of it, and when.
+
+    Where stdout is no terminal nothing waits. Ctrl-C ends it.
+
+    \b
+    Examples:
+      ralphdeck replay task-001 --attempt 2
+      ralphdeck replay task-001.2 --errors --speed 0
+      ralphdeck replay task-001 --attempt 2 --from 40 --json | jq '.steps[].verdict'
+    """
+    paths = chosen_project()
+    detail = read_attempt(paths, *_chosen(paths, task, attempt))
+    everything = steps(detail)
+    places = [place for place in (detail.actions.errors if errors else range(len(everything))) if place >= first - 1]
+    if as_json:
+        shown = [step_json(everything[place]) for place in places]
+        findings = (*detail.findings, *detail.actions.findings)
+        print_json({"attempt": attempt_json(detail.attempt), "steps": shown, "findings": findings_json(findings)})
+    else:
+        line((detail.attempt.id, "bold"), f"  {plural(len(everything), 'action')}  {detail.attempt.plan}")
+        waits = sys.stdout.isatty()
+        for place in places:
+            step = everything[place]
+            _print(step)
+            if waits and place != places[-1]:
+                time.sleep(pause_at(step, speed))
+        if not places:
+            remark("no action failed" if errors and everything else "no such actions were logged")
+    end((*detail.findings, *detail.actions.findings), strict=strict)
+
+
+def _chosen(paths: ProjectPaths, task: str, attempt: int | None) -> tuple[str, int]:
+    """The task and the number of the attempt; without a number the last one."""
+    task_id, named = find_attempt(paths, task)
+    if attempt is not None and named not in (None, attempt):
+        raise BadInput(f"{visible_line(task, 80)} names attempt {named}, --attempt another one")
+    number = attempt if attempt is not None else named
+    if number is None:
+        attempts = read_history(paths, task_id).attempts
+        if not attempts:
+            raise UnknownRecord(f"{visible_line(task_id, 80)} has no attempts yet")
+        number = attempts[-1].number
+    return task_id, number
+
+
+def _print(step: Step) -> None:
+    action = step.action
+    if step.begins_iteration and action.iteration is not None:
+        quality = f"  quality so far {percent(step.quality)}" if step.quality is not None else ""
+        line((f"iteration {action.iteration}", "bold"), quality)
+    what = " ".join(
+        filter(None, (action.type, action.tool if action.tool.lower() != action.type else "", action.target))
+    )
+    line(
+        f"{action.number:>5} {_clock(step.elapsed)}  {what or 'action'}  ", (step.verdict.value, _COLOURS[step.verdict])
+    )
+    for name, text in (("why", action.reasoning), ("expected", step.expected)):
+        if text:
+            line(f"{_INDENT}{name}: {text}")
+    for row in step.diff:
+        line(_INDENT, (row, _DIFF_COLOURS.get(row[:1], "")))
+    for number, row in enumerate(step.real.splitlines()):
+        line(f"{_INDENT}{'real: ' if number == 0 else '      '}{row}")
+
+
+def _clock(seconds: float | None) -> str:
+    """`+1:02:03` since the start."""
+    if seconds is None:
+        return "        "
+    minutes, rest = divmod(int(seconds), 60)
+    return f"+{minutes // 60}:{minutes % 60:02}:{rest:02}"
