@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -68,8 +69,8 @@ def recurring(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]
     10,000 reflections take half a second.
 
     A learning joins only what is more than `ALIKE` to the central one of a cluster, so that no chain of small
-    differences leads from one learning to another. Those that most others are like become central first. Reflections
-    that name neither loop nor task, or that were only drafted, take no part.
+    differences leads from one learning to another. Those that most others are most like become central first.
+    Reflections that name neither loop nor task, or that were only drafted, take no part.
 
     Args:
         reflections: From all loops and tasks.
@@ -81,16 +82,15 @@ def recurring(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]
         words = words_in_order(told(reflection.learning))
         if source and not reflection.draft and words.count(" ") + 1 >= _LEAST_WORDS:
             same[words].append(Member(source, reflection))
-    near: dict[str, set[str]] = {words: {words} for words in same}
-    for one, other, _ratio in TextBlock.build({words: words for words in sorted(same)}).pairs(ALIKE):
-        near[one].add(other)
-        near[other].add(one)
-    weights = {words: sum(len(same[other]) for other in near[words]) for words in same}
+    near: dict[str, dict[str, float]] = {words: {words: 1.0} for words in same}
+    for one, other, ratio in TextBlock.build({words: words for words in sorted(same)}).pairs(ALIKE):
+        near[one][other] = near[other][one] = ratio
+    weights = {words: math.fsum(ratio * len(same[other]) for other, ratio in near[words].items()) for words in same}
     clusters = []
     taken: set[str] = set()
     for words in sorted(same, key=lambda words: (-weights[words], words)):
         if words not in taken:
-            alike = near[words] - taken
+            alike = near[words].keys() - taken
             taken |= alike
             members = sorted((member for other in alike for member in same[other]), key=_age)
             if len({member.source for member in members}) >= LEAST_LOOPS:
