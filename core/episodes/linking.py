@@ -92,11 +92,12 @@ def coverage(tasks: Mapping[str, Task], memory_tasks: Mapping[str, MemoryTask], 
     """Which of the loops have a record; each kind in the order of `loops`."""
     names = LoopNames(loops.values())
     tracked = {link.loop_id for task in tasks.values() if (link := names.link(task)) is not None}
-    remembered = {link.loop_id for task in memory_tasks.values() if (link := names.link(task)) is not None}
+    remembered = {link.loop_id for task in memory_tasks.values() if (link := names.link(task)) is not None} - tracked
+    recorded = tracked | remembered
     return Coverage(
         tracked=tuple(id for id in loops if id in tracked),
-        remembered=tuple(id for id in loops if id in remembered - tracked),
-        missing=tuple(id for id in loops if id not in tracked | remembered),
+        remembered=tuple(id for id in loops if id in remembered),
+        missing=tuple(id for id in loops if id not in recorded),
     )
 
 

@@ -33,7 +33,7 @@ from core.learning.finished import (
     signals_of_report,
 )
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
-from core.learning.sessions import sessions_by_bead
+from core.learning.sessions import moves_sessions, sessions_by_bead
 from core.learning.uses import LOOP
 from core.records.debug_sessions import DebugSession
 from core.records.events import Event, Observation
@@ -134,7 +134,7 @@ class Inputs:
         if delta.loops:
             after, affected = after._with_loops(self.snapshot.loops, delta.loops)
             touched |= affected
-        if delta.debug_sessions or (self.snapshot.debug_sessions and (delta.loops or delta.attempts)):
+        if moves_sessions(self.snapshot, snapshot, delta):
             after, told = after._with_sessions()
             touched |= after._patterns_of(told)
             sources |= told

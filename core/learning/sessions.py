@@ -7,7 +7,8 @@ from datetime import datetime
 
 from core.records.debug_sessions import DebugSession, Execution
 from core.records.episodes import Attempt
-from core.snapshot import Snapshot
+from core.records.loops import Loop
+from core.snapshot import Delta, Snapshot
 
 
 def sessions_by_bead(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[str, tuple[DebugSession, ...]]:
@@ -32,6 +33,16 @@ def sessions_by_bead(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[s
         if bead:
             found.setdefault(bead, []).append(session)
     return {bead: tuple(sessions) for bead, sessions in found.items()}
+
+
+def moves_sessions(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
+    """Whether sessions may belong to others after a change; how far a loop or attempt has come makes no difference."""
+    if delta.debug_sessions or not after.debug_sessions:
+        return bool(delta.debug_sessions)
+    loops, attempts = (before.loops, after.loops), (before.attempts, after.attempts)
+    return any(_aliases(loops[0].get(id)) != _aliases(loops[1].get(id)) for id in delta.loops) or any(
+        _begin(attempts[0].get(id)) != _begin(attempts[1].get(id)) for id in delta.attempts
+    )
 
 
 def errors_in(sessions: Iterable[DebugSession]) -> int | None:
@@ -80,6 +91,14 @@ def _at_work(attempts: list[Attempt], at: datetime | None) -> str:
 def _began(session: DebugSession) -> datetime | None:
     runs = (run.at for run in session.executions if run.at is not None)
     return session.created_at or min(runs, default=session.updated_at)
+
+
+def _aliases(loop: Loop | None) -> tuple[str, ...] | None:
+    return loop.aliases if loop is not None else None
+
+
+def _begin(attempt: Attempt | None) -> tuple[datetime | None] | None:
+    return (attempt.started_at,) if attempt is not None else None
 
 
 def _by_task(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
