@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from core.demo.loops import PlayedLoop
 from core.demo.scenes import OPENING, REPERTOIRE
+from core.demo.tasks import PlayedAgent, escalate
 from core.errors import BadInput, RalphdeckError
 from core.paths import ProjectPaths
 from core.sample import copy_sample
@@ -25,6 +26,10 @@ _LOG: Final = logging.getLogger(__name__)
 _MARK: Final = ".ralphdeck-demo"
 _KEPT: Final = 3
 """So many played loops that ended stay in `loops/`; older ones go to the archive."""
+_AGENT_EVERY: Final = 4
+"""Every so many beats the agent does something at its task."""
+_ESCALATES_AT: Final = 30
+"""In this beat a debug session asks for a person."""
 
 
 @contextmanager
@@ -41,7 +46,8 @@ class DemoPlayer:
     """Plays from `start` until `stop`, in a thread of its own; usable as a context manager.
 
     Iterations advance, errors come and get fixed, patterns are applied and help or not, loops finish, crash
-    and are followed by new ones. The same seed plays the same piece; only its times differ.
+    and are followed by new ones; an agent works at tasks, attempt by attempt, and a debug session is escalated.
+    The same seed plays the same piece; only its times differ.
 
     Args:
         project: A scratch project; any other is refused with `BadInput`, since the player writes there.
@@ -67,6 +73,8 @@ class DemoPlayer:
         self._repertoire = cycle(REPERTOIRE)
         self._loops: list[PlayedLoop] = []
         self._finished: deque[PlayedLoop] = deque()
+        self._agent = PlayedAgent(project, clock)
+        self._beats = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._play, name="ralphdeck-demo", daemon=True)
 
@@ -105,6 +113,12 @@ class DemoPlayer:
 
     def _beat(self) -> None:
         now = self._clock()
+        self._beats += 1
+        if self._beats == _ESCALATES_AT:
+            escalate(self._project, now)
+        if self._beats % _AGENT_EVERY == 0:
+            self._agent.beat()
+            return
         if len(self._loops) < len(OPENING):
             suffix = f"{self._random.getrandbits(32):08x}"
             self._loops.append(PlayedLoop.begun(self._project, next(self._repertoire), suffix, now))

@@ -20,7 +20,8 @@ from core.demo.scenes import OPENING, REPERTOIRE
 from core.errors import BadInput, RalphdeckError
 from core.library import Library
 from core.paths import ProjectPaths
-from core.records.loops import Liveness
+from core.records.episodes import TaskStatus
+from core.records.loops import Liveness, Outcome
 from core.settings import Settings
 from core.snapshot import Snapshot
 
@@ -77,6 +78,21 @@ def test_patterns_are_applied_and_counted() -> None:
     loop = next(loop for loop in snapshot.loops.values() if "rate limiting" in loop.task)
     use = next(use for use in loop.injected if use.pattern_id == "pat-error-jwt-expired-006")
     assert (use.applied, use.successful, use.iteration) == (True, True, 3)
+
+
+def test_tasks_are_worked_at_attempt_by_attempt_and_a_debug_session_asks_for_a_person() -> None:
+    def done(snapshot: Snapshot) -> bool:
+        ended = [attempt for attempt in snapshot.attempts.values() if attempt.task_id > "task-007" and attempt.outcome]
+        return {attempt.outcome for attempt in ended} >= {Outcome.SUCCESS, Outcome.FAILURE}
+
+    snapshot = played_until(done)
+    assert snapshot.findings == ()
+    assert snapshot.tasks["task-002"].status is TaskStatus.COMPLETED
+    carried_on = snapshot.attempts["task-002.2"]
+    assert (carried_on.outcome, carried_on.actions, carried_on.iterations) == (Outcome.SUCCESS, 20, 4)
+    assert [quality.quality for quality in carried_on.quality] == [0.5, 0.7, 0.85, 0.96]
+    assert snapshot.attempts["task-008.1"].outcome is Outcome.FAILURE
+    assert not any(session.status == "in_progress" for session in snapshot.debug_sessions.values())
 
 
 def test_the_same_seed_plays_the_same_piece() -> None:

@@ -1,0 +1,87 @@
+"""An agent of the demo: it works at one task after the other, through the agent protocol of (1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import cycle
+from typing import Any, Final
+
+from core.demo.doings import NEW_TASKS, OPEN_TASK, Doing, PlayedTask, Try
+from core.episodes.protocol import Episodes
+from core.paths import ProjectPaths
+from core.records.loops import Outcome
+from core.records.times import iso
+
+_AGENT: Final = "software-implementer"
+_PARAMS: Final = {"bash": "command", "grep": "pattern", "glob": "pattern", "task": "description"}
+"""What an action of each type is about; a file for the others."""
+
+
+class PlayedAgent:
+    """Works at tasks for ever; `beat` does the next visible thing."""
+
+    def __init__(self, project: ProjectPaths, clock: Callable[[], datetime]) -> None:
+        self._episodes = Episodes(project, clock=clock, by=_AGENT)
+        self._beats = self._play()
+
+    def beat(self) -> None:
+        """Begin a task or an attempt, do one thing, or come to an end."""
+        next(self._beats)
+
+    def _play(self) -> Iterator[None]:
+        yield from self._work(OPEN_TASK)
+        for task in cycle(NEW_TASKS):
+            yield from self._work(task)
+
+    def _work(self, task: PlayedTask) -> Iterator[None]:
+        identity = task.id
+        if not identity:
+            identity = self._episodes.init_task(task.description, criteria=task.criteria, tags=task.tags)
+            yield
+        for tried in task.tries:
+            yield from self._attempt(identity, tried, last=tried is task.tries[-1])
+
+    def _attempt(self, identity: str, tried: Try, *, last: bool) -> Iterator[None]:
+        iteration = tried.iteration
+        if tried.approach:
+            self._episodes.start_attempt(identity, approach=tried.approach, steps=tried.steps)
+            yield
+        for doing in tried.doings:
+            self._episodes.log_actions(identity, [_action(doing)], iteration=iteration, quality=doing.quality)
+            iteration += doing.quality is not None
+            yield
+        outcome = Outcome.SUCCESS if tried.succeeds else Outcome.FAILURE
+        self._episodes.complete_attempt(
+            identity, outcome=outcome, reason=tried.reason, task_done=tried.succeeds if last else None
+        )
+        if tried.learning:
+            self._episodes.reflect(identity, learning=tried.learning, observation=tried.reason, trigger=outcome.value)
+        yield
+
+
+def _action(doing: Doing) -> dict[str, Any]:
+    params = {_PARAMS.get(doing.type, "file_path"): doing.what}
+    if doing.change is not None:
+        params["old_string"], params["new_string"] = doing.change
+    return {
+        "type": doing.type,
+        "tool": doing.type.capitalize(),
+        "params": params,
+        "success": not doing.error,
+        "output": doing.came,
+        **({"error": doing.error} if doing.error else {}),
+        "reasoning": doing.why,
+        "expected_outcome": doing.expected,
+    }
+
+
+def escalate(project: ProjectPaths, now: datetime) -> None:
+    """Let a debug session of the sample that is in progress ask for a person; nothing happens without one."""
+    for file in sorted((project.ralph / "debug-memory" / "sessions").glob("*.json")):
+        session = json.loads(file.read_text(encoding="utf-8"))
+        if session.get("status") == "in_progress":
+            session.update(status="escalated", updated_at=iso(now))
+            file.write_text(json.dumps(session, indent=2, ensure_ascii=False), encoding="utf-8")
+            return
