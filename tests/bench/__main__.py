@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench import extracting, measures, retrieval
+from tests.bench import episodes, extracting, measures, retrieval
 from tests.bench.trees import FILES_PER_LOOP, write_loops, write_patterns
 
 
@@ -49,7 +49,17 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     deck.load()
     _row("the same without a screen: file written -> view changed, p99", "", lambda: measures.write_to_view(deck))
     _row("file written -> watcher tells, p99", "100 ms", lambda: measures.write_to_told(project))
-    _row("task history read, p95", "50 ms", lambda: measures.history(deck))
+    _row("story of a loop read, p95", "50 ms", lambda: measures.history(deck))
+    memory = episodes.write_tasks(project.with_name("episodes"))
+    _row(
+        "history of a task: 1,000 attempts, 100,000 actions, p95",
+        "50 ms",
+        lambda: episodes.history(memory, episodes.LONG),
+    )
+    _row("history of one of 10,000 tasks, p95", "50 ms", lambda: episodes.history(memory, episodes.SHORT))
+    _row("replay of one of 1,000 attempts, p95", "", lambda: episodes.replay(memory))
+    _row("search in 10,000 tasks, a rare word", "", lambda: episodes.found(memory, episodes.RARE))
+    _row("search in 10,000 tasks, a frequent word", "", lambda: episodes.found(memory, episodes.FREQUENT))
     _row("idle, dashboard", "1 %", lambda: measures.idle_dashboard(project))
     _row("idle, watcher and deck, with the regular sweep", "1 %", lambda: measures.idle(deck))
     _row("extraction of 1,000 loops", "", lambda: extracting.extraction(deck))

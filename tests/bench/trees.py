@@ -32,7 +32,8 @@ def _stamp(days: float) -> str:
     return (NOW - timedelta(days=days)).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _text(source: random.Random, words: int) -> str:
+def text(source: random.Random, words: int) -> str:
+    """So many words, as errors and reflections have them."""
     return " ".join(source.choices(_WORDS, k=words))
 
 
@@ -60,7 +61,7 @@ def write_loops(project: Path, count: int) -> None:
             folder / "reflections" / "reflection-1.json",
             {
                 "iteration": 1,
-                "content": _text(source, 12),
+                "content": text(source, 12),
                 "type": "error_analysis",
                 "effectiveness": "helpful",
                 "timestamp": _stamp(days),
@@ -107,10 +108,10 @@ def _iteration(source: random.Random, number: int, days: float) -> dict[str, Any
     return {
         "number": number,
         "timestamp": _stamp(days - number / 200),
-        "action": _text(source, 7),
-        "result": f"{4 - number} failing: {_text(source, 6)}",
+        "action": text(source, 7),
+        "result": f"{4 - number} failing: {text(source, 6)}",
         "verified": number == 3,
-        "learnings": _text(source, 9),
+        "learnings": text(source, 9),
         "duration_ms": 61_000 * number,
     }
 
@@ -122,7 +123,7 @@ def _state(
     return {
         "loopId": name,
         "active": status == "running",
-        "task": f"Task {number}: {_text(source, 8)}",
+        "task": f"Task {number}: {text(source, 8)}",
         "completion": "npm test passes",
         "maxIterations": 10,
         "startTime": _stamp(days),
@@ -176,13 +177,13 @@ def _error(source: random.Random, number: int) -> dict[str, Any]:
         "pattern_id": _error_id(number),
         "error_signature": {
             "error_type": "TypeError",
-            "error_pattern": f"Cannot {_text(source, 3)} of .*",
+            "error_pattern": f"Cannot {text(source, 3)} of .*",
             "error_location_hints": [f"src/{source.choice(_WORDS)}/*.ts"],
         },
         "fix_approach": {
-            "description": _text(source, 12),
+            "description": text(source, 12),
             "fix_category": "fix_logic_error",
-            "code_template": f"if ({{{{value}}}} == null) {{ // {_text(source, 20)}\n}}",
+            "code_template": f"if ({{{{value}}}} == null) {{ // {text(source, 20)}\n}}",
             "code_template_language": "typescript",
         },
         "source_loops": [{"loop_id": loop_name(number % 10_000), "timestamp": _stamp(number % 400)}],
@@ -197,7 +198,7 @@ def _success(source: random.Random, number: int) -> dict[str, Any]:
         "pattern_id": f"pat-success-way-{number // 900}-{number % 900:03d}",
         "task_category": "debugging",
         "task_description_pattern": f"(?i){source.choice(_WORDS)}.*{source.choice(_WORDS)}",
-        "approach": {"description": _text(source, 7), "steps": [_text(source, 6) for _ in range(4)]},
+        "approach": {"description": text(source, 7), "steps": [text(source, 6) for _ in range(4)]},
         "source_loops": [],
         "average_iterations": 2.5,
         "tags": source.choices(_WORDS, k=3),
@@ -208,11 +209,11 @@ def _success(source: random.Random, number: int) -> dict[str, Any]:
 def _anti(source: random.Random, number: int) -> dict[str, Any]:
     return {
         "pattern_id": f"pat-anti-trap-{number // 900}-{number % 900:03d}",
-        "approach_description": _text(source, 7),
+        "approach_description": text(source, 7),
         "failure_mode": "repeated_same_error",
-        "failure_symptoms": [_text(source, 6)],
-        "why_it_fails": _text(source, 12),
-        "better_alternative": {"description": _text(source, 8)},
+        "failure_symptoms": [text(source, 6)],
+        "why_it_fails": text(source, 12),
+        "better_alternative": {"description": text(source, 8)},
         "source_loops": [],
         "failure_rate": 0.8,
         "occurrence_count": 5 + number % 9,
@@ -224,9 +225,9 @@ def _template(source: random.Random, number: int) -> dict[str, Any]:
     return {
         "template_id": f"tmpl-piece-{number // 900}-{number % 900:03d}",
         "language": "typescript",
-        "template_code": f"const {{{{name}}}} = {_text(source, 25)};",
-        "use_case": _text(source, 8),
-        "placeholders": {"name": _text(source, 3)},
+        "template_code": f"const {{{{name}}}} = {text(source, 25)};",
+        "use_case": text(source, 8),
+        "placeholders": {"name": text(source, 3)},
         "source_loops": [],
         "tags": source.choices(_WORDS, k=3),
         **_counts(number),

@@ -25,13 +25,14 @@ def completed(words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_commands_words_and_ids_complete(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completed("re", monkeypatch) == ["reflections", "record", "reset", "release", "redo"]
+    assert completed("re", monkeypatch) == ["reflections", "replay", "record", "reset", "release", "redo"]
     assert completed("loops --status paused,f", monkeypatch) == ["paused,failed"]
     ids = completed(f"--project {examples} promote pat-error-null", monkeypatch)
     assert sorted(ids) == ["pat-error-null-check-001", "pat-error-null-check-015"]
     monkeypatch.setenv("RALPHDECK_PROJECT", str(examples))
     assert completed("inject ralph-fix-a", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
     assert completed("outcome ralph-fix-a", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
+    assert completed("history task-", monkeypatch) == ["task-001", "task-002"]
     assert completed("record ralph-fix-api-d4e5f6a7 pat-error-null-check-015 --f", monkeypatch) == ["--failure"]
     assert completed("what-if anti_pattern.f", monkeypatch) == ["anti_pattern.failure_ratio_threshold="]
 

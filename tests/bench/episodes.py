@@ -1,0 +1,158 @@
+"""The episodic memory of a long life: one task of 1,000 attempts, and 10,000 tasks of two."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from core.episodes.history import read_attempt, read_history
+from core.episodes.replay import steps
+from core.episodes.search_words import SearchWords
+from core.episodes.searching import search
+from core.paths import ProjectPaths
+from core.text import plural
+from tests.bench.measures import milliseconds, spread
+from tests.bench.trees import NOW, text
+
+TASKS: Final = 10_000
+ATTEMPTS: Final = 1_000
+LONG: Final = "task-long"
+SHORT: Final = "task-05000"
+_ACTIONS: Final = 100
+RARE: Final = "quetzalcoatlus"
+"""Occurs once."""
+FREQUENT: Final = "TypeError"
+
+
+def write_tasks(project: Path) -> ProjectPaths:
+    """One long task, and many short ones with two attempts of twenty actions."""
+    source = random.Random(4)
+    paths = ProjectPaths(project)
+    _write_task(source, paths.tasks / LONG, ATTEMPTS, _ACTIONS)
+    for number in range(TASKS):
+        _write_task(source, paths.tasks / f"task-{number:05d}", 2, 20)
+    with (paths.tasks / "task-07777" / "attempts" / "002" / "actions.jsonl").open("a") as log:
+        log.write(json.dumps(_action(source, 20, NOW) | {"success": False, "error": f"no {RARE}"}) + "\n")
+    return paths
+
+
+def history(paths: ProjectPaths, task_id: str) -> str:
+    """The history of one task: metadata, trajectory, reflections, summary."""
+    return spread(milliseconds(lambda: read_history(paths, task_id), 50), 0.95)
+
+
+def replay(paths: ProjectPaths) -> str:
+    """One attempt, from the disk to its last step."""
+    return spread(milliseconds(lambda: steps(read_attempt(paths, LONG, ATTEMPTS))[-1], 50), 0.95)
+
+
+def found(paths: ProjectPaths, query: str) -> str:
+    """All tasks, their actions, reflections and errors."""
+    words = SearchWords(query)
+    hits = search(paths, words, limit=50).total
+    return f"{spread(milliseconds(lambda: search(paths, words, limit=50), 5), 1)}, {plural(hits, 'hit')}"
+
+
+def _write_task(source: random.Random, folder: Path, attempts: int, actions: int) -> None:
+    numbers = range(1, attempts + 1)
+    started = {number: NOW - timedelta(days=30) + timedelta(minutes=40 * number) for number in numbers}
+    _write(
+        folder / "metadata.json",
+        {
+            "id": folder.name,
+            "description": text(source, 8),
+            "completion_criteria": "npm test passes",
+            "created": _stamp(started[1]),
+            "updated": _stamp(started[attempts]),
+            "status": "completed",
+            "current_attempt": attempts,
+            "total_attempts": attempts,
+            "tags": text(source, 2).split(),
+        },
+    )
+    _write(
+        folder / "trajectory.json",
+        {"task_id": folder.name, "attempts": [_told(n, started[n], source) for n in numbers]},
+    )
+    reflections = (json.dumps(_reflection(n, started[n], source)) for n in numbers)
+    (folder / "reflections.jsonl").write_text("\n".join(reflections) + "\n")
+    for number in numbers:
+        inside = folder / "attempts" / f"{number:03d}"
+        _write(inside / "attempt.json", _attempt(number, folder.name, started[number], source))
+        _write(inside / "outcome.json", {"status": "failure", "reason": text(source, 6), "final_quality": 0.6})
+        (inside / "actions.jsonl").write_text(
+            "\n".join(json.dumps(_action(source, n, started[number])) for n in range(actions)) + "\n"
+        )
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def _stamp(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def _told(number: int, started: datetime, source: random.Random) -> dict[str, Any]:
+    return {
+        "attempt_id": number,
+        "started": _stamp(started),
+        "ended": _stamp(started + timedelta(minutes=30)),
+        "outcome": "failure",
+        "plan": text(source, 6),
+        "actions": _ACTIONS,
+        "iterations": 3,
+        "milestones": [{"timestamp": _stamp(started), "event": "types_green", "details": text(source, 4)}],
+        "final_quality": 0.6,
+        "completion_percent": 60,
+    }
+
+
+def _reflection(number: int, started: datetime, source: random.Random) -> dict[str, Any]:
+    return {
+        "timestamp": _stamp(started + timedelta(minutes=31)),
+        "attempt_id": number,
+        "observation": text(source, 14),
+        "analysis": text(source, 14),
+        "learning": text(source, 14),
+        "action_items": [text(source, 6), text(source, 6)],
+        "triggered_by": "failure",
+        "reflection_type": "error-analysis",
+    }
+
+
+def _attempt(number: int, task_id: str, started: datetime, source: random.Random) -> dict[str, Any]:
+    return {
+        "id": number,
+        "task_id": task_id,
+        "started": _stamp(started),
+        "plan": {"approach": text(source, 6), "steps": [text(source, 4)] * 3, "estimated_iterations": 3},
+        "execution": {
+            "agent": "software-implementer",
+            "iterations": 3,
+            "quality_history": [{"iteration": n, "quality": n / 5, "delta": 0.2} for n in (1, 2, 3)],
+        },
+    }
+
+
+def _action(source: random.Random, number: int, started: datetime) -> dict[str, Any]:
+    return {
+        "timestamp": _stamp(started + timedelta(seconds=15 * number)),
+        "iteration": 1 + number // 40,
+        "type": "edit" if number % 3 else "bash",
+        "tool": "Edit" if number % 3 else "Bash",
+        "params": {
+            "file_path": f"src/{text(source, 1)}.ts",
+            "old_string": text(source, 8),
+            "new_string": text(source, 8),
+        },
+        "success": number % 7 != 0,
+        "output": text(source, 12),
+        "error": None if number % 7 else f"TypeError: {text(source, 5)}",
+        "reasoning": text(source, 10),
+        "expected_outcome": text(source, 5),
+    }
