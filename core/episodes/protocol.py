@@ -355,7 +355,7 @@ class Episodes:
                     put(document, (), {"updated": iso(now), "status": TaskStatus.PAUSED.value})
 
             edit_object(folder.metadata, edit, {"id": folder.id})
-            index(folder)
+            index(folder, TaskStatus.PAUSED)
 
     def reflect(
         self,

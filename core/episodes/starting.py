@@ -59,7 +59,11 @@ def to_resume(folder: TaskFolder, *, abandon: bool, now: datetime) -> AttemptFol
 
 
 def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
-    """Say in the metadata and the index that somebody works at an attempt."""
+    """Say in the index and the metadata that somebody works at an attempt.
+
+    The metadata come last: an attempt that they count has been begun, and is not begun again.
+    """
+    index(folder, TaskStatus.RUNNING)
 
     def edit(document: JsonText) -> None:
         total = document.value.get("total_attempts")
@@ -74,14 +78,13 @@ def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
             document.remove(("completed",))
 
     edit_object(folder.metadata, edit, {"id": folder.id})
-    index(folder)
 
 
-def index(folder: TaskFolder) -> None:
-    """Bring the index to what the files of a task say."""
+def index(folder: TaskFolder, status: TaskStatus) -> None:
+    """Say in the index that a task stands so."""
     standing = Standing(folder)
-    task = standing.task()
-    index_task(folder.project, folder.id, task.status.value, agents(task, tuple(standing.attempts().values())))
+    workers = agents(standing.task(), tuple(standing.attempts().values()))
+    index_task(folder.project, folder.id, status.value, workers)
 
 
 def next_number(standing: Standing, attempts: Mapping[int, Attempt]) -> int:

@@ -17,7 +17,8 @@ from core.episodes.protocol import Episodes
 from core.paths import ProjectPaths
 
 START = datetime(2026, 2, 1, 9, tzinfo=UTC)
-CHANGING_CALLS = ("write", "fsync", "link", "unlink", "rename", "replace", "ftruncate", "mkdir", "rmdir")
+CHANGING_CALLS = ("write", "link", "unlink", "rename", "replace", "ftruncate", "mkdir", "rmdir")
+"""What changes the disk as other processes see it; to them `fsync` does nothing."""
 
 
 class Clock:

@@ -1,0 +1,84 @@
+"""Makes steps of the agent protocol that are meant to be killed: `python -m tests.crash.episode_worker`.
+
+For each line on stdin, `PROJECT STEP CALLS`, it forks a child that makes one step of `STEPS`, in front of so many
+system calls that change something kills itself (0: never), and prints `done`, or `dead` for a child that was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import core.sources.writing
+from core.episodes.protocol import Episodes
+from core.records.loops import Outcome
+from tests.core.episodes.making import CHANGING_CALLS, START, bash, edit, make_episodes
+from tests.crash.worker import say
+
+TASK = "task-001"
+ACTIONS = [{**edit("a.ts"), "timestamp": 1769937000000}, {**bash("npm test", False), "timestamp": 1769937001000}]
+STEPS: tuple[Callable[[Episodes], Any], ...] = (
+    lambda memory: memory.init_task("Add OAuth", tags=["auth"], task_id=TASK),
+    lambda memory: memory.start_attempt(TASK, approach="implement first"),
+    lambda memory: memory.log_actions(TASK, ACTIONS, quality=0.3, results={"out.txt": b"red"}),
+    lambda memory: memory.complete_attempt(TASK, suggestions=["types first"]),
+    lambda memory: memory.reflect(TASK, learning="types first"),
+    lambda memory: memory.start_attempt(TASK),
+    lambda memory: memory.pause_task(TASK),
+    lambda memory: memory.start_attempt(TASK),
+    lambda memory: memory.start_attempt(TASK, abandon=True),
+    lambda memory: memory.complete_attempt(TASK, outcome=Outcome.SUCCESS, task_done=True),
+    lambda memory: memory.start_attempt(TASK, reopen=True),
+)
+"""A task from its beginning to its end, and on."""
+
+
+def die_before(calls: int) -> None:
+    """SIGKILL this process in front of the given number of calls that change something on the disk."""
+    left = calls
+
+    def dying(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **options)
+
+        return call
+
+    for name in CHANGING_CALLS:
+        setattr(os, name, dying(getattr(os, name)))
+    setattr(core.sources.writing, "_exchange", dying(core.sources.writing._exchange))  # noqa: B010
+
+
+def make_step(project: Path, number: int, kill_before: int) -> None:
+    """One step at its own time, as far as it comes."""
+    now = START + timedelta(minutes=number)
+    memory = make_episodes(project, lambda: now)
+    if kill_before:
+        die_before(kill_before)
+    STEPS[number](memory)
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    setattr(core.sources.writing, "_LOOK_AGAIN_SECONDS", ())  # noqa: B010
+    setattr(os, "fsync", lambda handle: None)  # noqa: B010  # a kill is no power cut
+    for line in sys.stdin:
+        project, step, calls = line.split()
+        pid = os.fork()
+        if pid == 0:
+            make_step(Path(project), int(step), int(calls))
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        say("dead" if os.WIFSIGNALED(status) else "done" if status == 0 else "failed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""kill -9 in the middle of the agent protocol: the same call again makes of the tree what it would have been."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.loops import Outcome
+from core.settings import Settings
+from tests.core.episodes.making import make_episodes, read_json, tree
+from tests.crash.episode_worker import STEPS, TASK
+
+ROOT = Path(__file__).parents[2]
+STARTS = (1, 5, 7, 8, 10)
+COMPLETE = 3
+
+
+class Worker:
+    """Makes steps in children of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def step(self, project: Path, number: int, kill_before: int = 0) -> bool:
+        """Make a step; False if the child was killed."""
+        assert self._process.stdin and self._process.stdout
+        print(project, number, kill_before, file=self._process.stdin, flush=True)
+        said = self._process.stdout.readline().strip()
+        assert said in ("done", "dead")
+        return said == "done"
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    command = [sys.executable, "-m", "tests.crash.episode_worker"]
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield Worker(process)
+        assert process.stdin
+        process.stdin.close()
+
+
+def check_reads(project: Path) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    snapshot = Library(ProjectPaths(project), Settings(), clock=lambda: now, cache=False).load()
+    assert snapshot.findings == ()
+
+
+@pytest.mark.parametrize("number", range(len(STEPS)))
+def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(
+    number: int, worker: Worker, tmp_path: Path
+) -> None:
+    before, whole, killed = tmp_path / "before", tmp_path / "whole", tmp_path / "killed"
+    make_episodes(before)
+    for earlier in range(number):
+        worker.step(before, earlier)
+    shutil.copytree(before, whole)
+    assert worker.step(whole, number)
+    wanted, seen, calls = tree(whole), tree(before), 0
+    while True:
+        calls += 1
+        shutil.copytree(before, killed)
+        if worker.step(killed, number, calls):
+            break
+        left = tree(killed)
+        if left != seen:
+            check_reads(killed)
+        seen = left
+        # An attempt that was begun, but for letting go of the lock, is not begun again.
+        if not (number in STARTS and left == wanted):
+            worker.step(killed, number)
+        assert tree(killed) == wanted
+        shutil.rmtree(killed)
+    assert calls > 10
+
+
+def test_somebody_else_goes_on_from_any_place_where_an_end_was_killed(
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, killed = tmp_path / "before", tmp_path / "killed"
+    monkeypatch.setattr("core.sources.writing._LOOK_AGAIN_SECONDS", ())
+    make_episodes(before)
+    for earlier in range(COMPLETE):
+        worker.step(before, earlier)
+    seen = tree(before)
+    for calls in range(1, 1000):
+        shutil.copytree(before, killed)
+        if worker.step(killed, COMPLETE, calls):
+            break
+        if tree(killed) == seen:
+            shutil.rmtree(killed)
+            continue
+        seen = tree(killed)
+        memory = make_episodes(killed)
+        memory.start_attempt(TASK, abandon=True, reopen=True)
+        memory.complete_attempt(TASK, outcome=Outcome.FAILURE)
+        entries = read_json(killed, "trajectory.json")["attempts"]
+        assert [one["attempt_id"] for one in entries] == list(range(1, len(entries) + 1))
+        metadata = read_json(killed, "metadata.json")
+        assert (metadata["status"], metadata["total_attempts"]) == ("running", len(entries))
+        check_reads(killed)
+        shutil.rmtree(killed)
