@@ -52,3 +52,34 @@ def test_recurring_learnings_are_narrowed_like_reflections(sample: Path, call: C
     assert call("reflections", "--recurring", "--project", sample).out.count("\n") == len(everything) + 1
     refused = call("reflections", "--min-loops", "3", "--project", sample)
     assert refused.code == 2 and "--min-loops goes with --recurring" in refused.err
+
+
+def test_a_recurring_learning_becomes_a_pattern_with_lineage_to_all_loops_and_undo_takes_it_back(
+    sample: Path, call: Call
+) -> None:
+    most = call("reflections", "--recurring", "--json", "--project", sample).document["recurring"][0]
+    before = call("patterns", "list", "--json", "--project", sample).document["patterns"]
+    preview = call("extract", most["id"], "--dry-run", "--json", "--project", sample).document["extractions"][0]
+    assert preview["decided"] is None and len(preview["proposals"]) == 1
+    made = call("extract", most["id"], "--json", "--project", sample).document["extractions"][0]
+    assert made["proposals"] == preview["proposals"]
+    (new,) = made["decided"]["decision"]["after"]["patterns"]
+    shown = call("patterns", "show", new, "--json", "--project", sample).document
+    pattern = shown["pattern"]
+    assert [source["loop_id"] for source in pattern["source_loops"]] == most["loops"]
+    assert (pattern["usage_count"], pattern["state"]) == (1, "candidate")
+    lineage = [(event["kind"], event["loop_id"]) for event in shown["lineage"]]
+    assert lineage[: len(most["loops"])] == [
+        ("discovered", most["loops"][0]),
+        *(("merged", loop) for loop in most["loops"][1:]),
+    ]
+    again = call("extract", most["id"], "--json", "--project", sample).document["extractions"][0]
+    assert again["decided"] is None and "already known from all of these loops" in again["proposals"][0]["refused"]
+    assert call("undo", "--project", sample).code == 0
+    after = call("patterns", "list", "--json", "--project", sample).document["patterns"]
+    assert [pattern["id"] for pattern in after] == [pattern["id"] for pattern in before]
+
+
+def test_a_learning_that_does_not_recur_is_one_line(sample: Path, call: Call) -> None:
+    result = call("extract", "recurring-\x1b[31m", "--project", sample)
+    assert result.code == 1 and result.out == "" and "no recurring learning" in result.err and "\x1b" not in result.err
