@@ -151,13 +151,16 @@ def _of_trajectory(attempt: dict[str, Any]) -> dict[str, Any]:
     entry = {
         "attempt_id": attempt["id"],
         "started": attempt["started"],
-        "ended": attempt.get("ended"),
-        "outcome": attempt["outcome"]["status"] if "outcome" in attempt else None,
         "plan": attempt["plan"]["approach"],
-        "actions": attempt["execution"]["actions_performed"],
-        "iterations": attempt["execution"]["iterations"],
     }
-    return {name: value for name, value in entry.items() if value is not None}
+    if "outcome" in attempt:
+        entry |= {
+            "ended": attempt["ended"],
+            "outcome": attempt["outcome"]["status"],
+            "actions": attempt["execution"]["actions_performed"],
+            "iterations": attempt["execution"]["iterations"],
+        }
+    return entry
 
 
 def _milestones(tree: Tree, told: dict[str, Any]) -> list[dict[str, Any]]:
