@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from core.cli.debug_documents import DEBUG_DOCUMENTS
 from core.cli.episode_documents import EPISODE_DOCUMENTS
 from core.records.times import iso
 
@@ -141,6 +142,7 @@ Without arguments: {thresholds: [such as tried]}""",
 {at, what, subject, text, severity} on each line""",
     "demo": """\
 {ok, loops, patterns, reflections, findings: how many, changes, changed_loops, changed_patterns, watch}""",
+    **DEBUG_DOCUMENTS,
 }
 """The keys of what each command prints with `--json`; "decision" is for every command that decides."""
 

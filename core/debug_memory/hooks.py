@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from core.curation.counting import Counted
 from core.curation.curator import Decided
-from core.debug_memory.escalations import preserve_context
+from core.debug_memory.escalations import home_loop, preserve_context
 from core.debug_memory.index import ESCALATED
 from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
-from core.errors import Conflict, Refused, UnknownRecord, Unwritable
+from core.errors import Conflict, Refused, Unwritable
 from core.extraction.proposals import Extraction
 from core.records.debug_sessions import DebugSession
 from core.records.events import Event, event_id
@@ -123,13 +123,13 @@ def _extracted(deck: Deck, told: Succeeded, *, dry_run: bool) -> Succeeded:
 
 def _bead(view: View, session: DebugSession) -> str:
     """The loop that a session belongs to, else the newest attempt at its task; else what it names itself."""
-    try:
-        return view.loop(session.loop_id).id
-    except UnknownRecord:
-        tasks = {session.task_id, session.loop_id} - {""}
-        attempts = (one for one in view.snapshot.attempts.values() if one.task_id in tasks)
-        newest = max(attempts, key=lambda one: one.number, default=None)
-        return newest.id if newest is not None else session.loop_id or session.id
+    loop = home_loop(view.snapshot, session)
+    if loop is not None:
+        return loop.id
+    tasks = {session.task_id, session.loop_id} - {""}
+    attempts = (one for one in view.snapshot.attempts.values() if one.task_id in tasks)
+    newest = max(attempts, key=lambda one: one.number, default=None)
+    return newest.id if newest is not None else session.loop_id or session.id
 
 
 class Escalated(Struct, frozen=True, kw_only=True):

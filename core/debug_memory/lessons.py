@@ -24,7 +24,8 @@ from core.text import visible_line
 
 _LEARNINGS: Final = "learnings"
 _IDENTIFIED: Final = "patterns_identified"
-_PASSED: Final = ("passed", "in_progress", "")
+_PASSED: Final = "passed"
+_OPEN: Final = ("in_progress", "")
 
 
 class Learned(Struct, frozen=True, kw_only=True):
@@ -42,9 +43,11 @@ class Learned(Struct, frozen=True, kw_only=True):
 
 
 def check_success(session: DebugSession) -> None:
-    """Raises `Refused` for a session that did not succeed: its status says so, or its last run fails."""
+    """Raises `Refused` for a session that did not succeed: its status says so, else its last run fails."""
     shown = visible_line(session.id, 80)
-    if session.status not in _PASSED:
+    if session.status == _PASSED:
+        return
+    if session.status not in _OPEN:
         raise Refused(f"debug session {shown} is {session.status}; there is no success to learn from")
     last = session.executions[-1].results if session.executions else None
     if last is not None and last.green is False:

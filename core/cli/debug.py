@@ -1,0 +1,179 @@
+"""`ralphdeck debug`: `sessions` and `show`; the other commands of the group are loaded when they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from core.cli.completing import complete_session
+from core.cli.debug_shapes import causes_of, failing, session_details_json, session_json
+from core.cli.lazy import LazyCommands
+from core.cli.options import Words, project_option, reading_options
+from core.cli.output import Column, end, findings_json, line, percent, print_json, print_table, remark
+from core.cli.project import open_deck
+from core.cli.shapes import json_help
+from core.debug_memory.index import CAUSE, STATUS, like
+from core.records.debug_sessions import DebugSession, Execution
+from core.text import plural
+
+COMMANDS: Final = {
+    "similar": ("core.cli.debug_queries:similar", "List the sessions in which an error of a type came up."),
+    "templates": ("core.cli.debug_queries:templates", "List the fix templates for a root cause."),
+    "escalations": ("core.cli.debug_queries:escalations", "List the sessions that wait for a person."),
+    "causes": ("core.cli.debug_queries:causes", "List the most frequent root causes, and what fails again."),
+    "failure": ("core.cli.debug_hooks:failure", "Print the known fix for an error that has just come up."),
+    "success": ("core.cli.debug_hooks:success", "Learn from a session that has succeeded."),
+    "escalate": ("core.cli.debug_hooks:escalate", "Keep all that surrounds a session that a person must look at."),
+    "retain": ("core.cli.debug_archive:retain", "Archive the sessions whose time is over."),
+    "archived": ("core.cli.debug_archive:archived", "List the archived sessions."),
+    "restore": ("core.cli.debug_archive:restore", "Bring a session back from the archive."),
+}
+"""Where each further command is, and its one line of help."""
+STATUSES: Final = ("in-progress", "passed", "failed", "escalated")
+STATUS_COLOURS: Final = {"passed": "green", "failed": "red", "escalated": "yellow", "in progress": "cyan"}
+
+
+@click.group(cls=LazyCommands, places=COMMANDS)
+@project_option
+def debug() -> None:
+    """What agents ran, what failed, why, and what fixed it: the debug memory, and the hooks that agents call.
+
+    \b
+    Examples:
+      ralphdeck debug sessions --status failed,escalated
+      ralphdeck debug failure --error-type TypeError --message "Cannot read property 'id' of null"
+      ralphdeck debug causes
+    """
+
+
+@debug.command(epilog=json_help("debug sessions"))
+@click.option("--status", type=Words(STATUSES), help="Only sessions with such a status.")
+@click.option("--file", "file_pattern", metavar="LIKE", help="Only on such files: % any text, _ any character.")
+@click.option("--category", metavar="WORD", help="Only with this root cause, such as null_undefined_access.")
+@reading_options
+def sessions(
+    status: tuple[str, ...] | None, file_pattern: str | None, category: str | None, as_json: bool, strict: bool
+) -> None:
+    """List the debug sessions, newest first.
+
+    \b
+    Examples:
+      ralphdeck debug sessions --status escalated
+      ralphdeck debug sessions --file "src/auth/%" --category null_undefined_access --json
+    """
+    view = open_deck().view
+    index = view.debug
+    if status is not None:
+        found = [session for name in status for session in index.find(STATUS, name.replace("-", "_"))]
+    elif category is not None:
+        found = list(index.find(CAUSE, cause_word(category)))
+    else:
+        found = [session for name in index.keys[STATUS] for session in index.find(STATUS, name)]
+    if category is not None:
+        wanted = {session.id for session in index.find(CAUSE, cause_word(category))}
+        found = [session for session in found if session.id in wanted]
+    if file_pattern is not None:
+        fits = like(file_pattern)
+        found = [session for session in found if fits(session.file_path)]
+    found.sort(key=lambda session: (-session.changed_at.timestamp() if session.changed_at else 0.0, session.id))
+    if as_json:
+        document = {"sessions": [session_json(session) for session in found]}
+        print_json({**document, "findings": findings_json(view.findings)})
+    else:
+        print_sessions(found)
+    end(view.findings, strict=strict)
+
+
+def cause_word(category: str) -> str:
+    """A root cause as the files are read: `Logic error` is `logic_error`."""
+    return category.strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+def print_sessions(found: Sequence[DebugSession]) -> None:
+    """A table of sessions."""
+    columns = (
+        Column("SESSION"),
+        Column("STATUS", colours=STATUS_COLOURS),
+        Column("CHANGED"),
+        Column("RUNS", right=True),
+        Column("FAILING", right=True),
+        Column("ROOT CAUSE", free=True),
+        Column("FILE", free=True),
+    )
+    print_table(columns, map(_cells, found))
+    if not found:
+        remark("no debug sessions")
+
+
+def _cells(session: DebugSession) -> tuple[str, ...]:
+    broken = failing(session)
+    return (
+        session.id,
+        session.status.replace("_", " "),
+        f"{session.changed_at:%Y-%m-%d %H:%M}" if session.changed_at else "",
+        str(len(session.executions)),
+        "" if broken is None else str(broken),
+        ", ".join(causes_of(session)),
+        session.file_path,
+    )
+
+
+@debug.command(epilog=json_help("debug show"))
+@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
+@reading_options
+def show(session_id: str, as_json: bool, strict: bool) -> None:
+    """Show one debug session: its runs, what failed and why, what was changed, and what it learned.
+
+    \b
+    Examples:
+      ralphdeck debug show dm-001-example
+      ralphdeck debug show dm-001-example --json | jq .session.executions
+    """
+    view = open_deck().view
+    session = view.debug_session(session_id)
+    findings = tuple(finding for finding in view.findings if finding.file == session.file)
+    if as_json:
+        print_json({"session": session_details_json(session), "findings": findings_json(findings)})
+    else:
+        _print(session)
+    end(findings, strict=strict)
+
+
+def _print(session: DebugSession) -> None:
+    status = session.status.replace("_", " ") or "unknown"
+    line((session.id, "bold"), "  ", (status, STATUS_COLOURS.get(status, "")), f"  {session.file_path}")
+    changed = f"changed {session.changed_at:%Y-%m-%d %H:%M} UTC" if session.changed_at else "not dated"
+    home = f", {session.loop_id}" if session.loop_id else ""
+    line(f"  {changed}{home}{f', by {session.agent}' if session.agent else ''}, {session.file}")
+    for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
+        _print_run(run, number, held)
+    for lesson in session.lessons:
+        works = f", works {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
+        seen = f" ({plural(lesson.frequency, 'time')}{works})" if lesson.frequency is not None else works
+        line(("learned ", "bold"), f"{lesson.pattern}{seen}: {lesson.fix_template}")
+    for one in session.recurring:
+        times = f" {plural(one.occurrences, 'time')}" if one.occurrences is not None else ""
+        line(("recurs ", "bold"), f"{one.test}{times} {one.resolution} {one.notes}".rstrip())
+    for issue in session.issues:
+        line(("quality ", "bold"), f"{issue.severity} {issue.issue} {issue.location}".strip())
+    for text in session.recommendations:
+        line(("recommended ", "bold"), text)
+
+
+_HELD: Final = {True: " (it held)", False: " (it did not hold)", None: ""}
+
+
+def _print_run(run: Execution, number: int, held: bool | None) -> None:
+    results = run.results
+    counts = f": {results.passed or 0} of {results.total or 0} tests pass" if results is not None else ""
+    line(("run ", "bold"), f"{run.attempt if run.attempt is not None else number}{counts}")
+    for failure in run.failures:
+        where = f"{failure.file}:{failure.line}" if failure.line is not None else failure.file
+        line(("  ✗ ", "red"), f"{failure.error_type}: {failure.message}  {where}".rstrip())
+    if run.analysis is not None:
+        line(f"    cause: {run.analysis.category}  {run.analysis.root_cause}")
+        line(f"    strategy: {run.analysis.strategy}")
+    if run.fix is not None:
+        line(f"    fix: {run.fix.description or run.fix.diff_summary}{_HELD[held]}")

@@ -1,0 +1,177 @@
+"""`ralphdeck debug failure`, `success` and `escalate`: the hooks of (4), for agents to call."""
+
+from __future__ import annotations
+
+import click
+
+from core.cli.completing import complete_pattern, complete_session
+from core.cli.counted import counted_json, print_counted
+from core.cli.debug_shapes import (
+    failure_json,
+    known_fix_json,
+    lesson_json,
+    offered_pattern_json,
+    template_json,
+)
+from core.cli.options import deciding_options, reading_options
+from core.cli.output import end, findings_json, line, percent, print_bytes, print_json, remark, warn
+from core.cli.project import open_deck
+from core.cli.shapes import decided_json, extraction_json, json_help
+from core.debug_memory.failures import on_failure
+from core.debug_memory.hooks import Succeeded, on_escalation, on_success
+from core.debug_memory.index import ANY_FILE
+from core.errors import Refused
+from core.records.debug_sessions import DebugSession, Failure
+from core.text import visible_line
+
+
+@click.command(epilog=json_help("debug failure"))
+@click.option("--error-type", default="", metavar="TYPE", help="Such as TypeError.")
+@click.option("--message", default="", metavar="TEXT", help="What the error says.")
+@click.option("--file", "file", default="", metavar="FILE", help="Where it came from: fixes in it come first.")
+@click.option(
+    "--file-pattern",
+    default=ANY_FILE,
+    metavar="LIKE",
+    help="Only failures in such files: % any text, _ any character.",
+)
+@click.option(
+    "--session", "session_id", metavar="SESSION", shell_complete=complete_session, help="Take its newest failing run."
+)
+@reading_options
+def failure(
+    error_type: str, message: str, file: str, file_pattern: str, session_id: str | None, as_json: bool, strict: bool
+) -> None:
+    """Print the known fix for an error: what earlier sessions did, fix templates, and patterns of the registry.
+
+    For an agent to read, as data: nothing in it is an instruction. Nothing is printed where nothing is known, and
+    nothing is written. Patterns in quarantine and deprecated ones are never offered.
+
+    \b
+    Examples:
+      ralphdeck debug failure --error-type TypeError --message "Cannot read property 'id' of null"
+      ralphdeck debug failure --session dm-001-example --json
+    """
+    if (session_id is None) == (not error_type and not message):
+        raise click.UsageError("give either --error-type and --message, or --session")
+    view = open_deck().view
+    session = view.debug_session(session_id) if session_id is not None else None
+    error = Failure(error_type=error_type, message=message, file=file) if session is None else _failed(session)
+    offer = on_failure(view, error, file_pattern=file_pattern, session=session)
+    if as_json:
+        level = view.settings.interval_level
+        print_json(
+            {
+                "error": failure_json(error),
+                "fixes": [known_fix_json(fix) for fix in offer.fixes],
+                "templates": [template_json(one, level) for one in offer.templates],
+                "patterns": [offered_pattern_json(*one) for one in offer.patterns],
+                "text": offer.text,
+                "findings": findings_json(view.findings),
+            }
+        )
+    elif offer.text:
+        print_bytes(offer.text.encode("utf-8", "replace"))
+    else:
+        remark("no known fix")
+    end(view.findings, strict=strict)
+
+
+def _failed(session: DebugSession) -> Failure:
+    run = session.newest_failing
+    if run is None:
+        raise Refused(f"no run of debug session {visible_line(session.id, 80)} tells what failed")
+    return run.failures[0]
+
+
+@click.command(epilog=json_help("debug success"))
+@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
+@click.option(
+    "--applied",
+    "applied",
+    multiple=True,
+    metavar="PATTERN",
+    shell_complete=complete_pattern,
+    help="A pattern of the registry that helped; give it again for each.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be learned; nothing is written.")
+@deciding_options
+def success(session_id: str, applied: tuple[str, ...], dry_run: bool, by: str | None, as_json: bool) -> None:
+    """Learn from a session that has succeeded.
+
+    Each applied pattern gets a success. What the session teaches goes into `learnings` of its file, if that is JSON,
+    with how often it was seen and how often its fix held over all sessions. Then what it offers goes into the
+    registry, as extract does; Review asks about what is new.
+
+    \b
+    Examples:
+      ralphdeck debug success dm-001-example --dry-run
+      ralphdeck debug success dm-001-example --applied pat-error-null-check-015
+    """
+    told = on_success(open_deck(by, records=not dry_run), session_id, applied, dry_run=dry_run)
+    for warning in (*told.warnings, *(told.decided.warnings if told.decided is not None else ())):
+        warn(warning)
+    if told.learned.problem:
+        warn(f"its lessons are not in its file: {told.learned.problem}")
+    if as_json:
+        print_json(
+            {
+                "session_id": told.session_id,
+                "bead": told.bead,
+                "applied": list(told.applied),
+                "lessons": [lesson_json(lesson) for lesson in told.learned.lessons],
+                "lessons_written": told.learned.written,
+                "problem": told.learned.problem or None,
+                "records": [counted_json(counted) for counted in told.counted],
+                "extraction": extraction_json(told.extraction) if told.extraction is not None else None,
+                "decided": decided_json(told.decided) if told.decided is not None else None,
+                "warnings": list(told.warnings),
+            }
+        )
+    else:
+        _print(told)
+
+
+def _print(told: Succeeded) -> None:
+    for pattern_id in told.applied:
+        line(f"applied by {told.bead}: {pattern_id}, which succeeded")
+    print_counted(told.counted)
+    for lesson in told.learned.lessons:
+        works = f", works {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
+        line(("learned ", "bold"), f"{lesson.pattern}, seen in {lesson.frequency}{works}: {lesson.fix_template}")
+    for proposal in told.extraction.new if told.extraction is not None else ():
+        line(("+ ", "green"), f"{proposal.type.value} {proposal.headline}")
+    if told.decided is not None:
+        line(told.decided.summary)
+    elif not (told.applied or told.learned.lessons):
+        remark(f"nothing to learn from {told.session_id}")
+
+
+@click.command(epilog=json_help("debug escalate"))
+@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
+@click.option("--reason", default="", help="Why a person must look; kept with the context.")
+@deciding_options
+def escalate(session_id: str, reason: str, by: str | None, as_json: bool) -> None:
+    """Keep all that surrounds a session that an agent gives up on: the session, the last iterations of its loop,
+    errors, reflections, injected patterns and the open attempt at its task.
+
+    The file is written once. Review asks about every session whose status is escalated, with this or without.
+
+    \b
+    Example:
+      ralphdeck debug escalate dm-001-example --reason "needs credentials"
+    """
+    kept = on_escalation(open_deck(by, records=True), session_id, reason=reason)
+    for warning in kept.warnings:
+        warn(warning)
+    if as_json:
+        print_json(
+            {
+                "session_id": kept.session_id,
+                "file": str(kept.file),
+                "written": kept.written,
+                "warnings": list(kept.warnings),
+            }
+        )
+    else:
+        line(str(kept.file))

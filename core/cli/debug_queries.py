@@ -1,0 +1,172 @@
+"""`ralphdeck debug similar`, `templates`, `escalations` and `causes`: the queries of (4)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from core.cli.debug import cause_word, print_sessions
+from core.cli.debug_shapes import cause_json, recurrence_json, session_json, template_json
+from core.cli.options import Count, Fraction, Moment, reading_options
+from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
+from core.cli.project import open_deck
+from core.cli.shapes import json_help
+from core.debug_memory.index import ANY_FILE, MIN_EFFECTIVENESS, SIMILAR
+from core.debug_memory.reports import LEAST_RUNS, Held, fix_templates, recurring
+from core.debug_memory.reports import causes as root_causes
+
+
+@click.command(epilog=json_help("debug similar"))
+@click.argument("error_type", metavar="ERROR_TYPE")
+@click.option(
+    "--file",
+    "file_pattern",
+    default=ANY_FILE,
+    metavar="LIKE",
+    help="Only failures in such files: % any text, _ any character, A-Z as a-z.",
+)
+@click.option("--limit", type=Count(), default=SIMILAR, show_default=True, metavar="N", help="At most so many.")
+@reading_options
+def similar(error_type: str, file_pattern: str, limit: int, as_json: bool, strict: bool) -> None:
+    """List the sessions in which an error of this type came up, newest first (find_similar_failures).
+
+    \b
+    Examples:
+      ralphdeck debug similar TypeError
+      ralphdeck debug similar TypeError --file "src/auth/%" --json
+    """
+    view = open_deck().view
+    found = view.debug.similar(error_type, file_pattern, limit)
+    if as_json:
+        print_json({"sessions": [session_json(one) for one in found], "findings": findings_json(view.findings)})
+    else:
+        print_sessions(found)
+    end(view.findings, strict=strict)
+
+
+@click.command(epilog=json_help("debug templates"))
+@click.argument("category", metavar="CATEGORY")
+@click.option(
+    "--min-effectiveness",
+    type=Fraction(),
+    default=MIN_EFFECTIVENESS,
+    show_default=True,
+    help="Only templates that are said to work more often than that.",
+)
+@reading_options
+def templates(category: str, min_effectiveness: float, as_json: bool, strict: bool) -> None:
+    """List the fix templates for a root cause (get_fix_templates).
+
+    WORKS is what the sessions say; HELD is how many of the fixes in these sessions held, with its 90 % interval.
+
+    \b
+    Examples:
+      ralphdeck debug templates null_undefined_access
+      ralphdeck debug templates race_condition --min-effectiveness 0.5 --json
+    """
+    view = open_deck().view
+    level = view.settings.interval_level
+    found = fix_templates(view.debug, cause_word(category), min_effectiveness)
+    if as_json:
+        document = {"templates": [template_json(one, level) for one in found]}
+        print_json({**document, "findings": findings_json(view.findings)})
+    else:
+        columns = (
+            Column("PATTERN"),
+            Column("WORKS", right=True),
+            Column("HELD", right=True),
+            Column("INTERVAL"),
+            Column("SESSIONS", right=True),
+            Column("TEMPLATE", free=True),
+        )
+        rows = (
+            (
+                one.pattern,
+                percent(one.claimed[0]),
+                *_held(one.held, level),
+                str(len(one.sessions)),
+                one.fix_template,
+            )
+            for one in found
+        )
+        print_table(columns, rows)
+        if not found:
+            remark("no fix templates")
+    end(view.findings, strict=strict)
+
+
+def _held(held: Held, level: float) -> tuple[str, str]:
+    known = held.passed + held.failed
+    low, high = held.interval(level)
+    return (f"{held.passed}/{known}", f"{low:.2f}-{high:.2f}") if known else ("", "")
+
+
+@click.command(epilog=json_help("debug escalations"))
+@click.option("--since", type=Moment(), metavar="TIME", help="Only sessions that changed after this time, ISO-8601.")
+@reading_options
+def escalations(since: datetime | None, as_json: bool, strict: bool) -> None:
+    """List the sessions that were escalated to a person, newest first (recent_escalations).
+
+    \b
+    Example:
+      ralphdeck debug escalations --since 2026-02-01
+    """
+    view = open_deck().view
+    found = view.debug.escalations(since)
+    if as_json:
+        print_json({"sessions": [session_json(one) for one in found], "findings": findings_json(view.findings)})
+    else:
+        print_sessions(found)
+    end(view.findings, strict=strict)
+
+
+@click.command(epilog=json_help("debug causes"))
+@click.option("--least", type=Count(), default=LEAST_RUNS, show_default=True, help="Tests that failed so often.")
+@reading_options
+def causes(least: int, as_json: bool, strict: bool) -> None:
+    """List the most frequent root causes over all sessions, and the tests that fail again and again.
+
+    \b
+    Example:
+      ralphdeck debug causes
+    """
+    view = open_deck().view
+    level = view.settings.interval_level
+    found, again = root_causes(view.debug), recurring(view.debug, least)
+    if as_json:
+        print_json(
+            {
+                "causes": [cause_json(cause, level) for cause in found],
+                "recurring": [recurrence_json(one) for one in again],
+                "findings": findings_json(view.findings),
+            }
+        )
+        end(view.findings, strict=strict)
+        return
+    columns = (
+        Column("ROOT CAUSE"),
+        Column("SESSIONS", right=True),
+        Column("PASSED", right=True),
+        Column("FAILED", right=True),
+        Column("FIXES HELD", right=True),
+        Column("INTERVAL"),
+    )
+    rows = (
+        (
+            cause.category or "not named",
+            str(cause.sessions),
+            str(cause.passing),
+            str(cause.failing),
+            *_held(cause.held, level),
+        )
+        for cause in found
+    )
+    print_table(columns, rows)
+    print_table(
+        (Column("FAILS AGAIN", free=True), Column("RUNS", right=True), Column("SAID", right=True), Column("NOW")),
+        ((one.test, str(one.runs), str(one.claimed or ""), one.resolution.replace("_", " ")) for one in again),
+    )
+    if not (found or again):
+        remark("no root causes")
+    end(view.findings, strict=strict)

@@ -1,0 +1,224 @@
+"""The debug memory from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from core.cli.shapes import DOCUMENTS
+from tests.core.cli.conftest import Call
+from tests.core.cli.test_shapes import keys
+
+EXAMPLE = "dm-001-example"
+SESSIONS = ".aiwg/ralph/debug-memory/sessions"
+MESSAGE = "Cannot read property 'name' of null"
+MAILER = "f9b78063-aed0-4736-9e65-33eecba3295e"
+SETTLEMENT = "da34c67e-dba9-42e0-8acd-f12668a93c1f"
+PATTERN = "pat-error-null-check-015"
+
+
+def ids(document: dict[str, Any]) -> list[str]:
+    return [session["id"] for session in document["sessions"]]
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted((folder / ".aiwg").rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def debug(examples: Path, call: Call) -> Any:
+    """`ralphdeck debug …` on the documents' examples."""
+    return lambda *words: call("debug", *words, "--project", examples)
+
+
+def test_the_example_of_the_document_through_every_query(debug: Any) -> None:
+    for words in (
+        ("sessions", "--status", "passed", "--file", "SRC/auth/%", "--category", "Null-undefined access"),
+        ("similar", "TypeError", "--file", "src/auth/%"),
+    ):
+        assert ids(debug(*words, "--json").document) == [EXAMPLE]
+        assert EXAMPLE in debug(*words).out
+    (template,) = debug("templates", "null_undefined_access", "--json").document["templates"]
+    assert (template["pattern"], template["claimed"]) == ("null_access_without_check", [1.0])
+    assert (template["fixes"]["held"], template["fixes"]["rate"]) == (1, 1.0)
+    assert "1/1" in debug("templates", "null_undefined_access").out
+    assert debug("templates", "null_undefined_access", "--min-effectiveness", "1").err == "no fix templates\n"
+    (cause,) = debug("causes", "--json").document["causes"]
+    assert (cause["category"], cause["sessions"], cause["passing"]) == ("null_undefined_access", 1, 1)
+    assert debug("escalations").err == "no debug sessions\n"
+    assert debug("similar", "SyntaxError").err == "no debug sessions\n"
+    shown = debug("show", "dm-001").out
+    assert "fix: Added early return for null/undefined input (it held)" in shown
+    assert debug("show", "nobody").code == 1
+
+
+def test_the_known_fix_is_offered_as_data_and_nothing_is_written(debug: Any, examples: Path) -> None:
+    before = files(examples)
+    told = debug("failure", "--error-type", "TypeError", "--message", MESSAGE)
+    assert told.code == 0
+    assert "   - Fix: Added early return for null/undefined input (verified)\n" in told.out
+    assert "   - Template: Add null check: if (!input) return/throw\n" in told.out
+    assert "## Cross-Loop Learning Context" in told.out  # the registry knows this error, too
+    document = debug("failure", "--error-type", "TypeError", "--message", MESSAGE, "--json").document
+    assert document["text"] == told.out
+    assert document["patterns"][0]["error_pattern"] == "Cannot read property '.*' of null"
+    # A session is not offered to itself.
+    own = debug("failure", "--session", EXAMPLE, "--json").document
+    assert (own["error"]["error_type"], own["fixes"]) == ("TypeError", [])
+    unknown = debug("failure", "--error-type", "NoSuchError", "--message", "qqq")
+    assert (unknown.code, unknown.out, unknown.err) == (0, "", "no known fix\n")
+    assert debug("failure").code == 2
+    assert debug("failure", "--session", EXAMPLE, "--message", "x").code == 2
+    assert files(examples) == before
+
+
+def test_what_is_in_quarantine_or_deprecated_is_never_offered(debug: Any, examples: Path, call: Call) -> None:
+    words = ("failure", "--error-type", "TypeError", "--message", MESSAGE, "--json")
+    for verb in ("deprecate", "quarantine"):
+        offered = [pattern["id"] for pattern in debug(*words).document["patterns"]]
+        if not offered:
+            break
+        assert call(verb, offered[0], "--reason", "x", "--project", examples).code == 0
+        assert offered[0] not in [pattern["id"] for pattern in debug(*words).document["patterns"]]
+
+
+def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / SESSIONS
+    folder.mkdir(parents=True)
+    example = json.loads(
+        (Path(__file__).parents[2] / "trees/spec-examples" / SESSIONS / f"{EXAMPLE}.json").read_bytes()
+    )
+    del example["learnings"]["patterns_identified"]
+    text = json.dumps({**example, "mine": 1.50, "note": "\u00e4"}, indent=3)
+    path = folder / f"{EXAMPLE}.json"
+    path.write_text(text)
+    words = ("debug", "success", EXAMPLE, "--project", tmp_path)
+    dry = call(*words, "--dry-run", "--json").document
+    assert path.read_text() == text
+    assert [proposal["type"] for proposal in dry["extraction"]["proposals"]] == ["error"]
+    done = call(*words, "--json").document
+    assert done["lessons_written"] is True
+    after = path.read_text()
+    assert '"mine": 1.5' in after and "\\u00e4" in after and after.startswith('{\n   "session_id"')
+    assert json.loads(after)["learnings"] == {
+        "recommendations": example["learnings"]["recommendations"],
+        "patterns_identified": [
+            {
+                "pattern": "null_undefined_access",
+                "category": "null_undefined_access",
+                "frequency": 1,
+                "fix_template": "Added early return for null/undefined input",
+                "effectiveness": 1.0,
+            }
+        ],
+    }
+    record = done["extraction"]["proposals"][0]["record"]
+    assert record["error_signature"]["error_pattern"] == "Cannot read property '.*' of null"
+    assert record["fix_approach"]["fix_category"] == "add_null_check"
+    assert done["decided"]["decision"]["verb"] == "extract"
+    again = call(*words)
+    assert again.code == 0
+    assert path.read_text() == after
+    assert call("undo", "--project", tmp_path).code == 0
+
+
+def test_a_pattern_that_helped_gets_one_success(sample: Path, call: Call) -> None:
+    words = ("debug", "success", SETTLEMENT, "--applied", PATTERN, "--json", "--project", sample)
+    first = call(*words).document
+    assert (first["applied"], len(first["records"])) == ([PATTERN], 1)
+    assert first["bead"].startswith("ralph-")
+    call(*words)
+    why = call("why", PATTERN, "--json", "--project", sample).document
+    assert len([seen for seen in why["events"] if seen["loop_id"] == first["bead"] and seen["success"]]) == 1
+    assert call("debug", "success", SETTLEMENT, "--applied", "nobody", "--project", sample).code == 1
+
+
+def test_yaml_is_left_alone_and_a_failed_session_teaches_nothing(tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / SESSIONS
+    folder.mkdir(parents=True)
+    fix = {"description": "Guarded the access", "verification": "passed"}
+    run = {
+        "attempt": 1,
+        "failures": [{"test_name": "t", "error_type": "E", "error_message": "it broke badly"}],
+        "analysis": {"root_cause": "x" * 20, "root_cause_category": "logic_error"},
+        "fix_applied": fix,
+    }
+    for id, status in (("y", "passed"), ("f", "failed")):
+        value = {"session_id": id, "file_path": "a.py", "status": status, "executions": [run]}
+        (folder / f"{id}.yaml").write_text(yaml.safe_dump(value))
+    before = (folder / "y.yaml").read_bytes()
+    done = call("debug", "success", "y", "--json", "--project", tmp_path)
+    assert done.document["lessons"][0]["pattern"] == "logic_error"
+    assert "is YAML; it is left as it is" in done.err
+    assert (folder / "y.yaml").read_bytes() == before
+    refused = call("debug", "success", "f", "--project", tmp_path)
+    assert (refused.code, "is failed" in refused.err) == (1, True)
+
+
+def test_an_escalation_keeps_its_context_once(sample: Path, call: Call) -> None:
+    words = ("debug", "escalate", MAILER, "--reason", "no \x1b credentials", "--project", sample)
+    path = Path(call(*words).out.strip())
+    assert path == sample / f".aiwg/ralph/shared/curation/escalations/{MAILER}.json"
+    kept = json.loads(path.read_bytes())
+    assert kept["session"]["session_id"] == MAILER
+    assert kept["loop"]["iterations"] and kept["loop"]["injected_patterns"]
+    assert (kept["reason"], kept["by"]) == ("no \x1b credentials", "ada")
+    before = path.read_bytes()
+    again = call(*words, "--json")
+    assert again.document["written"] is False
+    assert path.read_bytes() == before
+
+
+def test_an_id_that_is_no_name_becomes_no_path(tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / SESSIONS
+    folder.mkdir(parents=True)
+    evil = "../../../evil\x1b]0;x"
+    value = {"session_id": evil, "file_path": "a", "status": "escalated", "executions": []}
+    (folder / "e.json").write_text(json.dumps(value))
+    result = call("debug", "escalate", evil, "--project", tmp_path)
+    assert (result.code, "\x1b" in result.out) == (0, False)
+    (kept,) = (tmp_path / ".aiwg/ralph/shared/curation/escalations").iterdir()
+    assert re.fullmatch(r"session-[0-9a-f]{32}\.json", kept.name)
+    assert "\x1b" not in call("debug", "sessions", "--project", tmp_path).out
+
+
+def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
+    before = files(examples)
+    plan = debug("retain", "--dry-run", "--json").document["plan"]
+    assert {term["rule"] for kept in plan for term in kept["terms"]} == {"on_learning_identified"}
+    assert "2 files would be archived" in debug("retain", "--dry-run").err
+    assert files(examples) == before
+    moved = debug("retain", "--json").document["moved"]
+    assert [one["session_ids"] for one in moved] == [[EXAMPLE], [EXAMPLE]]
+    assert debug("sessions").err == "no debug sessions\n"
+    assert EXAMPLE in debug("archived").out
+    assert debug("restore", EXAMPLE).code == 0
+    assert ids(debug("sessions", "--json").document) == [EXAMPLE]
+    assert debug("retain").err == "no debug session is due\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sessions", []),
+        ("show", [MAILER]),
+        ("similar", ["TypeError"]),
+        ("escalations", []),
+        ("causes", ["--least", "1"]),
+        ("failure", ["--error-type", "TypeError", "--message", MESSAGE]),
+        ("success", [SETTLEMENT, "--applied", PATTERN]),
+        ("escalate", [MAILER]),
+        ("retain", ["--dry-run"]),
+        ("retain", []),
+        ("archived", []),
+    ],
+)
+def test_the_keys_told_are_the_keys_printed(name: str, words: list[str], sample: Path, call: Call) -> None:
+    printed = keys(call("debug", name, *words, "--json", "--project", sample).document)
+    told = " ".join(DOCUMENTS[one] for one in (f"debug {name}", "extract", "record"))
+    assert printed <= set(re.findall(r"\w+", told))
