@@ -1,0 +1,129 @@
+"""One task and one attempt, read straight from the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.episodes.history import read_attempt, read_history
+from core.episodes.names import find_attempt, find_task, task_ids
+from core.errors import BadInput, RalphdeckError, UnknownRecord
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.loops import Outcome
+from core.settings import Settings
+from tests.core.cli.conftest import TREES
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> ProjectPaths:
+    """A copy of the documents' examples."""
+    return ProjectPaths(Path(shutil.copytree(TREES / "spec-examples", tmp_path / "project", symlinks=True)))
+
+
+def write(paths: ProjectPaths, file: str, value: Any) -> None:
+    path = paths.tasks / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+
+
+def test_the_example_of_the_document(paths: ProjectPaths) -> None:
+    history = read_history(paths, "task-001")
+    assert history.task.description == "Add OAuth properties to AuthConfig"
+    assert [(one.number, one.outcome) for one in history.attempts] == [
+        (1, Outcome.TIMEOUT),
+        (2, Outcome.FAILURE),
+        (3, Outcome.SUCCESS),
+    ]
+    assert [one.attempt for one in history.reflections] == [1, 2, 3]
+    assert [(one.event, one.attempt) for one in history.milestones] == [("types_green", None)]
+    assert (history.final_quality, history.completion) == (0.92, 1.0)
+    assert history.summary == (("task_id", "task-001"), ("status", "completed"))
+    assert history.findings == ()
+
+
+def test_an_attempt_in_detail(paths: ProjectPaths) -> None:
+    write(paths, "task-001/attempts/002/results/iter-002/tests.log", "1 failing")
+    detail = read_attempt(paths, "task-001", 2)
+    assert detail.plan_text.startswith("# Plan for attempt 2")
+    assert detail.steps == ("update interface", "tsc")
+    assert detail.results == ("iter-002/tests.log",)
+    assert [round(one.quality, 2) for one in detail.attempt.quality] == [0.3, 0.6, 0.9]
+    assert (detail.attempt.actions, detail.attempt.errors, detail.attempt.worked) == (4, 1, ("types first",))
+    assert [one.event for one in detail.milestones] == ["types_green"]
+    assert [one.learning[:20] for one in detail.reflections] == ["Update the interface"]
+    assert [action.type for action in detail.actions] == ["read", "edit", "bash", "grep"]
+
+
+def test_an_attempt_says_what_the_library_says_of_it(paths: ProjectPaths) -> None:
+    library = Library(paths, Settings(), clock=lambda: datetime(2026, 5, 1, tzinfo=UTC))
+    library.load()
+    known = library.snapshot
+    assert {id for id in known.attempts if id.startswith("task-")} == {"task-001.1", "task-001.2", "task-001.3"}
+    for attempt in known.attempts.values():
+        assert read_attempt(paths, attempt.task_id, attempt.number).attempt == attempt
+    assert read_history(paths, "task-001").task == known.tasks["task-001"]
+
+
+def test_an_attempt_that_the_trajectory_lacks_is_read_by_itself(paths: ProjectPaths) -> None:
+    write(paths, "task-001/attempts/004/attempt.json", {"id": 4, "started": "2026-02-01T12:00:00Z", "plan": "again"})
+    log = '{"timestamp": "2026-02-01T12:05:00Z", "type": "bash", "success": true}\n{"ty'
+    write(paths, "task-001/attempts/004/actions.jsonl", log)
+    last = read_history(paths, "task-001").attempts[-1]
+    assert (last.number, last.plan, last.actions, last.is_open) == (4, "again", 1, True)
+    assert last.last_action_at == datetime(2026, 2, 1, 12, 5, tzinfo=UTC)
+
+
+def test_a_task_without_any_readable_file_is_still_a_task(paths: ProjectPaths) -> None:
+    write(paths, "task-009/trajectory.json", '{"attempts": [')
+    write(paths, "task-009/metadata.json", "[]")
+    write(paths, "task-009/reflections.jsonl", "nonsense\n")
+    history = read_history(paths, "task-009")
+    assert (history.task.id, history.attempts, history.reflections) == ("task-009", (), ())
+    assert {finding.file.rpartition("/")[2] for finding in history.findings} == {
+        "trajectory.json",
+        "metadata.json",
+        "reflections.jsonl",
+    }
+
+
+def test_hostile_files_are_findings_and_nothing_outside_is_read(paths: ProjectPaths, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "attempts/001").mkdir(parents=True)
+    (outside / "metadata.json").write_text('{"description": "secret"}')
+    (paths.tasks / "task-out").symlink_to(outside)
+    with pytest.raises(BadInput):
+        read_history(paths, "task-out")
+    assert "task-out" not in task_ids(paths)
+    (paths.tasks / "task-002/attempts").symlink_to(outside / "attempts")
+    (paths.tasks / "task-002/trajectory.json").symlink_to(outside / "metadata.json")
+    os.mkfifo(paths.tasks / "task-002/reflections.jsonl")
+    history = read_history(paths, "task-002")
+    assert (history.attempts, history.reflections) == ((), ())
+    assert {finding.code for finding in history.findings} == {"link-outside", "not-a-file"}
+
+
+def test_ids_are_whole_or_begin_as_only_one_does(paths: ProjectPaths) -> None:
+    write(paths, "task-001.5/metadata.json", {})
+    write(paths, "other/metadata.json", {})
+    assert find_task(paths, "task-001") == "task-001"
+    assert find_task(paths, "oth") == "other"
+    assert find_attempt(paths, "task-001.2") == ("task-001", 2)
+    assert find_attempt(paths, "task-001.5") == ("task-001.5", None)
+    assert find_attempt(paths, "oth.3") == ("other", 3)
+    for wrong in ("task", "nothing", "", "../tasks/task-001", "/etc", "\x1b[31m"):
+        with pytest.raises(UnknownRecord):
+            find_task(paths, wrong)
+    with pytest.raises(UnknownRecord, match="no attempt 9 at task-001; the last ones are: 1, 2, 3"):
+        read_attempt(paths, "task-001", 9)
+
+
+def test_a_project_without_tasks_says_so() -> None:
+    with pytest.raises(RalphdeckError, match="there are no tasks"):
+        read_history(ProjectPaths(TREES / "upstream"), "task-001")

@@ -1,0 +1,160 @@
+"""The log of an attempt: found line by line, decoded when it is looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import core.sources.actions as module
+from core.paths import ProjectPaths
+from core.records.episodes import Action
+from core.sources.actions import Actions, read_action
+from core.sources.fields import Fields
+from core.sources.reading import decode_json
+
+FILE = ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Where the log lies."""
+    path = tmp_path / FILE
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def opened(log: Path) -> Actions:
+    return Actions(ProjectPaths(log.parents[6]), FILE)
+
+
+def line(**fields: Any) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def naive(data: bytes) -> list[Action]:
+    """What the log says, all of it decoded at once."""
+    begun = [text for text in data.split(b"\n")[:-1] if text.lstrip(b" \t\r\xef\xbb\xbf")[:1] == b"{"]
+    found = []
+    for number, text in enumerate(begun, 1):
+        value = decode_json(text).value
+        found.append(read_action(number, Fields(FILE, value, [])) if isinstance(value, dict) else Action(number=number))
+    return found
+
+
+TEXTS = st.text(max_size=20)
+LINES = st.one_of(
+    st.dictionaries(
+        st.sampled_from(["timestamp", "type", "params", "success", "output", "error", "reasoning"]),
+        st.one_of(TEXTS, st.booleans(), st.none(), st.integers(), st.dictionaries(TEXTS, TEXTS, max_size=2)),
+    ).map(lambda value: json.dumps(value).encode()),
+    st.sampled_from([b"", b"  ", b"[]", b"7", b"{torn", b'{"error": NaN}', b"\xff\xfe", b' {"type": "x"}\r']),
+)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(LINES, max_size=12), torn=LINES, cut=st.slices(12), chunk=st.sampled_from([7, 1 << 20]))
+def test_any_slice_is_what_a_full_parse_gives(
+    log: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], torn: bytes, cut: slice, chunk: int
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK", chunk)
+    data = b"".join(text + b"\n" for text in lines)
+    log.write_bytes(data + torn)
+    actions, expected = opened(log), naive(data)
+    assert list(actions[cut]) == expected[cut]
+    assert list(actions) == expected
+    assert list(actions.errors) == [place for place, action in enumerate(expected) if action.went_wrong]
+    begun = len(lines) // 2
+    log.write_bytes(b"".join(text + b"\n" for text in lines[:begun]))
+    first = opened(log)
+    log.write_bytes(data)
+    assert list(first.grown()) == expected
+
+
+def test_the_example_of_the_document(log: Path) -> None:
+    log.write_bytes(
+        line(
+            timestamp="2026-02-01T010:02:00Z",
+            iteration=1,
+            type="bash",
+            tool="Bash",
+            params={"command": "npx tsc", "timeout": 5, "env": {"CI": True}},
+            success=False,
+            output="",
+            error="exit 1",
+            reasoning="because",
+            expected_outcome="green",
+        )
+    )
+    [action] = opened(log)
+    assert action.params == (("command", "npx tsc"), ("timeout", "5"), ("env", '{"CI":true}'))
+    assert (action.number, action.type, action.error, action.expected) == (1, "bash", "exit 1", "green")
+    assert action.at is not None
+    assert action.at.hour == 10
+    assert action.went_wrong
+
+
+def test_a_log_that_grows_is_read_on_and_the_earlier_one_stays_as_it_was(log: Path) -> None:
+    log.write_bytes(line(type="read") + b'{"type": "ba')
+    first = opened(log)
+    assert first.grown() is first
+    with log.open("ab") as file:
+        file.write(b'sh"}\n' + line(type="edit", success=False))
+    later = first.grown()
+    assert [action.type for action in later] == ["read", "bash", "edit"]
+    assert list(later.errors) == [2]
+    assert [action.type for action in first] == ["read"]
+
+
+def test_a_log_that_was_written_anew_is_read_anew(log: Path) -> None:
+    log.write_bytes(line(type="read") * 3)
+    first = opened(log)
+    log.write_bytes(line(type="bash") * 2)
+    assert [action.type for action in first.grown()] == ["bash", "bash"]
+    log.unlink()
+    assert first.grown() is first
+    assert [action.type for action in first] == ["", "", ""]
+
+
+def test_bad_lines_are_findings_and_keep_their_place(log: Path) -> None:
+    deep = b'{"params": ' + b"[" * 500 + b"]" * 500 + b"}\n"
+    log.write_bytes(b"nonsense\n[]\n" + deep + b'{"type": "x", "output": NaN}\n{"torn\n')
+    actions = opened(log)
+    assert [finding.pointer for finding in actions.findings] == ["line 1"]
+    assert "1 more lines" in actions.findings[0].message
+    assert [(action.number, action.type) for action in actions] == [(1, ""), (2, "x"), (3, "")]
+    assert [finding.pointer for finding in actions.findings] == ["line 1", "line 3", "line 4", "line 5"]
+
+
+def test_a_line_of_ten_megabytes_is_passed_over(log: Path) -> None:
+    log.write_bytes(line(output="x" * 10_000_000) + line(type="bash"))
+    actions = opened(log)
+    assert [action.type for action in actions] == ["", "bash"]
+    assert actions.findings[0].code == "too-large"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "nothing"])
+def test_what_is_no_log_has_no_actions(log: Path, tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(log)
+    elif kind == "link":
+        outside = tmp_path_factory.mktemp("outside") / "secret"
+        outside.write_bytes(line(type="secret"))
+        log.symlink_to(outside)
+    elif kind == "folder":
+        log.mkdir()
+    actions = opened(log)
+    assert len(actions) == 0
+    assert bool(actions.findings) is (kind != "nothing")
+
+
+def test_long_texts_are_cut(log: Path) -> None:
+    log.write_bytes(line(output="x" * 1_000_000, params={f"p{n}": "y" for n in range(1000)}))
+    [action] = opened(log)
+    assert len(action.output) == module.MAX_TEXT
+    assert len(action.params) == module.MAX_PARAMS
