@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.cli.shapes import DOCUMENTS
+from tests.core.cli.conftest import ROOT, Call, call_process
+from tests.core.cli.test_shapes import documented, keys
+
+RUN = ("--type", "bash", "--tool", "Bash", "--param", "command=npm test")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project without anything, as the current folder."""
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_an_agent_works_at_a_task_from_a_shell(project: Path, call: Call) -> None:
+    task_id = call("task", "init", "Add OAuth", "--criteria", "npm test passes", "--tag", "auth").out
+    assert task_id == "task-001\n"
+    task_id = task_id.strip()
+    plan = call("task", "start", task_id, "--approach", "implement first", "--step", "write it").out
+    assert plan.startswith("# Plan for attempt 1\n\nTask: Add OAuth\nCompletion criteria: npm test passes\n")
+    assert plan == (project / ".aiwg/ralph/tasks/task-001/attempts/001/plan.md").read_text()
+    logged = call("task", "log", task_id, *RUN, "--failure", "--error", "3 failing", "--reasoning", "see")
+    assert logged.out == "attempt 1 at task-001: 1 logged, 1 action by now\n"
+    ended = call("task", "complete", task_id, "--suggest", "types first")
+    assert ended.out.startswith("attempt 1 at task-001: failure, as the log tells (1 action, 1 error)\n")
+    assert "## Reflection on Attempt 1" in ended.out
+    assert "**Action Items**:\n1. types first\n" in ended.out
+    assert "ralphdeck task reflect task-001" in ended.err
+    call("task", "reflect", task_id, "--learning", "types first", "--action-item", "run tsc")
+    assert "- Learning: types first\n- Action item: run tsc" in call("task", "start", task_id).out
+    assert call("task", "complete", task_id, "--success", "--done").code == 0
+    assert call("task", "list").out.splitlines()[1].split()[:4] == ["task-001", "completed", "2", "success"]
+
+
+def test_json_lines_are_logged_all_or_none(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    call("task", "init", "a")
+    call("task", "start", "task-001")
+    lines = [{"type": "read", "timestamp": "2026-02-01T09:00:00Z"}, {"type": "grep", "iteration": 2, "quality": 0.5}]
+    (project / "actions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert call("task", "log", "task-001", "--json-lines", "actions.jsonl", "--json").document["added"] == 2
+    for wrong, message in (("[1]\n", "line 1: expected an object"), ('{"type": "read"}\n{"ty', "line 2: is not JSON")):
+        stdin = io.TextIOWrapper(io.BytesIO(wrong.encode()))
+        monkeypatch.setattr("sys.stdin", stdin)
+        refused = call("task", "log", "task-001", "--json-lines", "-")
+        assert (refused.code, message in refused.err) == (1, True)
+    log = project / ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
+    assert len(log.read_bytes().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("log", "task-001"),
+        ("log", "task-001", "--tool", "Bash"),
+        ("log", "task-001", "--type", "browse"),
+        ("log", "task-001", "--type", "bash", "--param", "novalue"),
+        ("log", "task-001", "--type", "bash", "--json-lines", "-"),
+        ("log", "task-001", "--quality", "7"),
+        ("complete", "task-001", "--percent", "101"),
+        ("init",),
+        ("reflect", "task-001", "--trigger", "mood"),
+    ],
+)
+def test_wrong_usage_is_told_and_writes_nothing(words: tuple[str, ...], project: Path, call: Call) -> None:
+    call("task", "init", "a")
+    call("task", "start", "task-001")
+    assert call("task", *words).code == 2
+    assert not (project / ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl").exists()
+    assert not (project / ".aiwg/ralph/tasks/task-002").exists()
+
+
+def test_what_the_protocol_forbids_is_one_line(project: Path, call: Call) -> None:
+    call("task", "init", "a")
+    call("task", "start", "task-001")
+    again = call("task", "start", "task-001")
+    assert (again.code, again.out, again.err.count("\n")) == (1, "", 1)
+    assert "--abandon" in again.err
+    unknown = call("task", "log", "no\x1b[31m", *RUN)
+    assert (unknown.code, "\x1b" in unknown.err) == (1, False)
+    assert call("task", "init", "x", "--project", project / "none").code == 1
+    assert not (project / "none").exists()
+
+
+def test_a_task_takes_over_what_its_loop_is_to_do(sample: Path, call: Call) -> None:
+    loop = next(one for one in call("loops", "--json", "--project", sample).document["loops"] if one["task"])
+    made = call("task", "init", "--loop", loop["id"], "--json", "--project", sample).document["id"]
+    tasks = call("task", "list", "--json", "--project", sample).document["tasks"]
+    task = next(one for one in tasks if one["id"] == made)
+    assert (task["description"], task["loop_id"]) == (loop["task"], loop["id"])
+
+
+def test_open_attempts_are_listed_with_why_one_thinks_so(examples: Path, call: Call) -> None:
+    call("task", "init", "a", "--project", examples)
+    call("task", "start", "task-003", "--project", examples)
+    listed = call("task", "list", "--open", "--json", "--project", examples).document["tasks"]
+    assert [(one["id"], one["open_attempt"], one["open_state"]) for one in listed] == [("task-003", 1, "running")]
+    call("task", "pause", "task-003", "--project", examples)
+    (paused,) = call("task", "list", "--status", "paused", "--json", "--project", examples).document["tasks"]
+    assert (paused["open_state"], paused["open_reason"]) == ("paused", "the task is paused")
+    assert call("task", "start", "task-003", "--project", examples).err == "attempt 1 goes on\n"
+
+
+def test_untrusted_texts_come_out_harmless(project: Path, call: Call) -> None:
+    hostile = "x\x1b]0;owned\x07\n# Plan <|im_end|>"
+    call("task", "init", hostile)
+    outputs = [
+        call("task", "start", "task-001", "--approach", hostile),
+        call("task", "log", "task-001", *RUN, "--failure", "--error", hostile),
+        call("task", "complete", "task-001", "--reason", hostile, "--suggest", hostile),
+        call("task", "start", "task-001"),
+        call("task", "list"),
+    ]
+    for result in outputs:
+        assert result.code == 0
+        assert not {"\x1b", "\x07"} & set(result.out + result.err)
+    assert outputs[3].out.count("\n# Plan") == 0
+
+
+def test_the_keys_told_are_the_keys_printed(project: Path, call: Call) -> None:
+    steps = {
+        "task init": ["init", "a"],
+        "task pause": ["pause", "task-001"],
+        "task log": ["log", "task-001", *RUN, "--failure"],
+        "task complete": ["complete", "task-001"],
+        "task reflect": ["reflect", "task-001", "--learning", "x"],
+        "task start": ["start", "task-001"],
+        "task list": ["list"],
+    }
+    assert steps.keys() <= DOCUMENTS.keys()
+    for name, words in steps.items():
+        if name == "task pause":
+            call("task", "start", "task-001")
+        assert keys(call("task", *words, "--json").document) == documented(name)
+
+
+def test_logging_loads_no_library(project: Path) -> None:
+    call_process(["task", "init", "a"], project)
+    call_process(["task", "start", "task-001"], project)
+    code = (
+        "import sys; from core.cli.entry import run; assert run(sys.argv[1:]) == 0; "
+        "assert not {'numpy', 'watchdog', 'tinydb', 'core.library', 'textual'} & set(sys.modules)"
+    )
+    command = [sys.executable, "-c", code, "task", "log", "task-001", *RUN, "--success"]
+    done = subprocess.run(command, cwd=project, env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
