@@ -57,7 +57,7 @@ class Material(Struct, frozen=True, kw_only=True):
     @property
     def goal(self) -> str:
         """What was to be done; untrusted, may be empty."""
-        return self.loop.task if self.loop else self.task.description if self.task else ""
+        return (self.loop.task if self.loop else "") or (self.task.description if self.task else "")
 
     @property
     def criteria(self) -> tuple[str, ...]:
