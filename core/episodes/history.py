@@ -133,8 +133,9 @@ def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetai
     actions = folder.actions(number)
     counted = replace(_counted(folder.task_id, number, actions), errors=len(actions.errors))
     parts = [part for part in told if part.number == number]
-    attempt = join_attempts([*parts, *folder.of_attempt(number), *([counted] if actions else [])])
-    [joined] = attempt.values()
+    known_of_it = [*parts, *folder.of_attempt(number), *([counted] if actions else [])]
+    # Where none of its files can be read, its folder still shows that it was begun.
+    [joined] = join_attempts(known_of_it or [Attempt(task_id=folder.task_id, number=number)]).values()
     return AttemptDetail(
         attempt=joined,
         actions=actions,
