@@ -37,7 +37,7 @@ def diff_of(action: Action) -> tuple[str, ...]:
     whole is not known: all of the new one counts as added.
     """
     params = dict(action.params)
-    lines = list(islice(_lines(params, action), MAX_LINES + 1 + 2 * MAX_COMPARED))
+    lines = list(_lines(params, action))
     if len(lines) <= MAX_LINES:
         return tuple(lines)
     return *lines[:MAX_LINES], f"… {plural(len(lines) - MAX_LINES, 'more line')}"

@@ -1,0 +1,126 @@
+"""Steps through an attempt: timing, quality, what changed, what came of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.episodes.diffs import MAX_LINES, diff_of
+from core.episodes.history import AttemptDetail, read_attempt
+from core.episodes.replay import MAX_PAUSE, Step, Steps, Verdict, next_error, pause_at, steps
+from core.paths import ProjectPaths
+from core.records.episodes import Action
+from tests.core.cli.conftest import TREES
+
+
+def replayed(project: Path, *actions: dict[str, Any], **attempt: Any) -> Steps:
+    """The steps of the only attempt of a project."""
+    folder = project / ".aiwg/ralph/tasks/t/attempts/001"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "attempt.json").write_text(json.dumps(attempt))
+    (folder / "actions.jsonl").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    return steps(read_attempt(ProjectPaths(project), "t", 1))
+
+
+def at(clock: str, iteration: int = 1, **fields: Any) -> dict[str, Any]:
+    return {"timestamp": f"2026-02-01T{clock}Z", "iteration": iteration, **fields}
+
+
+def test_the_example_of_the_document() -> None:
+    detail: AttemptDetail = read_attempt(ProjectPaths(TREES / "spec-examples"), "task-001", 2)
+    played = steps(detail)
+    assert [step.elapsed for step in played] == [0.0, 60.0, 120.0, 180.0]
+    assert [step.pause for step in played] == [60.0, 60.0, 60.0, None]
+    assert [step.begins_iteration for step in played] == [True, False, False, False]
+    assert [step.verdict for step in played][1:3] == [Verdict.SUCCEEDED, Verdict.FAILED]
+    assert (played[2].expected, played[2].real) == ("green", "exit 1")
+    assert played[-1].quality == 0.3
+    assert [next_error(played, place) for place in (-1, 1, 2)] == [2, 2, None]
+    assert played[1:3] == (played[1], played[2])
+    assert played[::-2] == (played[3], played[1])
+
+
+def test_times_that_are_missing_or_run_backwards(tmp_path: Path) -> None:
+    played = replayed(
+        tmp_path,
+        at("10:00:05"),
+        {"type": "x"},
+        at("10:00:20"),
+        at("09:00:00"),
+        at("10:01:00"),
+        started="2026-02-01T10:00:00Z",
+    )
+    assert [step.elapsed for step in played] == [5.0, None, 20.0, 0.0, 60.0]
+    assert [step.pause for step in played] == [None, None, None, 3660.0, None]
+    assert replayed(tmp_path, at("10:00:05"), at("10:00:09"))[1].elapsed == 4.0
+    assert [step.elapsed for step in replayed(tmp_path, {"type": "x"})] == [None]
+
+
+def test_quality_is_the_one_that_was_measured_last(tmp_path: Path) -> None:
+    history = [{"iteration": 1, "quality": 0.3}, {"iteration": 3, "quality": 0.9}]
+    played = replayed(
+        tmp_path,
+        *(at("10:00:00", iteration) for iteration in (1, 1, 2, 3, 3)),
+        execution={"quality_history": history},
+    )
+    assert [step.quality for step in played] == [None, 0.3, 0.3, 0.3, 0.9]
+    assert [step.begins_iteration for step in played] == [True, False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        (
+            {"file_path": "a.ts", "old_string": "x\ny", "new_string": "x\nz"},
+            ("--- a.ts", "+++ a.ts", "@@ -1,2 +1,2 @@", " x", "-y", "+z"),
+        ),
+        ({"path": "a.ts", "old_text": "y", "new_text": "z"}, ("--- a.ts", "+++ a.ts", "@@ -1 +1 @@", "-y", "+z")),
+        ({"file": "a.ts", "content": "new"}, ("--- a.ts", "+++ a.ts", "@@ -0,0 +1 @@", "+new")),
+        ({"patch": "-a\n+b"}, ("-a", "+b")),
+        (
+            {"path": "a", "edits": [{"old_string": "1", "new_string": "2"}, {"old_str": "3", "new_str": "4"}, 5]},
+            ("--- a", "+++ a", "@@ -1 +1 @@", "-1", "+2", "@@ -1 +1 @@", "-3", "+4"),
+        ),
+        ({"edits": "nonsense"}, ()),
+        ({"file_path": "a.ts"}, ()),
+    ],
+)
+def test_what_an_edit_changed(tmp_path: Path, params: dict[str, Any], expected: tuple[str, ...]) -> None:
+    [step] = replayed(tmp_path, {"type": "edit", "params": params})
+    assert step.diff == expected
+
+
+def test_content_that_was_not_written_is_no_change(tmp_path: Path) -> None:
+    assert replayed(tmp_path, {"type": "grep", "params": {"content": "true"}})[0].diff == ()
+
+
+def test_long_changes_are_cut() -> None:
+    old, new = "\n".join(["a", "b"] * 20_000), "\n".join(["b", "a", "a"] * 20_000)
+    diff = diff_of(Action(number=1, type="edit", params=(("old_string", old), ("new_string", new))))
+    assert len(diff) <= MAX_LINES + 1
+    diff = diff_of(Action(number=1, params=(("diff", "+x\n" * 5000),)))
+    assert diff[MAX_LINES:] == (f"… {5000 - MAX_LINES:,} more lines",)
+
+
+def test_the_real_outcome_is_the_beginning_of_what_was_told() -> None:
+    assert Step(Action(number=1, output="fine", error="")).real == "fine"
+    assert Step(Action(number=1, output="fine", error="worse")).real == "worse"
+    assert Step(Action(number=1, output="\n".join("abcdefghijk"))).real.splitlines()[-2:] == ["h", "… 3 more lines"]
+    assert len(Step(Action(number=1, output="x" * 60_000)).real) < 5000
+    assert Step(Action(number=1)).verdict is Verdict.UNTOLD
+
+
+@settings(max_examples=50, deadline=None)
+@given(pause=st.one_of(st.none(), st.floats(0, 1e12)), speed=st.floats(-1, 1e9))
+def test_nobody_waits_long(pause: float | None, speed: float) -> None:
+    waited = pause_at(Step(Action(number=1), pause=pause), speed)
+    assert 0 <= waited <= MAX_PAUSE
+    if pause and speed > 0:
+        assert waited in (MAX_PAUSE, pause / speed)
+    else:
+        assert waited == 0
