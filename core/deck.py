@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -93,7 +93,7 @@ class Deck:
         self._prospects = Prospects(settings.extraction)
         self._known = 0
         self._indexed: tuple[Snapshot, Materials, Learned] | None = None
-        self._recurring: tuple[tuple[Mapping[str, object] | Set[str], ...], tuple[Cluster, ...]] | None = None
+        self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:

@@ -17,12 +17,12 @@ def reconcile(
     pattern: Pattern,
     observations: Sequence[Observation],
     now: datetime,
-    loop_ids: Container[str] | None = None,
+    *known: Container[str],
 ) -> tuple[Finding, ...]:
     """Where the record's own numbers, dates and loops disagree with the evidence; empty if they agree.
 
     Args:
-        loop_ids: Every loop that this project knows; None leaves orphans alone.
+        known: The ids of all that a pattern can come from here, such as loops and tasks; none leaves orphans alone.
     """
     noted: list[Finding] = []
 
@@ -49,7 +49,7 @@ def reconcile(
         shown = visible_line(source.loop_id, 80)
         if source.loop_id in seen_ids:
             note(f"/source_loops/{place}", Severity.INFO, "duplicate-loop", f"loop {shown} is listed twice")
-        elif loop_ids is not None and source.loop_id not in loop_ids:
+        elif known and not any(source.loop_id in ids for ids in known):
             message = f"loop {shown} is not in this project"
             note(f"/source_loops/{place}", Severity.INFO, "orphan-loop", message)
         seen_ids.add(source.loop_id)

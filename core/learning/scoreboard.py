@@ -452,7 +452,9 @@ class Scoreboard:
     def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
         """Where the record's own claims and the evidence disagree; see `core.learning.reconciling`."""
         pattern = self._patterns[self.ids[self.row(pattern_id)]]
-        return reconcile(pattern, self.observations(pattern_id), self.now, self._inputs.snapshot.loops)
+        snapshot = self._inputs.snapshot
+        sources = (snapshot.loops, snapshot.tasks, snapshot.attempts, snapshot.memory_tasks, snapshot.debug_sessions)
+        return reconcile(pattern, self.observations(pattern_id), self.now, *sources)
 
     def proposal(self, pattern_id: str) -> Inversion:
         """The proposal to invert a pattern, due or not; see `core.learning.inversion.propose`."""

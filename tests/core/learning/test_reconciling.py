@@ -60,3 +60,11 @@ def test_a_registry_that_lags_behind_is_not_wrong() -> None:
         ("later-uses", "3 uses since the last one that the registry counts"),
         ("unrecorded-uses", "registry says 2 uses, loops show 0, 2 unrecorded"),
     ]
+
+
+def test_a_source_that_any_record_is_known_by_is_no_orphan() -> None:
+    pattern = make_pattern("p", source_loops=(source("task-001"), source("gone")))
+    findings = reconcile(pattern, (), NOW, {"a"}, {"task-001"})
+    assert [finding.message for finding in findings if finding.code == "orphan-loop"] == [
+        "loop gone is not in this project"
+    ]
