@@ -82,9 +82,12 @@ def _lists(project: ProjectPaths, path: Path) -> dict[str, list[str]]:
 def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], *, only: bool) -> None:
     """Bring each id into its lists; with `only` also out of all others."""
     wanted = {id: frozenset(key for key in keys if key and key != TaskStatus.UNKNOWN) for id, keys in entries}
+    added: dict[str, list[str]] = {}
+    for id, keys in wanted.items():
+        for key in keys:
+            added.setdefault(key, []).append(id)
 
     def edit(document: JsonText) -> None:
-        added = {key: [id for id, keys in wanted.items() if key in keys] for keys in wanted.values() for key in keys}
         for key in dict.fromkeys((*document.value, *added)):
             present = document.value.get(key, [])
             if not isinstance(present, list):
