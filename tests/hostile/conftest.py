@@ -11,7 +11,8 @@ from core.deck import Deck
 from core.paths import project_at
 from core.settings import Settings
 from core.view import View
-from tests.hostile.tree import NOW, write_texts, write_types
+from tests.hostile.sowing import NOW
+from tests.hostile.tree import write_texts, write_types
 from tui.present.marks import ASCII, DRAWN, Glyphs
 
 

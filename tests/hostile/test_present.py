@@ -10,29 +10,43 @@ from textual.content import Content
 
 from core.curation.registry import Registry
 from core.deck import Deck
+from core.episodes.condition import condition_of
+from core.episodes.history import read_attempt
+from core.episodes.improvement import improvement
+from core.episodes.linking import coverage
+from core.episodes.replay import steps
 from core.errors import RalphdeckError
 from core.extraction.proposals import Extraction, Proposal
 from core.forecast import forecast
+from core.memory_links import MemoryLinks
+from core.memory_query import MemoryCatalog
 from core.records.patterns import PatternType
 from core.snapshot import Delta
+from core.text import visible_line
 from core.view import View
 from tests.e2e.stream import harmless
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
     arrivals,
     context,
+    debugging,
     decisions,
     happenings,
     loops,
+    memory,
+    memory_groups,
+    memory_tasks,
     merging,
     offers,
     patterns,
     reflections,
+    replay,
     review,
 )
 from tui.present.marks import DRAWN, Glyphs
 
 T = TypeVar("T")
+WIDTH = 60
 PATTERNS, STORIES, TASKS, FORECASTS = 600, 100, 40, 2
 """How many records are looked at where looking takes time."""
 
@@ -87,6 +101,50 @@ def test_reflections_are_harmless(view: View, glyphs: Glyphs) -> None:
         check(reflections.reflection_cells(reflection, view.now).values(), where=f"row of {reflection.file!r}")
         check(reflections.reflection_text(view, reflection, glyphs), where=f"text of {reflection.file!r}")
     check(loops.reflection_lines(list(view.snapshot.reflections.values()), view, glyphs), where="reflections of a loop")
+
+
+def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs) -> None:
+    snapshot, catalog = view.snapshot, MemoryCatalog(view.snapshot)
+    links = MemoryLinks(snapshot, catalog)
+    for task in catalog.tasks.values():
+        own, where = catalog.attempts.get(task.id, ()), f"task {task.id[:80]!r}"
+        check(memory.task_cells(task, own, False, view.now, glyphs).values(), where=where)
+        told = {one.id: condition_of(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
+        reflected = links.reflections(task.id)
+        check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)
+        check(
+            memory_tasks.task_lines(task, own, lambda one: told[one.id], reflected, view, glyphs, WIDTH),  # noqa: B023
+            where=where,
+        )
+        loop_id, how = links.loop_of_task(task)
+        check(memory_tasks.loop_tab(snapshot.loops.get(loop_id), how, view, glyphs), where=where)
+        for one in own:
+            check(memory.attempt_cells(one, told[one.id], view.now, glyphs).values(), where=where)
+            check(memory_tasks.attempt_lines(one, task, told[one.id], view, glyphs, WIDTH), where=where)
+            try:
+                detail = read_attempt(deck.project, one.task_id, one.number)
+            except RalphdeckError as error:
+                check([Content(visible_line(str(error)))], where=where)
+                continue
+            check(memory_tasks.plan_lines(one, detail), where=where)
+            check(memory_tasks.last_actions(detail, "enter", glyphs), where=where)
+            check(replay.side_lines(detail, [0.5], view, glyphs, WIDTH), where=where)
+            for step in spread(steps(detail), TASKS):
+                check(replay.step_lines(step, [0.5], view, glyphs, WIDTH), where=where)
+
+
+def test_debug_sessions_are_harmless(view: View, glyphs: Glyphs) -> None:
+    snapshot = view.snapshot
+    for session in snapshot.debug_sessions.values():
+        where = f"session {session.id[:80]!r}"
+        check(memory.session_cells(session, view.now, glyphs).values(), where=where)
+        check(debugging.session_lines(session, view, glyphs, WIDTH), where=where)
+        check(debugging.learned_lines(session, glyphs, WIDTH), where=where)
+    check(memory_groups.escalation_lines(view), where="escalations")
+    check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
+    found = improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, view.settings)
+    covered = coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
+    check(memory_groups.improvement_lines(found, covered, glyphs), where="improvement")
 
 
 def test_decisions_are_harmless(view: View, glyphs: Glyphs) -> None:

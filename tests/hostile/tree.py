@@ -7,64 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from tests.hostile.payloads import PAYLOADS, Payload
-
-NOW: Final = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
-"""The moment that all times of the trees lie before."""
-MAX_NAME: Final = 120
-"""Characters of a file name made of a payload."""
-
-
-class Sower:
-    """Gives out payloads in turn; each field of a kind meets every payload in one of the records.
-
-    Args:
-        first: Index of the first payload.
-        payloads: What to sow.
-    """
-
-    def __init__(self, first: int, payloads: Sequence[Payload] = PAYLOADS) -> None:
-        self._next = first
-        self._payloads = payloads
-
-    def __call__(self, word: str = "") -> str:
-        """The next payload, behind a word that says which field it is in."""
-        payload = self._payloads[self._next % len(self._payloads)]
-        self._next += 1
-        return f"{word}{payload.text}"
-
-    def many(self, word: str = "") -> list[str]:
-        """Three of them."""
-        return [self(word), self(word), self(word)]
-
-
-def when(days: float) -> str:
-    """ISO time so many days before `NOW`."""
-    return (NOW - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-
-
-def dump(value: Any) -> str:
-    """JSON with `\\uXXXX` for everything beyond ASCII, so that lone surrogates are possible."""
-    return json.dumps(value, indent=1)
-
-
-def loop_id(n: int) -> str:
-    """The id inside the n-th loop; not the name of its folder."""
-    return f"ralph-{PAYLOADS[n].name}-{n:08x}{_short(PAYLOADS[n])}"
-
-
-def pattern_id(kind: str, n: int) -> str:
-    """The id of the n-th pattern of a type."""
-    return f"{'tmpl' if kind == 'template' else f'pat-{kind}'}-{PAYLOADS[n].name}-{n:03d}{_short(PAYLOADS[n])}"
-
-
-def _short(payload: Payload) -> str:
-    return payload.text[:MAX_NAME]
+from tests.hostile import memory
+from tests.hostile.payloads import PAYLOADS
+from tests.hostile.sowing import MAX_NAME, Sower, dump, loop_id, pattern_id, when
 
 
 def _source_loops(n: int, s: Sower) -> list[Any]:
@@ -458,7 +407,7 @@ def write_texts(project: Path) -> None:
         tree.json(f"ralph/iterations/iteration-{n}.json", iteration(n, Sower(n)))
         tree.text(f"ralph/completion-{name}.md", f"# {Sower(n)('report ')}\n{loop_state(2)['task']}")
         tree.json(f"ralph/memory/tasks/{name}.json", memory_task(n))
-        tree.lines(f"ralph/tasks/task-{name}/reflections.jsonl", [reflection(n, "episodic")])
+        _write_task(tree, n)
         tree.json(f"ralph/reflections/{name}/001.json", reflection(n, "reflexion"))
         tree.json(f"ralph/reflections/loops/{name}/iteration-1.yaml", reflection(n, "hook"))
         tree.json(f"ralph-external/reflections/reflection-{name}.json", reflection(n, "memory-manager"))
@@ -468,6 +417,26 @@ def write_texts(project: Path) -> None:
     tree.lines("ralph/shared/curation/events.jsonl", [event(n) for n in range(len(EVENT_KINDS) * len(PAYLOADS))])
     for n in every:
         tree.text(f"ralph/shared/patterns/broken-{file_name(n)}.json", '{"x": ' + PAYLOADS[n].text)
+
+
+def _write_task(tree: Tree, n: int) -> None:
+    """A task, in its folder of (1), with an attempt that ended and an open one; and a debug session."""
+    s, name = Sower(n), file_name(n)
+    home = f"ralph/tasks/task-{name}"
+    tree.json(f"{home}/metadata.json", memory.task_metadata(n))
+    tree.json(f"{home}/trajectory.json", memory.trajectory(n))
+    tree.json(f"{home}/summary.json", {"task_id": s("task "), "learnings": s.many("learning ")})
+    tree.lines(
+        f"{home}/reflections.jsonl", [reflection(n, "episodic"), {**reflection(n + 1, "episodic"), "draft": True}]
+    )
+    tree.json(f"{home}/attempts/001/attempt.json", memory.attempt(n))
+    tree.json(f"{home}/attempts/001/outcome.json", memory.outcome(n))
+    tree.lines(f"{home}/attempts/001/actions.jsonl", memory.actions(n))
+    tree.text(f"{home}/attempts/001/plan.md", s("# Plan for attempt 1\n\n"))
+    tree.text(f"{home}/attempts/001/results/iter-001/{name}", s("result "))
+    tree.lines(f"{home}/attempts/002/actions.jsonl", memory.actions(n + 1))
+    places = ("ralph/debug-memory/sessions", f"ralph/loops/{name}/debug-memory")
+    tree.json(f"{places[n % 2]}/{name}.{'yaml' if n % 3 == 0 else 'json'}", memory.debug_session(n))
 
 
 def _write_patterns(tree: Tree) -> None:
@@ -579,6 +548,11 @@ def write_types(project: Path) -> None:
         "ralph/reflections/{}/001.json": reflection(0, "reflexion"),
         "ralph/reflections/loops/{}/iteration-1.yaml": reflection(0, "hook"),
         "ralph-external/reflections/reflection-{}.json": reflection(0, "memory-manager"),
+        "ralph/tasks/{}/metadata.json": memory.task_metadata(0),
+        "ralph/tasks/{}/trajectory.json": memory.trajectory(0),
+        "ralph/tasks/{}/attempts/001/attempt.json": memory.attempt(0),
+        "ralph/tasks/{}/attempts/001/outcome.json": memory.outcome(0),
+        "ralph/debug-memory/sessions/{}.json": memory.debug_session(0),
     }
     for w, wrong in enumerate(WRONG):
         for form, document in files.items():
@@ -587,6 +561,12 @@ def write_types(project: Path) -> None:
                     tree.json(form.replace("{}", f"w{w}-{n}"), copy)
     tree.lines("ralph/shared/curation/ledger.jsonl", [c for wrong in WRONG for c in _broken(_tame(decision(0)), wrong)])
     tree.lines("ralph/shared/curation/events.jsonl", [c for wrong in WRONG for c in _broken(_tame(event(0)), wrong)])
+    for name, lines in (
+        ("attempts/001/actions", memory.actions(0)[:1]),
+        ("reflections", [reflection(0, "episodic")]),
+    ):
+        copies = [copy for wrong in WRONG for line in lines for copy in _broken(_tame(line), wrong)]
+        tree.lines(f"ralph/tasks/task-lines/{name}.jsonl", copies)
     entries = [c for wrong in WRONG for c in _broken(_tame(registry_entry(0)), wrong)]
     tree.json("ralph/registry.json", {"active_loops": entries})
     tree.json("ralph-external/launcher-registry.json", {"loops": {str(n): entry for n, entry in enumerate(entries)}})
@@ -636,6 +616,12 @@ def _write_raw(tree: Tree) -> None:
             f"ralph/shared/patterns/raw-{n}.yaml",
             f"ralph/memory/tasks/raw-{n}.json",
             f"ralph/reflections/raw-{n}/001.json",
+            f"ralph/tasks/raw-{n}/metadata.json",
+            f"ralph/tasks/raw-{n}/trajectory.json",
+            f"ralph/tasks/raw-{n}/reflections.jsonl",
+            f"ralph/tasks/raw-{n}/attempts/001/attempt.json",
+            f"ralph/tasks/raw-{n}/attempts/001/actions.jsonl",
+            f"ralph/debug-memory/sessions/raw-{n}.json",
             f"ralph-external/loops/raw-{n}/session-state.json",
         ):
             tree.text(name, text)
