@@ -127,15 +127,15 @@ class Replay(Place):
     def on_replay_read(self, message: Read) -> None:
         """Take what was read; who stood at the end of an attempt at work stays at its end."""
         if message.detail is None:
-            self._problem = message.problem
+            self._problem, self._step = message.problem, None
             self._show()
             return
-        first, at_end = self._detail is None, self.position >= self._track.count - 1
+        first, follows = self._detail is None, self._is_followed
         self._detail, self._track, self._problem = message.detail, message.track, ""
         self._steps = steps(message.detail)
         if first:
             self.position = max(self._track.count - 1, 0) if self._condition.state is AttemptState.RUNNING else 0
-        elif at_end and self._is_followed:
+        elif follows:
             self.position = max(self._track.count - 1, 0)
         self._go(self.position)
 

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from core.memory_links import MemoryLinks
+from core.memory_query import MemoryCatalog
+from core.query import MAX_ANY_ID, PATTERN_FIELDS, any_id, parse_query
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Task
+from core.records.events import Event
+from core.records.loops import ExtractedPattern, InjectedUse, Loop
+from core.records.patterns import Pattern, PatternType, SourceLoop
+from core.records.reflections import Reflection
+from core.snapshot import Snapshot
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+TASK = Task(id="task-001", loop_id="ralph-a1")
+ALONE = Task(id="task-002", description="nobody's loop")
+FIRST, SECOND = Attempt(task_id="task-001", number=1), Attempt(task_id="task-001", number=2)
+IN_LOOP = DebugSession(id="dm-1", loop_id="uuid-a1")
+OF_TASK = DebugSession(id="dm-2", task_id="task-001")
+STRAY = DebugSession(id="dm-3", loop_id="gone")
+
+
+def pattern(id: str, *loops: str) -> Pattern:
+    return Pattern(
+        id=id, type=PatternType.ERROR, title=id, source_loops=tuple(SourceLoop(loop_id=loop) for loop in loops)
+    )
+
+
+def make_links(*events: Event) -> MemoryLinks:
+    snapshot = Snapshot(
+        patterns={
+            one.id: one for one in (pattern("p-given", "ralph-a1"), pattern("p-session", "dm-2"), pattern("p-used"))
+        },
+        loops={
+            "ralph-a1": Loop(
+                id="ralph-a1",
+                aliases=("uuid-a1",),
+                injected=(InjectedUse(pattern_id="p-used"), InjectedUse(pattern_id="p-not-in-the-registry")),
+                extracted=(ExtractedPattern(pattern_id="p-given"),),
+            )
+        },
+        tasks={task.id: task for task in (TASK, ALONE)},
+        attempts={attempt.id: attempt for attempt in (FIRST, SECOND)},
+        debug_sessions={session.id: session for session in (IN_LOOP, OF_TASK, STRAY)},
+        reflections={
+            "r-2": Reflection(id="r-2", shape="episodic", file="", task_id="task-001", attempt=2),
+            "r-1": Reflection(id="r-1", shape="episodic", file="", task_id="task-001", attempt=1),
+            "r-0": Reflection(id="r-0", shape="hook", file="", loop_id="ralph-a1"),
+        },
+        events=events,
+    )
+    return MemoryLinks(snapshot, MemoryCatalog(snapshot))
+
+
+def test_the_loop_of_each() -> None:
+    links = make_links()
+    assert links.loop_of_task(TASK)[0] == "ralph-a1"
+    assert links.loop_of_task(ALONE) == ("", "")
+    assert links.loop_of_session(IN_LOOP) == "ralph-a1"
+    assert links.loop_of_session(OF_TASK) == "ralph-a1"
+    assert links.loop_of_session(STRAY) == ""
+
+
+def test_the_patterns_that_each_gave_or_used() -> None:
+    applied = Event(id="e-1", at=NOW, kind="applied", pattern_id="p-session", loop_id="task-001.2")
+    links = make_links(applied)
+    assert links.patterns_of_task(TASK) == ("p-session", "p-given", "p-used")
+    assert links.patterns_of_attempt(FIRST) == ("p-given", "p-used")
+    assert links.patterns_of_attempt(SECOND) == ("p-session",)
+    assert links.patterns_of_session(OF_TASK) == ("p-session",)
+    assert links.patterns_of_session(IN_LOOP) == ("p-given", "p-used")
+    assert links.patterns_of_session(STRAY) == ()
+    assert links.patterns_of_task(ALONE) == ()
+
+
+def test_the_reflections_on_each_newest_first() -> None:
+    links = make_links()
+    assert [one.id for one in links.reflections("task-001")] == ["r-2", "r-1"]
+    assert [one.id for one in links.reflections("task-001", 1)] == ["r-1"]
+    assert [one.id for one in links.reflections_of_session(OF_TASK)] == ["r-2", "r-1"]
+    assert [one.id for one in links.reflections_of_session(IN_LOOP)] == ["r-0"]
+    assert links.reflections_of_session(STRAY) == ()
+
+
+def test_a_query_for_several_patterns_is_as_long_as_it_may_be() -> None:
+    ids = [f"pat-error-null-check-{number:03d}" for number in range(40)]
+    text = any_id(ids)
+    assert len(text) <= MAX_ANY_ID
+    (term,) = parse_query(text, PATTERN_FIELDS).terms
+    assert term.field == "id"
+    assert ids[: len(term.value.split(","))] == term.value.split(",")
+    assert len(term.value.split(",")) > 5

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.content import Content
+
+from core.memory_query import MEMORY_FIELDS, MemoryCatalog
+from core.query import parse_query
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Quality, Task, TaskStatus
+from core.records.loops import Outcome
+from core.snapshot import Snapshot
+from tui.present.chart import AXIS_CELLS, Run, line_chart
+from tui.present.layout import hanging
+from tui.present.marks import ASCII, DRAWN
+from tui.present.memory import path_end, task_cells
+from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, tree
+from tui.present.replay import Track, cell, position_at, timeline
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+NEWEST = ("newest", True)
+
+
+def run(*values: float, label: str = "", places: int = 0) -> Run:
+    return Run(values, Content(label), places)
+
+
+def plain(lines: list[Content]) -> list[str]:
+    return [line.plain for line in lines]
+
+
+# The chart
+
+
+def test_a_chart_is_a_line_with_labelled_axes() -> None:
+    assert plain(line_chart([run(0.0, 0.5, 1.0, label="1 x"), run(1.0, label="2 v")], 19, 3, ASCII)) == [
+        "100 %|     **:**   ",
+        " 50 %|  ***  :     ",
+        "  0 %|**     :     ",
+        "      1 x     2 v",
+    ]
+
+
+def test_a_chart_in_dots_has_four_times_as_many_lines() -> None:
+    lines = plain(line_chart([run(0.0, 1.0)], AXIS_CELLS + 6, 3, DRAWN))
+    assert [line[:AXIS_CELLS] for line in lines] == ["100 %┤", " 50 %┤", "  0 %┤"]
+    dots = [line[AXIS_CELLS:] for line in lines]
+    assert dots[0].strip() and dots[2].startswith("⡠")
+
+
+def test_a_line_that_is_not_at_its_end_yet_leaves_room() -> None:
+    (top, *_) = plain(line_chart([run(1.0, 1.0, places=5)], AXIS_CELLS + 20, 3, ASCII))
+    assert top == "100 %|" + "*" * 6 + " " * 14
+
+
+def test_where_there_is_no_room_the_oldest_runs_are_left_out() -> None:
+    lines = plain(line_chart([run(0.5, label=str(number)) for number in range(100)], AXIS_CELLS + 15, 3, ASCII))
+    assert lines[-1].split() == ["96", "97", "98", "99"]
+
+
+def test_nothing_measured_draws_nothing() -> None:
+    assert line_chart([run()], 60, 5, DRAWN) == []
+    assert line_chart([run(0.5)], AXIS_CELLS, 5, DRAWN) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.lists(st.floats(allow_nan=False, min_value=-2, max_value=2), max_size=9), max_size=9),
+    st.integers(0, 90),
+    st.sampled_from([DRAWN, ASCII]),
+)
+def test_a_chart_never_is_wider_than_asked(runs: list[list[float]], width: int, glyphs: object) -> None:
+    for line in line_chart([run(*values, label="1 x") for values in runs], width, 5, glyphs):  # type: ignore[arg-type]
+        assert line.cell_length <= width
+
+
+# The tree
+
+
+def attempt(task_id: str, number: int, outcome: Outcome = Outcome.UNKNOWN, errors: int = 0) -> Attempt:
+    return Attempt(task_id=task_id, number=number, outcome=outcome, errors=errors, quality=(Quality(1, 0.5),))
+
+
+SNAPSHOT = Snapshot(
+    tasks={
+        "old": Task(id="old", status=TaskStatus.COMPLETED, created_at=NOW.replace(day=1)),
+        "new": Task(id="new", status=TaskStatus.RUNNING, created_at=NOW),
+    },
+    attempts={
+        one.id: one
+        for one in (attempt("old", 1, Outcome.FAILURE, 5), attempt("old", 2, Outcome.SUCCESS), attempt("new", 1))
+    },
+    debug_sessions={
+        "calm": DebugSession(id="calm", status="passed"),
+        "loud": DebugSession(id="loud", status="escalated"),
+    },
+)
+CATALOG = MemoryCatalog(SNAPSHOT)
+
+
+def keys(text: str = "", sort: tuple[str, bool] = NEWEST, **folded: bool) -> list[str]:
+    known = {key.replace("__", "/"): value for key, value in folded.items()}
+    return list(tree(CATALOG, parse_query(text, MEMORY_FIELDS), sort, known).keys)
+
+
+def test_a_task_that_has_ended_is_folded_until_somebody_unfolds_it() -> None:
+    escalations, sessions = [ESCALATIONS, "session/loud"], [SESSIONS, "session/calm"]
+    assert keys() == [*escalations, TASKS, "task/new", "attempt/new.1", "task/old", *sessions]
+    unfolded = ["task/old", "attempt/old.1", "attempt/old.2"]
+    assert keys(task__old=False, task__new=True) == [*escalations, TASKS, "task/new", *unfolded, *sessions]
+    assert keys(group__tasks=True) == [*escalations, TASKS, *sessions]
+
+
+def test_an_attempt_that_matches_shows_under_its_folded_task() -> None:
+    assert keys("outcome:failure", task__old=True) == [TASKS, "task/old", "attempt/old.1"]
+    assert keys("is:session") == [ESCALATIONS, "session/loud", SESSIONS, "session/calm"]
+
+
+@pytest.mark.parametrize(("sort", "first"), [("errors", "old"), ("tries", "old"), ("status", "new"), ("sign", "new")])
+def test_tasks_are_sorted(sort: str, first: str) -> None:
+    assert next(key for key in keys("is:task", (sort, True)) if key.startswith("task/")) == f"task/{first}"
+
+
+def test_a_row_sums_its_attempts_up() -> None:
+    cells = task_cells(SNAPSHOT.tasks["old"], CATALOG.attempts["old"], True, NOW, DRAWN)
+    assert cells["tries"].plain == "2"
+    assert cells["errors"].plain == "5"
+    assert cells["quality"].plain.split() == ["▅▅", "50", "%"]
+    assert cells["status"].plain == "✓ completed"
+
+
+def test_a_long_path_keeps_its_end() -> None:
+    assert path_end("src/a.ts") == "src/a.ts"
+    assert path_end("packages/" * 9 + "auth/validate.ts").endswith("auth/validate.ts")
+    assert len(path_end("x" * 300)) == 28
+
+
+def test_text_hangs_beside_its_label() -> None:
+    lines = hanging(Content("why  "), Content("one two three four five six seven\nend"), 25)
+    assert [line.plain.rstrip() for line in lines] == ["why  one two three four", "     five six seven", "     end"]
+
+
+# The timeline
+
+
+def test_a_timeline_marks_errors_iterations_and_where_one_is() -> None:
+    track = Track(count=4, errors=(1,), iterations={0: 1, 2: 2})
+    line, numbers = timeline(track, 3, 12, DRAWN)
+    assert line.plain == "┃━━✗━━┃━━●━━"
+    assert numbers.plain == "it 1  2"
+    assert timeline(track, 1, 12, ASCII)[0].plain == "|==x==|-----"
+    assert timeline(Track(), 0, 12, DRAWN)[0].plain == ""
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 5000), st.integers(1, 200), st.data())
+def test_every_action_has_a_cell_and_every_cell_an_action(count: int, width: int, data: st.DataObject) -> None:
+    track = Track(count=count, errors=(0, count - 1), iterations={0: 1})
+    position = data.draw(st.integers(0, count - 1))
+    assert 0 <= cell(track, position, width) < width
+    assert 0 <= position_at(track, data.draw(st.integers(0, width - 1)), width) < count
+    assert timeline(track, position, width, DRAWN)[0].cell_length == width
