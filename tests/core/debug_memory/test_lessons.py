@@ -1,0 +1,140 @@
+"""What a session teaches, and how that gets into its file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.debug_memory.index import DebugIndex
+from core.debug_memory.lessons import check_success, lessons, write_lessons
+from core.errors import Conflict, Refused
+from core.paths import ProjectPaths
+from core.records.debug_sessions import DebugSession, Execution, Lesson, Results
+from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
+
+NULL = "null_undefined_access"
+GREEN = Execution(results=Results(total=1, passed=1, failed=0))
+LESSON = Lesson(pattern="p", category=NULL, frequency=2, fix_template="Guard it", effectiveness=0.5)
+
+
+def taught(one: DebugSession, *others: DebugSession) -> tuple[Lesson, ...]:
+    return lessons(one, DebugIndex.build(by_id(one, *others)))
+
+
+def test_the_example_of_the_document_teaches_what_it_says() -> None:
+    assert taught(document_session()) == document_session().lessons
+
+
+def test_a_new_lesson_gets_the_name_and_the_template_that_others_gave_it() -> None:
+    new = session("new", run(category=NULL, fixed=True), run(category="api_misuse", fixed=False))
+    assert taught(new) == (
+        Lesson(pattern=NULL, category=NULL, frequency=1, fix_template="Guard the access", effectiveness=1.0),
+    )
+    others = [session(f"o{n}", run(category=NULL, fixed=n > 0), lessons=(lesson("unguarded"),)) for n in range(3)]
+    (found,) = taught(new, *others, session("rare", lessons=(lesson("rare"),)))
+    assert found == Lesson(pattern="unguarded", category=NULL, frequency=4, fix_template="Guard it", effectiveness=0.75)
+
+
+@pytest.mark.parametrize(
+    ("status", "runs", "fails"),
+    [
+        ("passed", (run(),), False),
+        ("in_progress", (run(), GREEN), False),
+        ("in_progress", (run(),), True),
+        ("failed", (GREEN,), True),
+        ("escalated", (GREEN,), True),
+    ],
+)
+def test_only_a_success_teaches(status: str, runs: tuple[Execution, ...], fails: bool) -> None:
+    found = session("s", *runs, status=status)
+    if fails:
+        with pytest.raises(Refused, match="no success to learn from"):
+            check_success(found)
+    else:
+        check_success(found)
+
+
+class File:
+    """A session's file in a project of its own."""
+
+    def __init__(self, project: Path, text: str, name: str = "s.json") -> None:
+        self.paths = ProjectPaths(project)
+        self.session = session("s", file=f".aiwg/ralph/debug-memory/{name}")
+        self.path = project / self.session.file
+        self.path.parent.mkdir(parents=True)
+        self.path.write_text(text)
+
+    def write(self, *found: Lesson) -> str:
+        """The problem, if there is one."""
+        told = write_lessons(self.paths, self.session, found, ())
+        assert told.written is not bool(told.problem)
+        return told.problem
+
+
+ENTRY = {"pattern": "p", "category": NULL, "frequency": 2, "fix_template": "Guard it", "effectiveness": 0.5}
+
+
+@pytest.mark.parametrize("learnings", [None, {}, {"patterns_identified": None}, {"patterns_identified": []}])
+def test_lessons_are_put_where_there_are_none(learnings: Any, tmp_path: Path) -> None:
+    file = File(tmp_path, json.dumps({"session_id": "s", "n": 1, "learnings": learnings}))
+    assert file.write(LESSON) == ""
+    assert json.loads(file.path.read_text()) == {
+        "session_id": "s",
+        "n": 1,
+        "learnings": {"patterns_identified": [ENTRY]},
+    }
+
+
+def test_known_ones_are_merged_by_name_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    text = (
+        '{ "session_id":"s", "big": 1e400,\n  "learnings": {"patterns_identified": [\n'
+        '    {"pattern": "other", "frequency": 1.0},\n    {"pattern": "p", "frequency": 1, "mine": "\\u00e4"}\n  ]}}\n'
+    )
+    file = File(tmp_path, text)
+    assert file.write(LESSON) == ""
+    first, second = text.split('{"pattern": "p"')
+    after = file.path.read_text()
+    assert after.startswith(f'{first}{{"pattern": "p", "frequency": 2, "mine": "\\u00e4"')
+    assert after.endswith("\n  ]}}\n")
+    file.write(LESSON)
+    assert file.path.read_text() == after
+    assert second
+
+
+def test_the_record_among_many_lines_is_found(tmp_path: Path) -> None:
+    lines = '{"session_id": "a"}\n{"session_id": "s"}\n'
+    file = File(tmp_path, lines, "all.jsonl")
+    assert file.write(LESSON) == ""
+    first, second = file.path.read_text().splitlines()
+    assert first == '{"session_id": "a"}'
+    assert json.loads(second)["learnings"]["patterns_identified"] == [ENTRY]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"session_id": "other"}', "no longer in its file"),
+        ('{"session_id": "s", "learnings": [1]}', "of another shape"),
+        ('{"session_id": "s", "learnings": {"patterns_identified": "x"}}', "of another shape"),
+        ("[1, null]", "no longer in its file"),
+    ],
+)
+def test_a_file_of_another_shape_is_left_alone(text: str, problem: str, tmp_path: Path) -> None:
+    file = File(tmp_path, text)
+    assert problem in file.write(LESSON)
+    assert file.path.read_text() == text
+
+
+def test_a_torn_file_or_one_behind_a_link_is_left_alone(tmp_path: Path) -> None:
+    file = File(tmp_path, '{"session_id": "s"')
+    with pytest.raises(Conflict):
+        file.write(LESSON)
+    target = tmp_path / ".aiwg/ralph/state.json"
+    target.write_text('{"session_id": "s"}')
+    file.path.unlink()
+    file.path.symlink_to(target)
+    assert "behind a link" in file.write(LESSON)
+    assert target.read_text() == '{"session_id": "s"}'

@@ -1,0 +1,72 @@
+"""What all sessions together amount to."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.debug_memory.index import DebugIndex
+from core.debug_memory.reports import Held, causes, fix_templates, recurring
+from core.records.debug_sessions import Execution, Fix, Recurring, Results
+from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
+
+NULL = "null_undefined_access"
+
+
+def test_the_example_of_the_document() -> None:
+    index = DebugIndex.build(by_id(document_session()))
+    (cause,) = causes(index)
+    assert (cause.category, cause.sessions, cause.passing, cause.failing, cause.held) == (NULL, 1, 1, 0, Held(passed=1))
+    (template,) = fix_templates(index, NULL)
+    assert (template.pattern, template.claimed, template.held.rate) == ("null_access_without_check", (1.0,), 1.0)
+    low, high = template.held.interval(0.9)
+    assert (round(low, 2), high) == (0.23, 1.0)
+
+
+def test_causes_come_most_frequent_first_with_what_became_of_their_sessions() -> None:
+    index = DebugIndex.build(
+        by_id(
+            session("a", run(category=NULL, fixed=True), status="passed"),
+            session("b", run(category=NULL, fixed=False), run(category="race_condition"), status="escalated"),
+            session("c", run(category=NULL), status="in_progress"),
+        )
+    )
+    first, second = causes(index)
+    assert (first.category, first.sessions, first.passing, first.failing) == (NULL, 3, 1, 1)
+    assert (first.held, first.held.rate) == (Held(passed=1, failed=1), 0.5)
+    assert (second.category, second.held.rate) == ("race_condition", None)
+
+
+def test_a_fix_that_nobody_verified_held_if_the_next_run_passes() -> None:
+    changed = Fix(description="Guarded")
+    green = Execution(results=Results(total=1, passed=1, failed=0))
+    assert session("s", run(fix=changed), run()).verdicts == (None, None)
+    assert session("s", run(fix=changed), green).verdicts == (True, None)
+    assert session("s", run(fixed=False), green).verdicts == (False, None)
+
+
+def test_a_template_that_does_not_hold_is_doubtful_whatever_is_claimed() -> None:
+    sessions = [session(f"s{n}", run(category=NULL, fixed=n == 0), days=n, lessons=(lesson(),)) for n in range(3)]
+    sessions.append(session("other", run(category="race_condition", fixed=True), lessons=(lesson("q"),)))
+    index = DebugIndex.build(by_id(*sessions))
+    good, bad = fix_templates(index, NULL)
+    assert (good.pattern, good.held.rate, good.doubtful) == ("q", None, False)
+    assert (bad.pattern, bad.held, bad.doubtful, bad.sessions) == (
+        "p",
+        Held(passed=1, failed=2),
+        True,
+        ("s0", "s1", "s2"),
+    )
+
+
+@pytest.mark.parametrize(("least", "tests"), [(2, ["t", "said"]), (3, ["t", "said"]), (4, ["said"])])
+def test_what_fails_again_in_all_sessions_or_as_they_say(least: int, tests: list[str]) -> None:
+    told = (Recurring(test="said", occurrences=4, resolution="pending"),)
+    later = (Recurring(test="t", occurrences=1, resolution="resolved"),)
+    index = DebugIndex.build(
+        by_id(session("a", run(), run(), days=2, recurring=told), session("b", run(), days=1, recurring=later))
+    )
+    found = {one.test: one for one in recurring(index, least)}
+    assert set(found) == set(tests)
+    if "t" in found:
+        assert (found["t"].runs, found["t"].sessions, found["t"].resolution) == (3, ("b", "a"), "resolved")
+    assert (found["said"].runs, found["said"].claimed, found["said"].resolution) == (0, 4, "pending")
