@@ -6,9 +6,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from core.episodes.diffs import diff_of
+from core.extraction.commands import command_of
 from core.extraction.errors import Sighting, message_in, sighting
 from core.extraction.fixes import Repair
 from core.extraction.wording import line, told
@@ -26,89 +27,13 @@ _MAX_TEXT: Final = 20_000
 _MAX_LINES: Final = 500
 _MAX_TOLD: Final = 3
 _CHANGES: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
-_COMMAND: Final = ("command", "cmd")
 _MARK: Final = re.compile(r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)")
 """What test runners put before the line that names an error."""
 _ONLY_A_CODE: Final = re.compile(
     r"(?:process |command )?(?:exit(?:ed|s)?|failed)(?: with)?(?: \w+)? ?(?:code|status)?:? ?-?\d*\.?", re.IGNORECASE
 )
 """An error that says no more than that there was one."""
-_RUNNERS: Final = frozenset(
-    {
-        "pytest",
-        "unittest",
-        "tox",
-        "nox",
-        "jest",
-        "vitest",
-        "mocha",
-        "tsc",
-        "mypy",
-        "pyright",
-        "ruff",
-        "flake8",
-        "eslint",
-    }
-)
-_BUILDERS: Final = frozenset(
-    {"npm", "yarn", "pnpm", "bun", "deno", "cargo", "go", "mvn", "gradle", "gradlew", "make", "dotnet", "mix", "rake"}
-)
-_CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|compile", re.IGNORECASE)
-"""What a builder is asked for if it looks at the work, rather than installs or publishes something."""
-_LAUNCHERS: Final = frozenset(
-    {
-        "npx",
-        "bunx",
-        "uv",
-        "poetry",
-        "pipenv",
-        "hatch",
-        "run",
-        "exec",
-        "bundle",
-        "python",
-        "python3",
-        "-m",
-        "time",
-        "env",
-    }
-)
-_QUIET: Final = frozenset({"-q", "-v", "-vv", "-s", "-x", "--", "--quiet", "--verbose", "--silent", "--run"})
-"""Options that change neither what is looked at nor how it comes out."""
-_MAX_WORDS: Final = 100
 _MAX_CODE: Final = 100
-
-
-class Command(NamedTuple):
-    """What an action ran: alike where two actions ran the same.
-
-    Attributes:
-        whole: The tool and all it was given; of a shell command its text.
-        check: The test, type check, build or linter that a shell command runs; empty for anything else.
-        words: What that was given, without what only changes its output.
-    """
-
-    whole: tuple[str, ...]
-    check: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-
-    def covers(self, earlier: Command) -> bool:
-        """Whether it looks at all that an earlier one did: it is the same, or the same check of as much or more."""
-        if self.whole == earlier.whole:
-            return True
-        return bool(self.check) and self.check == earlier.check and all(_within(w, earlier.words) for w in self.words)
-
-
-def _within(word: str, earlier: Iterable[str]) -> bool:
-    return any(word == other or (not word.startswith("-") and other.startswith(word)) for other in earlier)
-
-
-def command_of(action: Action) -> Command:
-    """What an action ran."""
-    text = action.param(*_COMMAND)
-    if not text:
-        return Command((action.tool or action.type, *(f"{name}={value}" for name, value in action.params)))
-    return Command((" ".join(text.split()),), *_check_in(text[:_MAX_TEXT]))
 
 
 def attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
@@ -223,26 +148,3 @@ def _message(action: Action) -> str:
 
 def _lines_of(text: str) -> list[str]:
     return text[:_MAX_TEXT].splitlines()[:_MAX_LINES]
-
-
-def _check_in(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The check that a shell command runs, and what it gives it; nothing where its own result is not that of the
-    check, as behind a pipe."""
-    for part in text.split("&&"):
-        words = part.split()[:_MAX_WORDS]
-        while words and (words[0] in _LAUNCHERS or "=" in words[0]):
-            del words[0]
-        name = words[0].rpartition("/")[2] if words else ""
-        named = 0
-        if name in _RUNNERS:
-            named = 1
-        elif name in _BUILDERS:
-            named = 3 if words[1:2] == ["run"] else 2
-        rest = words[named:]
-        if not named or len(words) < named or (named > 1 and not _CHECK.search(words[named - 1])):
-            continue
-        if any(sign in word for word in rest for sign in "|;"):
-            return (), ()
-        given = tuple(word for word in rest if word not in _QUIET and ">" not in word)
-        return (name, *words[1:named]), given
-    return (), ()

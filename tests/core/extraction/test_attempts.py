@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.extraction.attempts import attempt_repairs, command_of, repeated_errors, tools_of
+from core.extraction.attempts import attempt_repairs, repeated_errors, tools_of
 from core.extraction.engine import extract
 from core.extraction.fixes import Repair
 from core.extraction.proposals import Proposal
@@ -114,31 +114,6 @@ def test_the_message_may_stand_in_the_output() -> None:
     pytest_output = "    def test():\nE   ValueError: no such plan\n"
     (repair,) = repairs(ran("pytest", "exit 1", output=pytest_output), edited(), ran("pytest"))
     assert (repair.error.error_type, repair.error.message) == ("ValidationError", "no such plan")
-
-
-@pytest.mark.parametrize(
-    ("earlier", "later", "covers"),
-    [
-        ("pytest tests/a.py::test_x -q", "pytest tests/a.py", True),
-        ("pytest tests/a.py", "python -m pytest -q", True),
-        ("cd app && npx vitest run src/a.test.ts", "npx vitest run src", True),
-        ("CI=1 npm test", "npm test 2>&1", True),
-        ("npm test", "npm run test", False),
-        ("pytest tests/a.py", "pytest -k fast", False),
-        ("pytest", "pytest --lf", False),
-        ("grep pytest README", "pytest", False),
-        ("npm install", "npm install left-pad", False),
-        ("npm install", "npm  install", True),
-    ],
-)
-def test_a_later_run_covers_an_earlier_one_that_looked_at_no_more(earlier: str, later: str, covers: bool) -> None:
-    one, other = (command_of(Action(number=1, **ran(text))) for text in (earlier, later))
-    assert other.covers(one) is covers
-
-
-def test_another_tool_must_be_given_the_same() -> None:
-    one, other = (Action(number=1, tool="Fetch", params=(("url", url),)) for url in ("a", "b"))
-    assert command_of(one).covers(command_of(one)) and not command_of(one).covers(command_of(other))
 
 
 def test_the_same_error_three_times_in_one_attempt() -> None:

@@ -1,0 +1,36 @@
+"""Which run of a command says something of an earlier one."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.extraction.commands import command_of
+from core.records.episodes import Action
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "covers"),
+    [
+        ("pytest tests/a.py::test_x -q", "pytest tests/a.py", True),
+        ("pytest tests/a.py", "python -m pytest -q", True),
+        ("cd app && npx vitest run src/a.test.ts", "npx vitest run src", True),
+        ("CI=1 npm test", "npm test 2>&1", True),
+        ("pytest tests/a.py", "pytest .", True),
+        ("go test ./core/a", "go test ./...", True),
+        ("pytest tests/ab.py", "pytest tests/a", False),
+        ("npm test", "npm run test", False),
+        ("pytest tests/a.py", "pytest -k fast", False),
+        ("pytest", "pytest --lf", False),
+        ("grep pytest README", "pytest", False),
+        ("npm install", "npm install left-pad", False),
+        ("npm install", "npm  install", True),
+    ],
+)
+def test_a_later_run_covers_an_earlier_one_that_looked_at_no_more(earlier: str, later: str, covers: bool) -> None:
+    one, other = (command_of(Action(number=1, params=(("command", text),))) for text in (earlier, later))
+    assert other.covers(one) is covers
+
+
+def test_another_tool_must_be_given_the_same() -> None:
+    one, other = (Action(number=1, tool="Fetch", params=(("url", url),)) for url in ("a", "b"))
+    assert command_of(one).covers(command_of(one)) and not command_of(one).covers(command_of(other))
