@@ -1,0 +1,161 @@
+"""The hooks of (4) on an open project."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.debug_memory.archive import DebugArchive
+from core.debug_memory.escalations import context_file
+from core.debug_memory.hooks import on_escalation, on_success
+from core.deck import Deck
+from core.errors import Unwritable
+from core.paths import ProjectPaths
+from core.settings import DebugMemorySettings, Settings
+from tests.core.debug_memory.making import NOW
+
+STATE = {
+    "loopId": "ralph-a",
+    "task": "Fix it",
+    "status": "running",
+    "iterations": [{"number": n, "action": f"step {n}"} for n in range(1, 31)],
+    "cross_loop_learning": {"injected_patterns": [{"pattern_id": "pat-error-x-001", "applied": True}]},
+}
+
+
+def write(project: Path, name: str, value: Any) -> Path:
+    path = project / ".aiwg/ralph" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+    return path
+
+
+def stored(**changes: Any) -> dict[str, Any]:
+    values = {"session_id": "s", "file_path": "a.ts", "status": "escalated", "executions": [], "mine": {"kept": 1.5}}
+    return {**values, **changes}
+
+
+def opened(project: Path) -> Deck:
+    deck = Deck(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck.load()
+    return deck
+
+
+def test_the_context_of_an_escalation_is_all_that_surrounds_it(tmp_path: Path) -> None:
+    write(tmp_path, "loops/ralph-a/state.json", STATE)
+    write(tmp_path, "loops/ralph-a/debug-memory/s.json", stored(metadata={"task_id": "task-001"}))
+    write(tmp_path, "tasks/task-001/metadata.json", {"id": "task-001", "description": "x", "status": "running"})
+    write(tmp_path, "tasks/task-001/attempts/002/attempt.json", {"id": 2, "task_id": "task-001"})
+    kept = on_escalation(opened(tmp_path), "s", reason="why")
+    assert (kept.written, kept.warnings) == (True, ())
+    context = json.loads(kept.file.read_bytes())
+    assert context["session"] == stored(metadata={"task_id": "task-001"})
+    assert [iteration["number"] for iteration in context["loop"]["iterations"]] == list(range(11, 31))
+    assert context["loop"]["injected_patterns"][0]["pattern_id"] == "pat-error-x-001"
+    assert [attempt["number"] for attempt in context["open_attempts"]] == [2]
+    assert (context["reason"], context["by"]) == ("why", "ada")
+
+
+def test_a_session_that_is_not_escalated_is_kept_with_a_word_on_it(tmp_path: Path) -> None:
+    write(tmp_path, "debug-memory/s.json", stored(status="failed"))
+    kept = on_escalation(opened(tmp_path), "s")
+    assert kept.written and "status: escalated" in kept.warnings[0]
+    again = on_escalation(opened(tmp_path), "s")
+    assert not again.written and "stays as it was" in again.warnings[-1]
+
+
+def test_no_context_leaves_the_project(tmp_path: Path) -> None:
+    project, outside = tmp_path / "p", tmp_path / "outside"
+    outside.mkdir()
+    write(project, "debug-memory/s.json", stored())
+    deck = opened(project)
+    deck.project.curation.parent.mkdir(parents=True, exist_ok=True)
+    deck.project.curation.symlink_to(outside)
+    with pytest.raises(Unwritable):
+        on_escalation(deck, "s")
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("id", ["../x", "a/b", ".hidden", "", "x" * 300, "a..b", "\ud800"])
+def test_the_name_of_a_context_is_safe(id: str, tmp_path: Path) -> None:
+    path = context_file(ProjectPaths(tmp_path), id)
+    assert path.parent == tmp_path / ".aiwg/ralph/shared/curation/escalations"
+    assert path.name.startswith("session-") and path.name.isascii()
+
+
+def test_a_success_whose_lessons_cannot_be_written_still_reaches_the_registry(tmp_path: Path) -> None:
+    failure = {"test_name": "t", "error_type": "TypeError", "error_message": "Cannot read property 'x' of null"}
+    run = {
+        "attempt": 1,
+        "failures": [failure],
+        "analysis": {"root_cause": "x" * 20, "root_cause_category": "null_undefined_access"},
+        "fix_applied": {"description": "Added an early return for null", "verification": "passed"},
+    }
+    write(tmp_path, "debug-memory/s.json", stored(status="passed", executions=[run], learnings=[1]))
+    told = on_success(opened(tmp_path), "s")
+    assert "of another shape" in told.learned.problem
+    assert told.decided is not None
+    deck = opened(tmp_path)
+    assert [item.kind for item in deck.view.queue if item.subject in deck.view.snapshot.patterns] == ["extracted"]
+
+
+def test_two_at_once_move_each_file_once(tmp_path: Path) -> None:
+    old = {"updated_at": "2020-01-01T00:00:00Z", "status": "failed"}
+    for number in range(20):
+        write(tmp_path, f"debug-memory/{number}.json", stored(session_id=f"s{number}", **old))
+
+    def retain(_: int) -> int:
+        moved, warnings = DebugArchive(ProjectPaths(tmp_path)).retain(DebugMemorySettings(), NOW)
+        assert warnings == ()
+        return len(moved)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(retain, range(4))) == 20
+    assert len(DebugArchive(ProjectPaths(tmp_path)).listed()) == 20
+
+
+_KILLED = """
+import os, sys
+from pathlib import Path
+from core.debug_memory import archive
+from core.debug_memory.archive import DebugArchive
+from core.paths import ProjectPaths
+from core.settings import DebugMemorySettings
+from tests.core.debug_memory.making import NOW
+left = int(sys.argv[2])
+def trace(frame, event, arg):
+    global left
+    if event == "call" and frame.f_code.co_name in {"_move", "_open", "_check_unchanged", "rename_to_free", "_note"}:
+        left -= 1
+        if not left:
+            os._exit(9)
+sys.setprofile(trace)
+DebugArchive(ProjectPaths(Path(sys.argv[1]))).retain(DebugMemorySettings(), NOW)
+"""
+
+
+@pytest.mark.parametrize("after", [2, 6, 7])
+def test_a_kill_at_any_step_loses_no_session(after: int, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path, f"debug-memory/{name}.json", stored(session_id=name, status="failed", updated_at="2020-01-01"))
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(tmp_path), str(after)],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 9
+    archive = DebugArchive(ProjectPaths(tmp_path))
+    listed = set(opened(tmp_path).view.snapshot.debug_sessions)
+    archived = {item.session.id for item in archive.listed()}
+    assert listed | archived == {"a", "b"} and not listed & archived
+    archive.retain(DebugMemorySettings(), NOW)
+    assert {item.session.id for item in archive.listed()} == {"a", "b"}
