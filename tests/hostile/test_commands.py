@@ -76,12 +76,23 @@ def test_single_records_are_harmless(call: Call, deck: Deck) -> None:
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
+def test_debug_sessions_are_harmless(call: Call, deck: Deck) -> None:
+    for command in ("sessions", "causes", "escalations", "archived", "retain --dry-run", "templates null"):
+        assert call("debug", *command.split())[0] == 0
+        assert call("debug", *command.split(), "--json")[0] == 0
+    for session_id in spread(deck.view.snapshot.debug_sessions, 2):
+        if not session_id.startswith("-"):
+            assert call("debug", "show", "--", session_id)[0] == 0
+            assert call("debug", "failure", f"--session={session_id}")[0] in {0, 1}
+
+
+@pytest.mark.parametrize("deck", ["texts"], indirect=True)
 def test_hostile_arguments_are_refused_harmlessly(call: Call, tmp_path: Path) -> None:
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
     for payload in PAYLOADS:
         text = f"no-such-{payload.text[:200]}"
-        for command in ("why", "promote", "inject", "extract"):
-            code, out, err = call(command, "--", text, project=tmp_path)
+        for command in ("why", "promote", "inject", "extract", "debug show", "debug restore"):
+            code, out, err = call(*command.split(), "--", text, project=tmp_path)
             assert code == 1
             assert not out
             assert err.count("\n") == 1, "one line says why"
