@@ -108,7 +108,7 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
     links = MemoryLinks(snapshot, catalog)
     for task in catalog.tasks.values():
         own, where = catalog.attempts.get(task.id, ()), f"task {task.id[:80]!r}"
-        check(memory.task_cells(task, own, False, view.now, glyphs).values(), where=where)
+        check(memory.task_cells(task, own, view.now, glyphs, folded=False, left=True).values(), where=where)
         told = {one.id: condition_of(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
         reflected = links.reflections(task.id)
         check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)

@@ -44,8 +44,14 @@ _SESSION_STYLES: Final = {
 # Marks
 
 
-def task_mark(task: Task, glyphs: Glyphs) -> Content:
-    """Glyph and word of a task's status."""
+def task_mark(task: Task, glyphs: Glyphs, *, left: bool) -> Content:
+    """Glyph and word of a task's status.
+
+    Args:
+        left: Nobody works at its last attempt any more, and nobody said how that came out.
+    """
+    if left and task.status is TaskStatus.RUNNING:
+        return _state_mark(AttemptState.LEFT, glyphs)
     glyph = {
         TaskStatus.RUNNING: glyphs.running,
         TaskStatus.PAUSED: glyphs.paused,
@@ -61,12 +67,16 @@ def attempt_mark(attempt: Attempt, condition: Condition, glyphs: Glyphs) -> Cont
     if condition.state is AttemptState.ENDED:
         mark = outcome_mark(attempt.outcome, glyphs)
         return mark if len(mark.plain) > 1 else Content.styled(f"{glyphs.unknown} no outcome", "$quiet")
+    return _state_mark(condition.state, glyphs)
+
+
+def _state_mark(state: AttemptState, glyphs: Glyphs) -> Content:
     glyph = {
         AttemptState.RUNNING: glyphs.running,
         AttemptState.PAUSED: glyphs.paused,
         AttemptState.LEFT: glyphs.left,
-    }[condition.state]
-    return Content.styled(f"{glyph} {condition.state.value}", _STATE_STYLES[condition.state])
+    }[state]
+    return Content.styled(f"{glyph} {state.value}", _STATE_STYLES[state])
 
 
 def session_mark(session: DebugSession, glyphs: Glyphs) -> Content:
@@ -99,12 +109,15 @@ def group_cells(group: str, shown: int, total: int, *, folded: bool, glyphs: Gly
     }
 
 
-def task_cells(task: Task, attempts: Sequence[Attempt], folded: bool | None, now: datetime, glyphs: Glyphs) -> Cells:
+def task_cells(
+    task: Task, attempts: Sequence[Attempt], now: datetime, glyphs: Glyphs, *, folded: bool | None, left: bool
+) -> Cells:
     """A task, with what its attempts come to.
 
     Args:
         attempts: All of them, by number.
         folded: Whether its attempts are folded away; None where there is nothing to fold.
+        left: See `task_mark`.
     """
     quality = [entry.quality for attempt in attempts for entry in attempt.quality]
     last = next((found for attempt in reversed(attempts) if (found := final_quality(attempt)) is not None), None)
@@ -114,7 +127,7 @@ def task_cells(task: Task, attempts: Sequence[Attempt], folded: bool | None, now
             (visible_line(task.id, 40), "$secondary"),
             f"  {visible_line(task.description, 300)}",
         ),
-        "status": task_mark(task, glyphs),
+        "status": task_mark(task, glyphs, left=left),
         "tries": Content(f"{len(attempts):,}" if attempts else ""),
         "quality": _quality(quality, last, glyphs),
         "actions": _sum([attempt.actions for attempt in attempts], "$quiet"),

@@ -58,12 +58,14 @@ def task_lines(
         width: Cells there are.
     """
     now = view.now
+    left = bool(attempts) and condition(attempts[-1]).state is AttemptState.LEFT
+    mark = task_mark(task, glyphs, left=left)
     ended = f"   ended {moment_text(task.completed_at, now)}" if task.completed_at else ""
     lines = [
         Content.styled(visible_line(task.description or "no description", 2000), "bold"),
         Content.assemble(
-            task_mark(task, glyphs),
-            (_says_otherwise(task), "$quiet"),
+            mark,
+            (_says_otherwise(task, mark.plain[2:]), "$quiet"),
             (f"   created {moment_text(task.created_at, now)}{ended}" if task.created_at else ended, "$quiet"),
         ),
     ]
@@ -79,9 +81,9 @@ def task_lines(
     return [*lines, Content(""), *told] if told else lines
 
 
-def _says_otherwise(task: Task) -> str:
+def _says_otherwise(task: Task, shown: str) -> str:
     word = task.raw_status
-    return f"  (file says {visible_line(word, 30)})" if word and word.lower() != task.status.value else ""
+    return f"  (file says {visible_line(word, 30)})" if word and word.lower() != shown else ""
 
 
 def _attempt_table(attempts: Sequence[Attempt], condition: ConditionOf, glyphs: Glyphs, width: int) -> list[Content]:

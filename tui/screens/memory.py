@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.message import Message
 
 from core.debug_memory.index import ESCALATED
-from core.episodes.condition import Condition, condition_of
+from core.episodes.condition import AttemptState, Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.improvement import Improvement, improvement
 from core.episodes.linking import Coverage, coverage
@@ -166,7 +166,8 @@ class MemoryPlace(Browse):
             return dict(present.attempt_cells(attempt, self._condition(attempt), now, glyphs))
         if task := self._task_of(key):
             attempts = self._catalog.attempts.get(task.id, ())
-            return dict(present.task_cells(task, attempts, folded, now, glyphs))
+            left = bool(attempts) and self._condition(attempts[-1]).state is AttemptState.LEFT
+            return dict(present.task_cells(task, attempts, now, glyphs, folded=folded, left=left))
         if session := self._session_of(key):
             return dict(present.session_cells(session, now, glyphs))
         if key in self._tree.counts:

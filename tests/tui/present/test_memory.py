@@ -125,11 +125,16 @@ def test_tasks_are_sorted(sort: str, first: str) -> None:
 
 
 def test_a_row_sums_its_attempts_up() -> None:
-    cells = task_cells(SNAPSHOT.tasks["old"], CATALOG.attempts["old"], True, NOW, DRAWN)
+    cells = task_cells(SNAPSHOT.tasks["old"], CATALOG.attempts["old"], NOW, DRAWN, folded=True, left=False)
     assert cells["tries"].plain == "2"
     assert cells["errors"].plain == "5"
     assert cells["quality"].plain.split() == ["▅▅", "50", "%"]
     assert cells["status"].plain == "✓ completed"
+
+
+def test_a_task_that_says_it_runs_though_nobody_works_at_it_was_left() -> None:
+    cells = task_cells(SNAPSHOT.tasks["new"], CATALOG.attempts["new"], NOW, DRAWN, folded=None, left=True)
+    assert cells["status"].plain == "◌ left unfinished"
 
 
 def test_a_long_path_keeps_its_end() -> None:
