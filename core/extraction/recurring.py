@@ -24,7 +24,6 @@ from core.records.reflections import Reflection
 from core.recurring import LEAST_LOOPS, Cluster
 from core.retrieval.task import analyse_task
 from core.settings import ExtractionSettings
-from core.text import plural
 
 _MAX_STEPS: Final = 20
 _MAX_SYMPTOMS: Final = 5
@@ -82,17 +81,13 @@ def _success_pattern(
     learning: str, cluster: Cluster, tasks: list[str], seen: dict[str, Any], trace: tuple[str, ...]
 ) -> Proposal:
     category = _category(learning, tasks)
-    benefits = dict.fromkeys(
-        line(one.analysis) for _, one in cluster.members if one.kind == "success_pattern" and one.analysis
-    )
-    record: dict[str, Any] = {
+    record = {
         "type": "success_pattern",
         "task_category": category,
         "approach": {"description": learning, "steps": _steps(cluster) or [learning]},
         **seen,
         "success_rate": 1.0,
         "usage_count": 1,
-        "benefits": list(benefits)[:_MAX_SYMPTOMS] or [f"Learned in {plural(len(cluster.sources), 'loop')}"],
         "tags": _tags(languages_of(learning, *tasks), category, domain((learning, *tasks))),
     }
     return Proposal(type=PatternType.SUCCESS, slug=slug(learning, category), record=record, trace=trace)

@@ -87,6 +87,14 @@ def test_a_loop_that_finds_a_pattern_again_merges() -> None:
     assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("merged", "b")]
 
 
+def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
+    sources = (source("a", days_ago(9)), source("b", days_ago(8)), source("c", days_ago(7)))
+    pattern = make_pattern(claim=claim(2, 0), source_loops=sources)
+    found = life(pattern, board_of(pattern))
+    assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("applied", "b"), ("merged", "c")]
+    assert found[2].success is None and found[2].text == "found again"
+
+
 def test_a_source_loop_says_its_own_outcome() -> None:
     pattern = make_pattern(
         claim=claim(2, 1),

@@ -106,6 +106,17 @@ class ReflectionsPlace(Extracting, Browse):
         }
         return sorted(keys, key=values[name], reverse=descending)
 
+    def _select(self, view: View) -> None:
+        """Learnings stand in an order of their own, so no heading has an arrow."""
+        kept = self._sort
+        self._sort = None if self._grouped else kept
+        super()._select(view)
+        self._sort = kept
+
+    def _sort_by(self, column: str, descending: bool) -> None:
+        if not self._grouped:
+            super()._sort_by(column, descending)
+
     def _rows(self, matching: Set[str]) -> list[str]:
         """The learnings that some of these reflections tell, and below those that are unfolded these reflections."""
         rows = []
@@ -173,7 +184,7 @@ class ReflectionsPlace(Extracting, Browse):
                 home = self._home()
                 return f"to the {'loop' if home is None or home[0] == 'loops' else 'task'}"
             case "draft" if cluster is not None:
-                return f"draft pattern {self.glyphs.arrow} candidate of {plural(len(cluster.sources), 'loop')}"
+                return f"draft {self.glyphs.arrow} candidate of {plural(len(cluster.sources), 'loop')}"
             case "group":
                 return "each reflection" if self._grouped else "by learning"
         return None

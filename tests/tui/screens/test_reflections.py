@@ -82,9 +82,10 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         most = clusters[0]
         assert list(told.table.keys) == [cluster.id for cluster in clusters]
         assert "3 loops  Reset the shared fixtures" in told.row(most.id)
+        assert "when ↓" not in told.text()
         told.place.go_to(most.id)
         await told.sees("3 reflections from 3 loops", "Told by", "task-002")
-        assert "e draft pattern → candidate of 3 loops" in told.key_line()
+        assert "e draft → candidate of 3 loops" in told.key_line()
         await told.press("S")
         assert "how many loops told them" in told.toasts()[-1]
         await told.press("enter")
@@ -121,7 +122,7 @@ async def test_grouping_is_filtered_kept_and_left_for_a_single_reflection(sample
         assert told.app.kept.get_here("reflections-grouped") == "yes"
         told.place.go_to(one)
         await told.pilot.pause()
-        assert told.table.cursor_key == one
+        assert told.table.cursor_key == one and "when ↓" in told.text()
         assert told.app.kept.get_here("reflections-grouped") == ""
 
 
