@@ -94,12 +94,13 @@ def outcome(n: int) -> dict[str, Any]:
 
 
 def actions(n: int) -> list[dict[str, Any]]:
-    """The lines of `actions.jsonl`: one of each type, and one of a type that nobody knows."""
+    """The lines of `actions.jsonl`: two of them, of all types from n to n, and of one that nobody knows."""
     s = Sower(n)
+    kinds = (*ACTION_TYPES, s("type "))
     return [
         {
             "timestamp": when(3 - 0.1 * at),
-            "iteration": 1 + at // 4,
+            "iteration": 1 + at,
             "type": kind,
             "tool": s("tool "),
             "params": {
@@ -111,13 +112,13 @@ def actions(n: int) -> list[dict[str, Any]]:
                 "content": s("all "),
                 s("param "): {"inner": s.many("deep ")},
             },
-            "success": at % 3 != 0,
+            "success": (n + at) % 3 != 0,
             "output": s("output "),
             "error": s("error "),
             "reasoning": s("because "),
             "expected_outcome": s("expected "),
         }
-        for at, kind in enumerate((*ACTION_TYPES, s("type ")))
+        for at, kind in enumerate((kinds[n % len(kinds)], kinds[(n + 3) % len(kinds)]))
     ]
 
 

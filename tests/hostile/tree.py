@@ -434,7 +434,8 @@ def _write_task(tree: Tree, n: int) -> None:
     tree.lines(f"{home}/attempts/001/actions.jsonl", memory.actions(n))
     tree.text(f"{home}/attempts/001/plan.md", s("# Plan for attempt 1\n\n"))
     tree.text(f"{home}/attempts/001/results/iter-001/{name}", s("result "))
-    tree.lines(f"{home}/attempts/002/actions.jsonl", memory.actions(n + 1))
+    if n % 5 == 0:
+        tree.lines(f"{home}/attempts/002/actions.jsonl", memory.actions(n + 1))
     places = ("ralph/debug-memory/sessions", f"ralph/loops/{name}/debug-memory")
     tree.json(f"{places[n % 2]}/{name}.{'yaml' if n % 3 == 0 else 'json'}", memory.debug_session(n))
 
