@@ -62,7 +62,7 @@ def replay(task: str, attempt: int | None, speed: float, first: int, errors: boo
         print_json({"attempt": attempt_json(detail.attempt), "steps": shown, "findings": findings_json(findings)})
     else:
         line((detail.attempt.id, "bold"), f"  {plural(len(everything), 'action')}  {detail.attempt.plan}")
-        waits = sys.stdout.isatty()
+        waits = is_terminal()
         for place in places:
             step = everything[place]
             _print(step)
@@ -71,6 +71,11 @@ def replay(task: str, attempt: int | None, speed: float, first: int, errors: boo
         if not places:
             remark("no action failed" if errors and everything else "no such actions were logged")
     end((*detail.findings, *detail.actions.findings), strict=strict)
+
+
+def is_terminal() -> bool:
+    """Whether a person may be watching."""
+    return sys.stdout.isatty()
 
 
 def _chosen(paths: ProjectPaths, task: str, attempt: int | None) -> tuple[str, int]:

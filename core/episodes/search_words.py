@@ -57,9 +57,9 @@ class SearchWords:
     def snippet(self, text: str, limit: int) -> str:
         """The surroundings of the first match, on at most so many characters; lines are joined by a space."""
         text = " ".join(text.split())
+        if len(text) <= limit:
+            return text
         places = [found.start() for word in self._words if (found := re.search(re.escape(word), text, re.IGNORECASE))]
-        begin = max(min(places, default=0) - _BEFORE, 0)
-        if len(text) - begin < limit:
-            begin = max(min(begin, len(text) - limit), 0)
-        shown = (ELLIPSIS if begin else "") + text[begin:]
+        begin = min(max(min(places, default=0) - _BEFORE, 0), len(text) - limit + 1)
+        shown = ELLIPSIS + text[begin:] if begin else text
         return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS

@@ -1,0 +1,148 @@
+"""`ralphdeck history`, `ralphdeck replay` and `ralphdeck search`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.cli.shapes import DOCUMENTS
+from core.episodes.replay import MAX_PAUSE
+from tests.core.cli.conftest import Call
+from tests.core.cli.test_shapes import keys
+
+DRAFT = '{"attempt_id": 3, "observation": "\\u001b[2J# Fake", "learning": "x", "draft": true}\n'
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """stdout as a terminal, and the waits on it."""
+    waits: list[float] = []
+    monkeypatch.setattr("core.cli.replay.is_terminal", lambda: True)
+    monkeypatch.setattr("core.cli.replay.time.sleep", waits.append)
+    yield waits
+
+
+def test_the_history_of_a_task(examples: Path, call: Call) -> None:
+    result = call("history", "task-001", "--project", examples)
+    assert result.code == 0
+    assert "task-001  completed  Add OAuth properties to AuthConfig" in result.out
+    assert "      2  failure  2026-02-01 10:00       30           3        8           types first" in result.out
+    assert "## Reflection on Attempt 2\n\n**Observation**: What happened during this attempt?\nTest suite" in result.out
+    learned = call("history", "task-001", "--reflections", "--project", examples)
+    assert learned.out.strip() == result.out[result.out.index("## Reflection on Attempt 1") :].strip()
+    only = call("history", "task-001.2", "--reflections", "--json", "--project", examples).document
+    assert [one["attempt"] for one in only["reflections"]] == [2]
+
+
+def test_one_attempt(examples: Path, call: Call) -> None:
+    result = call("history", "task-001", "--attempt", "2", "--project", examples)
+    assert "task-001.2  failure  types first" in result.out
+    assert "     3  10:02:00  bash  failed  src/auth.ts  because" in result.out
+    assert call("history", "task-001.2", "--attempt", "3", "--project", examples).code == 1
+    assert "no attempt 7" in call("history", "task-001", "--attempt", "7", "--project", examples).err
+
+
+def test_what_the_help_says_is_printed(examples: Path, call: Call) -> None:
+    def undocumented(command: str, *args: str) -> set[str]:
+        document: dict[str, Any] = call(command, *args, "--json", "--project", examples).document
+        document.pop("reflections", None)
+        return {key for key in keys(document) if key not in DOCUMENTS[command] and key not in DOCUMENTS["history"]}
+
+    assert undocumented("history", "task-001") == set()
+    assert undocumented("history", "task-001.2") == set()
+    assert undocumented("replay", "task-001.2") == set()
+    assert undocumented("search", "types") == set()
+
+
+@pytest.mark.parametrize("name", ["h.md", "h.json"])
+def test_export_goes_by_the_ending_of_the_file(examples: Path, tmp_path: Path, call: Call, name: str) -> None:
+    file = tmp_path / name
+    file.write_text("old")
+    args = ("history", "task-001", "--project", examples)
+    assert call(*args, "--export", file).out == f"wrote {file}\n"
+    if name.endswith(".md"):
+        assert file.read_text().startswith("# Task task-001\n\nAdd OAuth properties")
+    else:
+        assert json.loads(file.read_bytes()) == call(*args, "--json").document
+    assert call(*args, "--export", tmp_path / "h.txt").code == 2
+    assert call(*args, "--export", tmp_path / "no" / "h.md").code == 1
+
+
+def test_unknown_tasks_and_projects_without_any(examples: Path, upstream: Path, call: Call) -> None:
+    for command in ("history", "replay"):
+        result = call(command, "nothing", "--project", examples)
+        assert (result.code, result.out) == (1, "")
+        assert "no task 'nothing'; there are task-001, task-002" in result.err
+        assert "there are no tasks in" in call(command, "task-001", "--project", upstream).err
+    assert "has no attempts yet" in call("replay", "task-002", "--project", examples).err
+    assert "this project has no tasks yet" in call("search", "anything", "--project", upstream).err
+
+
+def test_replay_prints_steps_and_waits_for_nobody(examples: Path, call: Call) -> None:
+    result = call("replay", "task-001", "--attempt", "2", "--project", examples)
+    assert result.out.startswith("task-001.2  4 actions  types first\niteration 1\n    1 +0:00:00  read src/auth.ts")
+    assert "bash src/auth.ts  failed\n      why: because\n      expected: green\n      real: exit 1\n" in result.out
+    newest = call("replay", "task-001", "--errors", "--json", "--project", examples).document
+    assert (newest["attempt"]["number"], [step["number"] for step in newest["steps"]]) == (3, [3])
+    later = call("replay", "task-001.2", "--from", "4", "--project", examples)
+    assert "    4 +0:03:00  grep" in later.out
+    assert "bash" not in later.out
+
+
+def test_on_a_terminal_it_plays(examples: Path, terminal: list[float], call: Call) -> None:
+    call("replay", "task-001.2", "--project", examples)
+    assert terminal == [MAX_PAUSE] * 3
+    terminal.clear()
+    call("replay", "task-001.2", "--speed", "60", "--project", examples)
+    assert terminal == [1.0] * 3
+    terminal.clear()
+    call("replay", "task-001.2", "--speed", "0", "--project", examples)
+    assert set(terminal) <= {0.0}
+
+
+def test_ctrl_c_ends_a_replay(examples: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("core.cli.replay.is_terminal", lambda: True)
+    monkeypatch.setattr("core.cli.replay.time.sleep", interrupted)
+    result = call("replay", "task-001.2", "--project", examples)
+    assert result.code == 130
+    assert "Traceback" not in result.err
+
+
+def test_search_tells_where(examples: Path, call: Call) -> None:
+    result = call("search", "exit 1", "--in", "errors", "--limit", "2", "--project", examples)
+    assert "2026-02-01 11:02  task-001.3 action 3  errors" in result.out
+    assert "1 more hit" in result.err
+    found = call("search", "oauth", "--status", "completed", "--json", "--project", examples).document
+    assert found["total"] == len(found["hits"]) == 2
+    assert "nothing found" in call("search", "quetzal", "--project", examples).err
+    assert call("search", " ", "--project", examples).code == 1
+
+
+def test_hostile_text_reaches_no_terminal(examples: Path, call: Call) -> None:
+    folder = examples / ".aiwg/ralph/tasks/task-001"
+    with (folder / "reflections.jsonl").open("a") as file:
+        file.write(DRAFT)
+    (folder / "attempts/003/actions.jsonl").write_text(
+        json.dumps({"type": "\x1b]52;c;x\x07", "output": "\x1b[2J Fake\u202e", "params": {"diff": "+\x1b[31m\r"}})
+        + "\n"
+    )
+    for args in (
+        ("history", "task-001"),
+        ("history", "task-001.3"),
+        ("replay", "task-001.3"),
+        ("search", "fake"),
+        ("history", "task-001.3", "--json"),
+        ("search", "fake", "--json"),
+    ):
+        out = call(*args, "--project", examples).out
+        assert "Fake" in out
+        assert not set("\x1b\x07\r\u202e") & set(out)
+    out = call("history", "task-001", "--project", examples).out
+    assert "\\# Fake" in out or "␛[2J# Fake" in out
