@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.extraction.commands import Command, command_of
 from core.extraction.wording import line
 from core.records.episodes import Action
 from core.records.loops import Outcome
-from core.text import MAX_SUBJECT
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
 """(1) action `type`."""
@@ -22,10 +22,6 @@ MAX_FAILURES: Final = 1000
 """Different failures that are told apart; those that come after are only counted."""
 _FILE_PARAMS: Final = ("file_path", "file", "path", "notebook_path", "filename")
 _COMMAND_PARAMS: Final = ("command", "cmd")
-_CHECK: Final = re.compile(
-    r"\b(?:tests?|spec|pytest|unittest|tox|jest|vitest|mocha|tsc|mypy|pyright|lint|eslint|ruff|flake8|build|check|verify)\b"
-)
-"""What a command is called that checks the work: tests, types, style, build."""
 _NUMBER: Final = re.compile(r"\d+")
 _MAX_WHAT: Final = 120
 
@@ -36,7 +32,7 @@ class Failing(Struct, kw_only=True):
     Attributes:
         what: The command, or the tool and the file it was used on.
         message: The error as it was told the first time, on one line.
-        solved: Whether the same was done later without an error.
+        solved: Whether the same, or the same check of as much or more, came out well later.
         changed: The files that were changed between its last failure and that.
     """
 
@@ -101,7 +97,7 @@ class _Tally:
         self._files: dict[str, None] = {}
         self._edits: list[tuple[int, str]] = []
         self._failures: dict[tuple[str, str], Failing] = {}
-        self._unsolved: dict[str, list[Failing]] = {}
+        self._unsolved: dict[tuple[str, ...], list[tuple[Command, Failing]]] = {}
 
     def take(self, action: Action) -> None:
         done = self._done
@@ -111,34 +107,39 @@ class _Tally:
         self._types[action.type] += 1
         if action.type in CHANGING and not action.went_wrong:
             done.check = None
-            if file := _param(action, _FILE_PARAMS):
+            if file := action.param(*_FILE_PARAMS):
                 self._files.setdefault(file)
                 self._edits.append((done.actions, file))
         if action.success is not None or action.went_wrong:
             self._judge(action)
 
     def _judge(self, action: Action) -> None:
-        done, what = self._done, what_of(action)
-        done.ended_wrong = action.went_wrong
-        if action.type == "bash" and _CHECK.search(_param(action, _COMMAND_PARAMS)[:MAX_SUBJECT]):
-            done.check = not action.went_wrong
-        if not action.went_wrong:
-            for failing in self._unsolved.pop(what, ()):
+        command = command_of(action)
+        self._done.ended_wrong = action.went_wrong
+        if command.check:
+            self._done.check = not action.went_wrong
+        alike = self._unsolved.setdefault(command.check or command.whole, [])
+        if action.went_wrong:
+            self._fail(action, command, alike)
+            return
+        for earlier, failing in alike:
+            if command.covers(earlier):
                 failing.solved = True
                 failing.changed = tuple(dict.fromkeys(file for at, file in self._edits if at > failing.last))
-            return
+        alike[:] = [one for one in alike if not one[1].solved]
+
+    def _fail(self, action: Action, command: Command, alike: list[tuple[Command, Failing]]) -> None:
+        done = self._done
         done.errors += 1
-        message = line(action.error.strip().partition("\n")[0]) or "no message"
+        what, message = what_of(action), line(action.error.strip().partition("\n")[0]) or "no message"
         key = what, _NUMBER.sub("0", message)
-        failing = self._failures.get(key) or Failing(what=what, message=message, times=0)
         if key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
-        self._failures[key] = failing
+        failing = self._failures.setdefault(key, Failing(what=what, message=message, times=0))
         failing.times += 1
         failing.last, failing.solved, failing.changed = done.actions, False, ()
-        unsolved = self._unsolved.setdefault(what, [])
-        if failing not in unsolved:
-            unsolved.append(failing)
+        if all(failing is not known for _, known in alike):
+            alike.append((command, failing))
 
     def done(self) -> Doings:
         self._done.types = dict(self._types)
@@ -149,12 +150,7 @@ class _Tally:
 
 def what_of(action: Action) -> str:
     """What an action did, on a short line: its command, else its tool and its file."""
-    told = _param(action, _COMMAND_PARAMS)
+    told = action.param(*_COMMAND_PARAMS)
     if not told:
-        told = " ".join(part for part in (action.tool or action.type, _param(action, _FILE_PARAMS)) if part)
+        told = " ".join(part for part in (action.tool or action.type, action.param(*_FILE_PARAMS)) if part)
     return line(told, _MAX_WHAT) or "an action"
-
-
-def _param(action: Action, names: Iterable[str]) -> str:
-    params = dict(action.params)
-    return next((params[name] for name in names if params.get(name)), "")

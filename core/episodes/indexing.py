@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from core.episodes.documents import edit_object, read_object
 from core.episodes.folders import index_locked
+from core.episodes.names import task_ids
 from core.errors import Conflict
-from core.paths import SAFE_ID, ProjectPaths
+from core.paths import ProjectPaths
 from core.records.episodes import Task, TaskStatus
 from core.sources.episodes import METADATA, read_episode
 from core.sources.json_text import BadJson, JsonText
@@ -50,16 +50,6 @@ def index_task(project: ProjectPaths, task_id: str, status: str, agents: Sequenc
             [(task_id, agents), *((task.id, (task.agent,)) for task in lacking)],
             only=False,
         )
-
-
-def task_ids(project: ProjectPaths) -> list[str]:
-    """The names of all folders of tasks, in their order."""
-    try:
-        with os.scandir(project.tasks) as entries:
-            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
-    return sorted(name for name in names if SAFE_ID.fullmatch(name))
 
 
 def _stands(project: ProjectPaths, task_id: str) -> Task:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from core.episodes.documents import encoded, read_object
 from core.episodes.folders import TaskFolder, index_locked, inside, publish
-from core.episodes.indexing import task_ids
+from core.episodes.names import task_ids
 from core.errors import Refused
 from core.paths import ProjectPaths
 from core.sources.episodes import METADATA, TRAJECTORY
@@ -34,22 +35,22 @@ def make_task(project: ProjectPaths, metadata: Mapping[str, Any], task_id: str |
     """
     inside(project, project.tasks)
     with index_locked(project):
-        while True:
-            id = task_id or _next_id(project)
+        for id in (task_id,) if task_id is not None else _free_ids(project):
             files = {
                 METADATA: encoded({"id": id, **metadata}),
                 TRAJECTORY: encoded({"task_id": id, "attempts": []}),
             }
             if publish(project, project.tasks / id, files):
                 return id
-            if task_id is not None:
-                _check_same(project, task_id, metadata)
-                return task_id
+        assert task_id is not None
+        _check_same(project, task_id, metadata)
+        return task_id
 
 
-def _next_id(project: ProjectPaths) -> str:
+def _free_ids(project: ProjectPaths) -> Iterator[str]:
+    """The ids after all that were counted, in their order."""
     numbers = [int(found[1]) for id in task_ids(project) if (found := _COUNTED.fullmatch(id))]
-    return f"{_TASK}{max(numbers, default=0) + 1:03}"
+    return (f"{_TASK}{number:03}" for number in itertools.count(max(numbers, default=0) + 1))
 
 
 def _check_same(project: ProjectPaths, task_id: str, metadata: Mapping[str, Any]) -> None:
