@@ -51,13 +51,30 @@ def call(
 
 
 @pytest.mark.parametrize(
-    "command", ["loops", "patterns list", "reflections", "log", "invert", "doctor", "inject --task fix-the-name"]
+    "command",
+    [
+        "loops",
+        "patterns list",
+        "reflections",
+        "log",
+        "invert",
+        "doctor",
+        "inject --task fix-the-name",
+        "task list",
+        "task report",
+        "task similar fix-the-name",
+        "search approach",
+        "debug sessions",
+        "debug escalations",
+        "debug causes",
+        "debug similar Type",
+    ],
 )
 @pytest.mark.parametrize(("deck", "form"), [("texts", ""), ("texts", "--json"), ("types", "--json")], indirect=["deck"])
 def test_lists_are_harmless(call: Call, command: str, form: str) -> None:
     code, out, _ = call(*(word.replace("-the-", " the ") for word in command.split()), *form.split())
     assert code == 0
-    assert out or command.startswith("inject")
+    assert out or command.startswith(("inject", "task similar"))
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
@@ -71,6 +88,12 @@ def test_single_records_are_harmless(call: Call, deck: Deck) -> None:
             assert call("patterns", "show", "--", pattern_id)[0] == 0
             assert call("patterns", "show", "--json", "--", pattern_id)[0] == 0
             assert call("why", "--", pattern_id)[0] == 0
+    for task_id in spread(deck.view.snapshot.tasks, 2):
+        for command in (("history",), ("history", "--attempt", "1"), ("replay", "--attempt", "1", "--speed", "0")):
+            assert call(*command, "--", task_id)[0] in {0, 1}
+            assert call(*command, "--json", "--", task_id)[0] in {0, 1}
+    for session_id in spread(deck.view.snapshot.debug_sessions, 2):
+        assert call("debug", "show", "--", session_id)[0] in {0, 1}
     for loop_id in spread(deck.view.snapshot.loops, 2):
         assert call("inject", "--", loop_id)[0] in {0, 1}
 
@@ -79,11 +102,9 @@ def test_single_records_are_harmless(call: Call, deck: Deck) -> None:
 def test_debug_sessions_are_harmless(call: Call, deck: Deck) -> None:
     for command in ("sessions", "causes", "escalations", "archived", "retain --dry-run", "templates null"):
         assert call("debug", *command.split())[0] == 0
-        assert call("debug", *command.split(), "--json")[0] == 0
-    for session_id in spread(deck.view.snapshot.debug_sessions, 2):
-        if not session_id.startswith("-"):
-            assert call("debug", "show", "--", session_id)[0] == 0
-            assert call("debug", "failure", f"--session={session_id}")[0] in {0, 1}
+    for session_id in spread(deck.view.snapshot.debug_sessions, 4):
+        assert call("debug", "show", "--json", "--", session_id)[0] == 0
+        assert call("debug", "failure", f"--session={session_id}")[0] in {0, 1}
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
