@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -99,24 +99,30 @@ class DebugArchive:
         Raises:
             Unwritable: The journal cannot be locked or written; what was moved before is moved.
         """
-        moved, warnings = [], []
+        moved: list[Moved] = []
+        warnings: list[str] = []
         self._check_journal()
         with self._journal.locked():
-            memory = read_memory(self._paths)
-            for kept in plan(memory.sessions, settings, self._restored()):
-                if not kept.is_due(now):
-                    continue
-                home, inside = split(kept.file)
-                try:
-                    target = self._move(kept.file, f"{home}/{ARCHIVE}/{now:%Y-%m}/{inside}", memory.stamps[kept.file])
-                except (OSError, Refused) as error:
-                    reason = error.strerror if isinstance(error, OSError) else error
-                    warnings.append(f"{visible_line(kept.file, 160)} stays: {reason}")
-                    continue
-                ids = tuple(term.session_id for term in kept.terms)
-                moved.append(Moved(source=kept.file, target=target, sessions=ids))
-                self._note(_ARCHIVED, moved[-1], now)
+            try:
+                self._archive(settings, now, moved, warnings)
+            finally:
+                self._note(_ARCHIVED, moved, now)
         return tuple(moved), tuple(warnings)
+
+    def _archive(self, settings: DebugMemorySettings, now: datetime, moved: list[Moved], warnings: list[str]) -> None:
+        memory = read_memory(self._paths)
+        for kept in plan(memory.sessions, settings, self._restored()):
+            if not kept.is_due(now):
+                continue
+            home, inside = split(kept.file)
+            try:
+                target = self._move(kept.file, f"{home}/{ARCHIVE}/{now:%Y-%m}/{inside}", memory.stamps[kept.file])
+            except (OSError, Refused) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                warnings.append(f"{visible_line(kept.file, 160)} stays: {reason}")
+                continue
+            ids = tuple(term.session_id for term in kept.terms)
+            moved.append(Moved(source=kept.file, target=target, sessions=ids))
 
     def listed(self) -> tuple[Archived, ...]:
         """Every archived session, those archived last first."""
@@ -155,7 +161,7 @@ class DebugArchive:
                 raise Unwritable(f"cannot restore {visible_line(item.file, 160)}: {error.strerror}") from None
             ids = tuple(other.session.id for other in listed if other.file == item.file)
             moved = Moved(source=item.file, target=target, sessions=ids)
-            self._note(_RESTORED, moved, now)
+            self._note(_RESTORED, [moved], now)
         return moved
 
     def _move(self, source: str, target: str, stamp: Stamp | None) -> str:
@@ -184,8 +190,6 @@ class DebugArchive:
                 except Refused:
                     rename_to_free(new, new_name, old, name)
                     raise
-            os.fsync(new)
-            os.fsync(old)
         return f"{into}/{new_name}"
 
     def _open(self, stack: ExitStack, folder: str, *, make: bool = False) -> int:
@@ -235,16 +239,28 @@ class DebugArchive:
         lines, _ = decode_jsonl(self._journal.read()[0])
         return (line.value for line in lines if isinstance(line.value, dict))
 
-    def _note(self, what: str, moved: Moved, now: datetime) -> None:
-        note = {
-            "at": iso(now),
-            "by": self._by,
-            "moved": what,
-            "from": moved.source,
-            "to": moved.target,
-            "sessions": moved.sessions,
-        }
-        self._journal.append([msgspec.json.encode(note)])
+    def _sync(self, moved: Sequence[Moved]) -> None:
+        """Make the new names durable, each folder once."""
+        for folder in {name.rpartition("/")[0] for one in moved for name in (one.source, one.target)}:
+            with ExitStack() as stack:
+                os.fsync(self._open(stack, folder))
+
+    def _note(self, what: str, moved: Sequence[Moved], now: datetime) -> None:
+        """Tell the journal of moves, once they are on the disk."""
+        notes = (
+            {
+                "at": iso(now),
+                "by": self._by,
+                "moved": what,
+                "from": one.source,
+                "to": one.target,
+                "sessions": one.sessions,
+            }
+            for one in moved
+        )
+        if moved:
+            self._sync(moved)
+            self._journal.append([msgspec.json.encode(note) for note in notes])
 
 
 def read_memory(paths: ProjectPaths) -> Memory:

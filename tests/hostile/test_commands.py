@@ -99,11 +99,10 @@ def test_single_records_are_harmless(call: Call, deck: Deck) -> None:
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
-def test_debug_sessions_are_harmless(call: Call, deck: Deck) -> None:
-    for command in ("sessions", "causes", "escalations", "archived", "retain --dry-run", "templates null"):
+def test_what_the_debug_memory_offers_and_archives_is_harmless(call: Call, deck: Deck) -> None:
+    for command in ("archived", "retain --dry-run", "templates null"):
         assert call("debug", *command.split())[0] == 0
-    for session_id in spread(deck.view.snapshot.debug_sessions, 4):
-        assert call("debug", "show", "--json", "--", session_id)[0] == 0
+    for session_id in spread(deck.view.snapshot.debug_sessions, 2):
         assert call("debug", "failure", f"--session={session_id}")[0] in {0, 1}
 
 
