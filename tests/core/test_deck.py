@@ -216,3 +216,31 @@ def test_everything_known_of_a_pattern_can_be_asked(deck: Deck) -> None:
         assert times == sorted(times), pattern.id
     for key in deck.view.snapshot.loops:
         assert deck.story(key).loop_id == key
+
+
+def test_vectors_of_patterns_and_of_tasks_are_made_together(
+    deck: Deck, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = paths.ralph / "tasks" / "task-001" / "metadata.json"
+    metadata.parent.mkdir(parents=True, exist_ok=True)
+    metadata.write_text('{"id": "task-001", "description": "Fix the login"}')
+    deck.apply(None)
+    monkeypatch.delenv("RALPHDECK_MEANING")
+    records = len(deck.view.snapshot.patterns) + len(deck.view.snapshot.tasks)
+    told: list[tuple[int, int]] = []
+    assert deck.embed_missing(lambda *progress: told.append(progress)) >= records
+    assert told[-1] == (len(deck.view.snapshot.patterns),) * 2
+    assert (paths.ralph / "index" / "embeddings" / "tasks.vec").is_file()
+    assert deck.embed_missing() == 0
+
+
+def test_recurring_learnings_are_worked_out_once_for_the_same_reflections(deck: Deck, paths: ProjectPaths) -> None:
+    for number in (1, 2):
+        folder = paths.ralph / "tasks" / f"task-{number}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "reflections.jsonl").write_text('{"attempt_id": 1, "learning": "Lock carts in the order of ids"}\n')
+    deck.apply(None)
+    found = deck.recurring()
+    assert ("task-1", "task-2") in [cluster.sources for cluster in found]
+    deck.note(next(iter(deck.view.snapshot.patterns)), text="seen")
+    assert deck.recurring() is found
