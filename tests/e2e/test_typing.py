@@ -29,7 +29,7 @@ def open_field(terminal: Terminal, *keys: str) -> None:
 
 @pytest.mark.parametrize(
     "keys",
-    [("/",), (":",), ("4", "/"), ("2", "d"), ("2", "c"), ("3", "n", "n", "e")],
+    [("/",), (":",), ("4", "/"), ("2", "d"), ("2", "c"), ("3", "n", "n", "n", "n", "e")],
     ids=["filter", "palette", "task", "reason", "note", "rewrite"],
 )
 def test_a_paste_is_only_text(sample: Path, home: Path, keys: tuple[str, ...]) -> None:
