@@ -10,6 +10,7 @@ from typing import Any
 from core.episodes.documents import edit_object, put
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.errors import Unwritable
+from core.sources import dialects
 from core.sources.journal import Journal
 from core.sources.json_text import BadJson, JsonText
 from core.sources.locking import open_regular
@@ -78,7 +79,8 @@ def _set_quality(document: JsonText, iteration: int, quality: float | None) -> N
     history: list[Any] = document.value["execution"]["quality_history"]
     known = [place for place, one in enumerate(history) if isinstance(one, dict) and one.get("iteration") == iteration]
     before = history[: known[-1]] if known else history
-    values = [one["quality"] for one in before if isinstance(one, dict) and isinstance(one.get("quality"), int | float)]
+    told = [dialects.rate(one.get("quality")) for one in before if isinstance(one, dict)]
+    values = [value for value in told if value is not None]
     delta = round(float(quality or 0) - values[-1], 6) if values else 0
     entry = {"iteration": iteration, "quality": quality, "delta": delta}
     if known:
@@ -89,5 +91,4 @@ def _set_quality(document: JsonText, iteration: int, quality: float | None) -> N
 
 def count(execution: Mapping[str, Any], name: str) -> int:
     """A count of `execution`, 0 where it is none."""
-    value = execution.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    return dialects.count(execution.get(name)) or 0

@@ -241,7 +241,8 @@ def keep_file(project: ProjectPaths, path: Path, data: bytes) -> None:
             append_bytes(handle, data)
             os.link(draft, path)
         except FileExistsError:
-            if path.is_symlink() or not path.is_file() or path.read_bytes() != data:
+            same = path.is_file() and not path.is_symlink() and path.stat().st_size == len(data)
+            if not same or path.read_bytes() != data:
                 raise BadInput(f"{project.relative(path)} holds something else already; give another name") from None
         finally:
             os.close(handle)

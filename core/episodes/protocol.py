@@ -246,7 +246,7 @@ class Episodes:
             place = self._open(folder, attempt)
             execution = (read_object(place.attempt, self._project.aiwg) or {}).get("execution")
             counted = execution if isinstance(execution, dict) else {}
-            latest = iteration or max(count(counted, "iterations"), 1)
+            latest = iteration or min(max(count(counted, "iterations"), 1), given.MAX_ITERATION)
             now = self._clock()
             records = [given.action(action, now, latest) for action in actions]
             qualities = [

@@ -113,7 +113,8 @@ def _reflect(folder: TaskFolder, standing: Standing, told: Told, completed: Sequ
     """(1) `generate_reflection`, unless somebody has reflected on the attempt, or a draft is there already."""
     number = told.attempt.number
     lines = [line.value for line in standing.reflection_lines() if isinstance(line.value, dict)]
-    there = {line.get("trigger") for line in lines if line.get("attempt_id", line.get("attempt")) == number}
+    mine = [line for line in lines if line.get("attempt_id", line.get("attempt")) == number]
+    there = {str(line.get("trigger", "")) for line in mine}
     drafts: list[dict[str, Any]] = []
     if told.attempt.outcome in (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT) and not there - {TASK_COMPLETION}:
         drafts.append(draft_reflection(told, ended, _earlier(folder, standing, number)))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -17,6 +18,8 @@ from core.episodes.protocol import Episodes
 from core.paths import ProjectPaths
 
 START = datetime(2026, 2, 1, 9, tzinfo=UTC)
+QUICK = mock.patch.multiple("core.sources.writing", _LOOK_AGAIN_SECONDS=(), _LOOK_LONGER_SECONDS=())
+"""Without the pauses in which a slower writer of another make could show itself."""
 CHANGING_CALLS = ("write", "link", "unlink", "rename", "replace", "ftruncate", "mkdir", "rmdir")
 """What changes the disk as other processes see it; to them `fsync` does nothing."""
 

@@ -4,12 +4,16 @@ import json
 import multiprocessing
 import os
 import shutil
+import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
@@ -20,7 +24,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.settings import Settings
 from core.snapshot import Snapshot
-from tests.core.episodes.making import bash, edit, make_episodes, read_json, tree
+from tests.core.episodes.making import QUICK, bash, edit, make_episodes, read_json, tree
 
 EXAMPLES = Path(__file__).parents[2] / "trees/spec-examples"
 TASKS = ".aiwg/ralph/tasks"
@@ -362,6 +366,55 @@ def test_no_link_is_followed_out_of_the_project(memory: Episodes, tmp_path: Path
             call()
     after = {file: file.read_bytes() for file in outside.rglob("*") if file.is_file()} or outside.read_bytes()
     assert after == before
+
+
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, -1, 10**400, 1e300, "x", "9" * 40, [], [[]], {}, {"a": []}, [None, 7, {"b": {}}]]
+)
+IMPATIENT = mock.patch("core.episodes.documents._RETRY_SECONDS", ())
+PLACES = st.sampled_from(
+    [
+        ("metadata.json", "status"),
+        ("metadata.json", "total_attempts"),
+        ("metadata.json", "updated"),
+        ("metadata.json", "tags"),
+        ("trajectory.json", "attempts"),
+        ("attempts/001/attempt.json", "execution"),
+        ("attempts/001/attempt.json", "outcome"),
+        ("attempts/001/attempt.json", "started"),
+        ("attempts/001/attempt.json", "plan"),
+        ("attempts/001/outcome.json", "status"),
+        ("attempts/001/outcome.json", "milestones"),
+        ("summary.json", "learnings"),
+    ]
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(PLACES, JUNK, st.sampled_from(["", "iterations", "quality_history", "quality"]))
+def test_values_of_a_wrong_type_are_an_error_of_ours_or_none(place: tuple[str, str], junk: Any, inner: str) -> None:
+    with tempfile.TemporaryDirectory() as folder, QUICK, IMPATIENT:
+        memory = make_episodes(Path(folder))
+        task_id = begun(memory)
+        memory.log_actions(task_id, [edit("a.ts")], quality=0.5)
+        memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
+        memory.start_attempt(task_id)
+        name, key = place
+        file = Path(folder) / TASKS / task_id / name
+        value = json.loads(file.read_bytes())
+        if key == "execution" and inner:
+            junk = {**value[key], inner: junk, "quality_history": [{"iteration": 1, inner: junk}]}
+        file.write_text(json.dumps({**value, key: junk}))
+        (file.parent / "reflections.jsonl").write_text(json.dumps({"attempt_id": 1, "trigger": junk}) + "\n")
+        for call in (
+            lambda: memory.log_actions(task_id, [edit("b.ts")], quality=0.6),
+            lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, attempt=1),
+            lambda: memory.start_attempt(task_id, abandon=True, reopen=True),
+            lambda: memory.reflect(task_id, learning="x"),
+            lambda: memory.pause_task(task_id),
+        ):
+            with suppress(RalphdeckError):
+                call()
 
 
 def _work(project: Path, ready: Any, count: int) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -24,11 +23,10 @@ from core.paths import ProjectPaths
 from core.records.loops import Outcome
 from core.settings import Settings
 from core.snapshot import Snapshot
-from tests.core.episodes.making import Killed, bash, bury, killed_before, make_episodes
+from tests.core.episodes.making import QUICK, Killed, bash, bury, killed_before, make_episodes
 
 KILL = st.none() | st.integers(1, 70)
 OUTCOMES = st.sampled_from([Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT])
-QUICK = mock.patch.multiple("core.sources.writing", _LOOK_AGAIN_SECONDS=(), _LOOK_LONGER_SECONDS=())
 
 
 @dataclass
