@@ -215,7 +215,7 @@ class ReflectionsPlace(Extracting, Browse):
             self.deck_app.open_record(*home)
 
     def do_group(self) -> None:
-        """Learnings that recur, or each reflection; the cursor stays on what it was on, or on what holds it."""
+        """Learnings that recur, or each reflection."""
         self._group(not self._grouped)
 
     def _group(self, grouped: bool) -> None:

@@ -1,0 +1,49 @@
+"""Recurring learnings as cells and paragraphs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
+
+from core.records.reflections import Reflection
+from core.recurring import Cluster, recurring
+from core.view import View
+from tui.present.marks import ASCII, DRAWN
+from tui.present.reflections import cluster_cells, cluster_text, reflection_cells
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+VIEW = cast(View, SimpleNamespace(now=NOW))
+WILD = "\x1b]0;title\x07 [/] [@click=app.quit]lock first[/]\u202e the\nrest \ud800"
+
+
+def cluster(learning: str, count: int) -> Cluster:
+    """A learning that so many loops with hostile names told."""
+    told = [
+        Reflection(
+            id=f"r{n}", shape="state", file="f", loop_id=f"loop-{n}{WILD}", iteration=n, learning=learning, kind=WILD,
+            at=NOW - timedelta(hours=n),
+        )
+        for n in range(count)
+    ]  # fmt: skip
+    (found,) = recurring(told, {})
+    return found
+
+
+def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
+    found = cluster(WILD, 3)
+    drawn = [*cluster_cells(found, NOW, DRAWN, folded=True).values(), *cluster_text(VIEW, found)]
+    drawn += reflection_cells(found.central, NOW, below=True).values()
+    text = "".join(content.plain for content in drawn)
+    assert "lock first" in text
+    assert not any(char in text for char in "\x1b\x07\u202e\ud800")
+
+
+def test_a_learning_tells_how_often_it_came_and_what_is_below_it() -> None:
+    found = cluster("Lock the carts in the order of their ids", 250)
+    folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded)["text"].plain for folded in (True, False))
+    assert (folded[0], open_[0]) == (ASCII.folded, ASCII.unfolded)
+    assert "250 loops  Lock the carts" in folded
+    lines = [line.plain for line in cluster_text(VIEW, found)]
+    assert lines[1].startswith("250 reflections from 250 loops")
+    assert lines[-1] == "  and 50 more" and len(lines) < 215
