@@ -70,6 +70,7 @@ WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
     ("3", "what changes", review),
     ("4", "min rate", context),
     ("5", "where", lambda terminal: browse(terminal, 1)),
+    ("6", "quality", lambda terminal: browse(terminal, 2)),
     ("8", "decision", lambda terminal: browse(terminal, 1)),
 )
 
