@@ -20,6 +20,7 @@ from core.view import View
 from tests.tui.story import NOW, Story, make_app, story
 from tui.actions import PLACES, actions_of
 from tui.present.marks import ASCII
+from tui.present.memory_tree import task_key
 from tui.screens.dialogs import AskLine, Help
 from tui.widgets.bars import KeyLine, TopBar
 
@@ -168,7 +169,7 @@ async def test_the_help_lists_every_action_of_the_place_with_its_keys(sample: Pa
         assert told.place.place == place
 
 
-async def test_the_palette_finds_actions_patterns_and_loops(sample: Path, home: Path) -> None:
+async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
 
         async def find(text: str) -> None:
@@ -190,6 +191,9 @@ async def test_the_palette_finds_actions_patterns_and_loops(sample: Path, home: 
         await find(key)
         await told.until(lambda: told.app.screen.id == "loops", "Loops in front")
         await told.until(lambda: told.table.cursor_key == key, "the loop under the cursor")
+        await find("task-001")
+        await told.until(lambda: told.app.screen.id == "memory", "Memory in front")
+        await told.until(lambda: told.table.cursor_key == task_key("task-001"), "the task under the cursor")
 
 
 async def test_a_keymap_gives_other_keys_and_the_screen_shows_them(sample: Path, home: Path) -> None:

@@ -18,8 +18,12 @@ from tui.present.numbers import duration, moment_text, percent
 
 MOST_TEXT_LINES: Final = 200
 """Lines of a stack trace or a diff that are shown."""
+MOST_TRACE: Final = 20_000
+MOST_DIFF: Final = 64_000
+"""Characters of either that are looked at."""
 _DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
-_INDENT: Final = " " * 12
+_INDENT: Final = " " * 14
+"""Before what stands beside a label."""
 
 
 def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
@@ -114,7 +118,7 @@ def _failure_lines(failure: Failure, glyphs: Glyphs, width: int) -> list[Content
     for label, text in (("expected", failure.expected), ("actual", failure.actual)):
         if text:
             lines += _told(label, Content(visible_line(text, 1000)), width)
-    trace = visible(failure.stack_trace, 20_000).split("\n")[:MOST_TEXT_LINES] if failure.stack_trace else []
+    trace = _text_lines(failure.stack_trace, MOST_TRACE)[:MOST_TEXT_LINES]
     return lines + [Content.styled(f"{_INDENT}{line}", "$quiet") for line in trace]
 
 
@@ -152,8 +156,12 @@ def _fix_lines(fix: Fix, glyphs: Glyphs, width: int) -> list[Content]:
     if fix.files:
         lines += _told("", Content.styled(visible_line(", ".join(fix.files), 1000), "$quiet"), width)
     if fix.diff:
-        lines += [line.pad_left(len(_INDENT)) for line in diff_lines(visible(fix.diff, 64_000).split("\n"))]
+        lines += [line.pad_left(len(_INDENT)) for line in diff_lines(_text_lines(fix.diff, MOST_DIFF))]
     return lines
+
+
+def _text_lines(text: str, most: int) -> list[str]:
+    return visible(text, most).strip("\n").split("\n") if text else []
 
 
 def _verified(verified: bool | None, glyphs: Glyphs) -> Content:

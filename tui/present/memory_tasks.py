@@ -234,7 +234,7 @@ def attempt_lines(
             (f"   quality {percent(final_quality(attempt))}" if final_quality(attempt) is not None else ""),
             (f"   done {percent(attempt.completion)}" if attempt.completion is not None else "", "$quiet"),
         ),
-        Content.styled(_times(attempt, view), "$quiet"),
+        *(Content.styled(line, "$quiet") for line in _facts(attempt, view) if line),
     ]
     if attempt.reason:
         lines.append(labelled("Because", attempt.reason))
@@ -251,18 +251,21 @@ def attempt_lines(
     return lines + quality_lines(attempt, glyphs, width)
 
 
-def _times(attempt: Attempt, view: View) -> str:
+def _facts(attempt: Attempt, view: View) -> tuple[str, str]:
+    """Its times, and its counts."""
     now = view.now
-    parts = [
+    times = (
         f"started {moment_text(attempt.started_at, now)}" if attempt.started_at else "",
         f"ended {moment_text(attempt.ended_at, now)}" if attempt.ended_at else "",
         f"{'for' if attempt.is_open else 'took'} {_took(attempt)}" if _took(attempt) != _UNTOLD else "",
+    )
+    counts = (
         plural(attempt.iterations, "iteration") if attempt.iterations is not None else "",
         plural(attempt.actions, "action") if attempt.actions is not None else "",
         plural(attempt.errors, "error") if attempt.errors else "",
         f"by {visible_line(attempt.agent, 60)}" if attempt.agent else "",
-    ]
-    return "   ".join(filter(None, parts))
+    )
+    return "   ".join(filter(None, times)), "   ".join(filter(None, counts))
 
 
 def quality_lines(attempt: Attempt, glyphs: Glyphs, width: int) -> list[Content]:

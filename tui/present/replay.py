@@ -132,7 +132,7 @@ def step_lines(step: Step, quality: Sequence[float], view: View, glyphs: Glyphs,
     """One action: what, why, with what, what was expected of it and what came.
 
     Args:
-        quality: 0..1, of the iterations so far.
+        quality: 0..1, of the iterations so far; none where it stands elsewhere.
     """
     action = step.action
     after = f"   next after {duration(step.pause)}" if step.pause is not None else ""

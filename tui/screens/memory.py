@@ -46,6 +46,7 @@ QUOTE: Final = '"'
 YOUNG: Final = timedelta(minutes=2)
 """How long after its last sign an attempt's clock is drawn every second."""
 _ABOUT_RECORDS: Final = frozenset({"to_loop", "to_patterns", "to_reflections", "edit_file", "copy"})
+_OF_THE_LIST: Final = frozenset({"open", "whole", "fold", "unfold"})
 TABS: Final = {
     "group": ("Overview",),
     "task": ("Overview", "Reflections", "Loop"),
@@ -370,6 +371,8 @@ class MemoryPlace(Browse):
         key = self.table.cursor_key
         if action in _ABOUT_RECORDS and key is not None and parts(key)[0] == "group":
             return "this is a header; go to a row below it"
+        if self.has_class("-detail") and action in _OF_THE_LIST and not (action == "open" and self._attempt_of(key)):
+            return "the list is not in sight; esc goes back to it"
         match action:
             case "to_loop" if not self._loop(key):
                 return "the loop of this is not known here"

@@ -201,7 +201,8 @@ class Replay(Place):
             text.show([self._nothing()])
         else:
             room = text.scrollable_content_region.width
-            text.show(present.step_lines(self._step, self._quality(), self.view, self.glyphs, room), top=top)
+            quality = () if self.has_class("-beside") else self._quality()
+            text.show(present.step_lines(self._step, quality, self.view, self.glyphs, room), top=top)
         if self._detail is not None:
             width = side.scrollable_content_region.width
             lines = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width)
