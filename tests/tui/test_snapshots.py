@@ -18,6 +18,8 @@ from tui.app import DeckApp
 TASK = "Fix TypeScript type errors in user validation"
 WHAT_IF = "t 3 0 j j j 2 j j j . 4"
 """A shorter half-life, a share above 1, and another failure ratio."""
+ATTEMPT = "j " * 8 + "enter n n"
+"""To the second error of the second attempt in Memory."""
 SIZES = [(80, 24), (120, 40), (200, 50)]
 
 
@@ -90,6 +92,35 @@ async def test_what_if(svg: SnapshotAssertion, sample: Path, home: Path, size: t
 @pytest.mark.parametrize("theme", ["light", "high-contrast"])
 async def test_what_if_theme(svg: SnapshotAssertion, sample: Path, home: Path, theme: str) -> None:
     same = await picture(sample, home, "patterns", (120, 40), theme, WHAT_IF) == svg
+    assert same, "looks different from the accepted picture"
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [
+        pytest.param((80, 24), "dark", id="80x24"),
+        pytest.param((120, 40), "light", id="120x40-light"),
+        pytest.param((200, 50), "high-contrast", id="200x50-high-contrast"),
+    ],
+)
+async def test_replay(svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int], theme: str) -> None:
+    same = await picture(sample, home, "memory", size, theme, ATTEMPT) == svg
+    assert same, "looks different from the accepted picture"
+
+
+@pytest.mark.parametrize(
+    ("size", "theme", "keys"),
+    [
+        pytest.param((120, 40), "light", "j j j j", id="task"),
+        pytest.param((120, 40), "high-contrast", "j " * 8, id="attempt"),
+        pytest.param((120, 40), "dark", "j enter", id="session"),
+        pytest.param((80, 24), "dark", "G left", id="causes"),
+    ],
+)
+async def test_memory_details(
+    svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int], theme: str, keys: str
+) -> None:
+    same = await picture(sample, home, "memory", size, theme, keys) == svg
     assert same, "looks different from the accepted picture"
 
 
