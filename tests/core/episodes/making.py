@@ -20,6 +20,8 @@ from core.paths import ProjectPaths
 START = datetime(2026, 2, 1, 9, tzinfo=UTC)
 QUICK = mock.patch.multiple("core.sources.writing", _LOOK_AGAIN_SECONDS=(), _LOOK_LONGER_SECONDS=())
 """Without the pauses in which a slower writer of another make could show itself."""
+UNSYNCED = mock.patch("os.fsync")
+"""Without waiting for the disk; only a power cut could tell."""
 CHANGING_CALLS = ("write", "link", "unlink", "rename", "replace", "ftruncate", "mkdir", "rmdir")
 """What changes the disk as other processes see it; to them `fsync` does nothing."""
 

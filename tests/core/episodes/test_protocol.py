@@ -24,7 +24,7 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.settings import Settings
 from core.snapshot import Snapshot
-from tests.core.episodes.making import QUICK, bash, edit, make_episodes, read_json, tree
+from tests.core.episodes.making import QUICK, UNSYNCED, bash, edit, make_episodes, read_json, tree
 
 EXAMPLES = Path(__file__).parents[2] / "trees/spec-examples"
 TASKS = ".aiwg/ralph/tasks"
@@ -393,7 +393,7 @@ PLACES = st.sampled_from(
 @settings(max_examples=30, deadline=None)
 @given(PLACES, JUNK, st.sampled_from(["", "iterations", "quality_history", "quality"]))
 def test_values_of_a_wrong_type_are_an_error_of_ours_or_none(place: tuple[str, str], junk: Any, inner: str) -> None:
-    with tempfile.TemporaryDirectory() as folder, QUICK, IMPATIENT:
+    with tempfile.TemporaryDirectory() as folder, QUICK, UNSYNCED, IMPATIENT:
         memory = make_episodes(Path(folder))
         task_id = begun(memory)
         memory.log_actions(task_id, [edit("a.ts")], quality=0.5)

@@ -23,7 +23,7 @@ from core.paths import ProjectPaths
 from core.records.loops import Outcome
 from core.settings import Settings
 from core.snapshot import Snapshot
-from tests.core.episodes.making import QUICK, Killed, bash, bury, killed_before, make_episodes
+from tests.core.episodes.making import QUICK, UNSYNCED, Killed, bash, bury, killed_before, make_episodes
 
 KILL = st.none() | st.integers(1, 70)
 OUTCOMES = st.sampled_from([Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT])
@@ -61,9 +61,11 @@ class Protocol(RuleBasedStateMachine):
         self.tasks: dict[str, Task] = {}
         self.count = 0
         QUICK.start()
+        UNSYNCED.start()
 
     def teardown(self) -> None:
         """Leave nothing behind."""
+        UNSYNCED.stop()
         QUICK.stop()
         shutil.rmtree(self.project)
 
