@@ -1,0 +1,52 @@
+"""The document's debug session (4) through extraction, and its learned patterns as a mirror."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from core.deck import Deck
+from core.paths import ProjectPaths
+from core.settings import Settings
+from tests.core.debug_memory.making import EXAMPLE, NOW
+
+TREE = EXAMPLE.parents[4]
+
+
+def opened(project: Path) -> Deck:
+    deck = Deck(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck.load()
+    return deck
+
+
+def test_the_session_alone_gives_the_error_pattern_of_the_document(tmp_path: Path) -> None:
+    folder = tmp_path / ".aiwg/ralph/debug-memory/sessions"
+    folder.mkdir(parents=True)
+    shutil.copy(EXAMPLE, folder)
+    (proposal,) = opened(tmp_path).extraction("dm-001-example").proposals
+    assert proposal.refused == ""
+    record = proposal.record
+    assert record["error_signature"] == {
+        "error_type": "TypeError",
+        "error_pattern": "Cannot read property '.*' of null",
+        "error_location_hints": ["*.ts:validateInput"],
+    }
+    assert record["fix_approach"]["fix_category"] == "add_null_check"
+    assert record["fix_approach"]["description"] == "Added early return for null/undefined input"
+    assert (record["success_rate"], record["usage_count"]) == (1.0, 1)
+    assert record["source_loops"][0]["loop_id"] == "dm-001-example"
+
+
+def test_learned_patterns_beside_the_sessions_are_a_mirror_and_no_session(tmp_path: Path) -> None:
+    folder = tmp_path / ".aiwg/ralph/debug-memory/patterns"
+    folder.mkdir(parents=True)
+    (folder / "learned-patterns.yaml").write_text(
+        "patterns:\n- {pattern_id: dm-p-001, error_type: TypeError, error_pattern: of null, fix_template: guard it,"
+        " occurrences: 3, success_rate: 0.9, last_seen: 2026-01-25}\n"
+    )
+    snapshot = opened(tmp_path).view.snapshot
+    assert snapshot.patterns["dm-p-001"].mirror_of
+    assert not snapshot.debug_sessions
+    shutil.copytree(TREE, tmp_path / "p", symlinks=True)
+    about = [found for found in opened(tmp_path / "p").view.findings if "learned-patterns" in found.file]
+    assert about == []  # a list of lessons is another shape, and nothing wrong
