@@ -100,6 +100,18 @@ def test_a_task_takes_over_what_its_loop_is_to_do(sample: Path, call: Call) -> N
     assert (task["description"], task["loop_id"]) == (loop["task"], loop["id"])
 
 
+def test_a_plan_takes_in_what_similar_tasks_have_taught(
+    project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RALPHDECK_MEANING", "off")
+    call("task", "init", "Add OAuth login to the API")
+    call("task", "start", "task-001")
+    call("task", "complete", "task-001", "--failure")
+    call("task", "reflect", "task-001", "--learning", "mock the provider")
+    call("task", "init", "Add OAuth login to the admin")
+    assert "- task-001: mock the provider" in call("task", "start", "task-002", "--similar").out
+
+
 def test_open_attempts_are_listed_with_why_one_thinks_so(examples: Path, call: Call) -> None:
     call("task", "init", "a", "--project", examples)
     call("task", "start", "task-003", "--project", examples)

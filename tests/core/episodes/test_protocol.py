@@ -182,6 +182,18 @@ def test_ids_are_counted_on_and_never_taken_twice(memory: Episodes, tmp_path: Pa
             memory.init_task("b", task_id=bad)
 
 
+def test_the_index_takes_in_what_it_lacks(memory: Episodes, tmp_path: Path) -> None:
+    for agent in ("ada", "bob"):
+        memory.init_task("a", agent=agent)
+    index = tmp_path / ".aiwg/ralph/index"
+    for file in index.glob("*.json"):
+        file.unlink()
+    memory.start_attempt("task-002", agent="eve")
+    assert json.loads((index / "by-status.json").read_bytes())["running"] == ["task-002", "task-001"]
+    by_agent = json.loads((index / "by-agent.json").read_bytes())
+    assert by_agent == {"bob": ["task-002"], "eve": ["task-002"], "ada": ["task-001"]}
+
+
 def test_a_plan_loads_what_somebody_said_rather_than_what_was_drafted(memory: Episodes) -> None:
     task_id = begun(memory)
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
