@@ -44,17 +44,15 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """What lies in files that can hold debug sessions.
+    """What lies in files that can hold debug sessions; a file that cannot be read as a whole is left out, and stays.
 
     Attributes:
-        sessions: By file; only files that hold any, and that can be read as a whole.
+        sessions: By file, of those that hold any.
         stamps: Of these files, when they were read.
-        unreadable: Files that cannot: they stay where they are.
     """
 
     sessions: Mapping[str, tuple[DebugSession, ...]]
     stamps: Mapping[str, Stamp]
-    unreadable: tuple[str, ...]
 
 
 class Moved(Struct, frozen=True, kw_only=True):
@@ -265,15 +263,13 @@ class DebugArchive:
 
 def read_memory(paths: ProjectPaths) -> Memory:
     """All files of the debug memory as they are on the disk now."""
-    sessions, stamps, unreadable = {}, {}, []
+    sessions, stamps = {}, {}
     for file in scan(paths):
         if is_debug_memory(file):
             found, stamp = _read(paths, file)
-            if stamp is None:
-                unreadable.append(file)
-            elif found:
+            if found and stamp is not None:
                 sessions[file], stamps[file] = found, stamp
-    return Memory(sessions=sessions, stamps=stamps, unreadable=tuple(unreadable))
+    return Memory(sessions=sessions, stamps=stamps)
 
 
 def split(file: str) -> tuple[str, str]:
