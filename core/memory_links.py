@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import Final, TypeAlias
 
 from core.episodes.linking import LoopNames
 from core.memory_query import MemoryCatalog
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.reflections import Reflection
-from core.snapshot import Snapshot
+from core.snapshot import Delta, Snapshot
+
+Remembered: TypeAlias = Task | Attempt | DebugSession
+
+_MADE_OF: Final = {"_names": "loops", "_aliases": "loops", "_given": "patterns", "_used": "events"} | {
+    "_reflections": "reflections"
+}
+"""Each part of the links, and what of a snapshot it is made of, as a delta names it."""
 
 
 class MemoryLinks:
-    """The links of one snapshot, each kind worked out when it is first asked for; immutable.
+    """The links of one snapshot, each part made when it is first asked for; immutable.
 
     Args:
         snapshot: The records.
@@ -25,6 +33,13 @@ class MemoryLinks:
         self._snapshot = snapshot
         self._catalog = catalog
 
+    def updated(self, snapshot: Snapshot, catalog: MemoryCatalog, delta: Delta) -> MemoryLinks:
+        """The links of a newer snapshot; parts that the delta does not touch are taken over."""
+        newer = MemoryLinks(snapshot, catalog)
+        kept = {part for part, kind in _MADE_OF.items() if not getattr(delta, kind)}
+        newer.__dict__.update({part: made for part, made in self.__dict__.items() if part in kept})
+        return newer
+
     @cached_property
     def _names(self) -> LoopNames:
         return LoopNames(self._snapshot.loops.values())
@@ -34,71 +49,75 @@ class MemoryLinks:
         return {alias: loop.id for loop in self._snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
 
     @cached_property
-    def _patterns(self) -> Mapping[str, tuple[str, ...]]:
-        """Ids of patterns by the loop, attempt or session that gave or used them, in the order of the registry."""
+    def _given(self) -> Mapping[str, dict[str, None]]:
+        """Ids of patterns by the loop, attempt or session that they were extracted from."""
         found: dict[str, dict[str, None]] = {}
-        patterns = self._snapshot.patterns
-        for pattern in patterns.values():
+        for pattern in self._snapshot.patterns.values():
             for source in pattern.source_loops:
                 found.setdefault(source.loop_id, {})[pattern.id] = None
+        return found
+
+    @cached_property
+    def _used(self) -> Mapping[str, dict[str, None]]:
+        """Ids of patterns by the loop or attempt for which the event log tells of them."""
+        found: dict[str, dict[str, None]] = {}
         for event in self._snapshot.events:
-            if event.loop_id and event.pattern_id in patterns:
+            if event.loop_id and event.pattern_id:
                 found.setdefault(event.loop_id, {})[event.pattern_id] = None
-        for loop in self._snapshot.loops.values():
-            for pattern_id in (*(use.pattern_id for use in loop.injected), *(one.pattern_id for one in loop.extracted)):
-                if pattern_id in patterns:
-                    found.setdefault(loop.id, {})[pattern_id] = None
-        return {key: tuple(ids) for key, ids in found.items()}
+        return found
 
     @cached_property
     def _reflections(self) -> Mapping[str, tuple[Reflection, ...]]:
-        """By the task or loop that they name."""
+        """By the task or loop that they name, newest first."""
         found: dict[str, list[Reflection]] = {}
         for reflection in self._snapshot.reflections.values():
             for name in {reflection.task_id, reflection.loop_id} - {""}:
                 found.setdefault(name, []).append(reflection)
-        return {key: tuple(own) for key, own in found.items()}
+        return {name: tuple(own) for name, own in found.items()}
 
-    def loop_of_task(self, task: Task) -> tuple[str, str]:
+    def task_loop(self, task: Task) -> tuple[str, str]:
         """The loop that a task records, and how that is known; two empty texts where it is not."""
         link = self._names.link(task)
         return (link.loop_id, link.how) if link is not None else ("", "")
 
-    def loop_of_session(self, session: DebugSession) -> str:
-        """The loop that a session belongs to, by its folder, its metadata or its task; "" where it is not known."""
-        for name in (session.loop_id, session.task_id):
-            if name in self._aliases:
-                return self._aliases[name]
-        task = self._catalog.tasks.get(session.task_id)
-        return self.loop_of_task(task)[0] if task is not None else ""
+    def loop_of(self, record: Remembered) -> str:
+        """The id of the loop: of a session by its folder, its metadata or its task; "" where it is not known."""
+        if isinstance(record, DebugSession):
+            for name in (record.loop_id, record.task_id):
+                if name in self._aliases:
+                    return self._aliases[name]
+        task = record if isinstance(record, Task) else self._catalog.tasks.get(record.task_id)
+        return self.task_loop(task)[0] if task is not None else ""
 
-    def patterns_of_task(self, task: Task) -> tuple[str, ...]:
-        """What the attempts at a task gave or used, then what its loop did."""
-        attempts = (attempt.id for attempt in self._catalog.attempts.get(task.id, ()))
-        return self._patterns_of((task.id, *attempts, self.loop_of_task(task)[0]))
+    def patterns_of(self, record: Remembered) -> tuple[str, ...]:
+        """Ids of the patterns that it gave or used itself, a task's attempts among them; else those of its loop.
 
-    def patterns_of_attempt(self, attempt: Attempt) -> tuple[str, ...]:
-        """What an attempt itself gave or used; where nothing tells, what the loop of its task did."""
-        own = self._patterns_of((attempt.id,))
-        return own or self._patterns_of((self.loop_of_task(self._catalog.tasks[attempt.task_id])[0],))
+        A task has those of its loop in any case: it records the whole of it.
+        """
+        names = [record.id]
+        if isinstance(record, Task):
+            names += (attempt.id for attempt in self._catalog.attempts.get(record.id, ()))
+            return tuple(self._gathered((*names, self.loop_of(record))))
+        return tuple(self._gathered(names)) or tuple(self._gathered((self.loop_of(record),)))
 
-    def patterns_of_session(self, session: DebugSession) -> tuple[str, ...]:
-        """What was extracted from a session itself; where nothing was, what its loop gave or used."""
-        return self._patterns_of((session.id,)) or self._patterns_of((self.loop_of_session(session),))
+    def _gathered(self, names: Iterable[str]) -> dict[str, None]:
+        known = self._snapshot.patterns
+        return {pattern_id: None for name in names for pattern_id in self._told_of(name) if pattern_id in known}
 
-    def _patterns_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._gathered(names)))
+    def _told_of(self, name: str) -> Iterator[str]:
+        yield from self._given.get(name, ())
+        yield from self._used.get(name, ())
+        loop = self._snapshot.loops.get(name)
+        if loop is not None:
+            yield from (use.pattern_id for use in loop.injected)
+            yield from (gained.pattern_id for gained in loop.extracted)
 
-    def _gathered(self, names: tuple[str, ...]) -> Iterator[str]:
-        for name in names:
-            yield from self._patterns.get(name, ())
-
-    def reflections(self, task_id: str, attempt: int | None = None) -> tuple[Reflection, ...]:
-        """The reflections on a task, or on one attempt at it, newest first."""
-        own = self._reflections.get(task_id, ())
-        return own if attempt is None else tuple(one for one in own if one.attempt == attempt)
-
-    def reflections_of_session(self, session: DebugSession) -> tuple[Reflection, ...]:
-        """The reflections on the task of a session, else those of its loop, newest first."""
-        names = (session.task_id, session.loop_id, self.loop_of_session(session))
-        return next((own for name in names if (own := self._reflections.get(name))), ())
+    def reflections_of(self, record: Remembered) -> tuple[Reflection, ...]:
+        """On the task or attempt, newest first; of a session those on its task, else those of its loop."""
+        if isinstance(record, Task):
+            return self._reflections.get(record.id, ())
+        if isinstance(record, Attempt):
+            own = self._reflections.get(record.task_id, ())
+            return tuple(one for one in own if one.attempt == record.number)
+        names = (record.task_id, record.loop_id, self.loop_of(record))
+        return next(filter(None, (self._reflections.get(name, ()) for name in names)), ())

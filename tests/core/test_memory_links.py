@@ -11,7 +11,7 @@ from core.records.events import Event
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.records.reflections import Reflection
-from core.snapshot import Snapshot
+from core.snapshot import Delta, Snapshot
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 TASK = Task(id="task-001", loop_id="ralph-a1")
@@ -56,32 +56,32 @@ def make_links(*events: Event) -> MemoryLinks:
 
 def test_the_loop_of_each() -> None:
     links = make_links()
-    assert links.loop_of_task(TASK)[0] == "ralph-a1"
-    assert links.loop_of_task(ALONE) == ("", "")
-    assert links.loop_of_session(IN_LOOP) == "ralph-a1"
-    assert links.loop_of_session(OF_TASK) == "ralph-a1"
-    assert links.loop_of_session(STRAY) == ""
+    assert links.loop_of(TASK) == links.task_loop(TASK)[0] == "ralph-a1"
+    assert links.task_loop(ALONE) == ("", "")
+    assert links.loop_of(IN_LOOP) == "ralph-a1"
+    assert links.loop_of(OF_TASK) == "ralph-a1"
+    assert links.loop_of(STRAY) == ""
 
 
 def test_the_patterns_that_each_gave_or_used() -> None:
     applied = Event(id="e-1", at=NOW, kind="applied", pattern_id="p-session", loop_id="task-001.2")
     links = make_links(applied)
-    assert links.patterns_of_task(TASK) == ("p-session", "p-given", "p-used")
-    assert links.patterns_of_attempt(FIRST) == ("p-given", "p-used")
-    assert links.patterns_of_attempt(SECOND) == ("p-session",)
-    assert links.patterns_of_session(OF_TASK) == ("p-session",)
-    assert links.patterns_of_session(IN_LOOP) == ("p-given", "p-used")
-    assert links.patterns_of_session(STRAY) == ()
-    assert links.patterns_of_task(ALONE) == ()
+    assert links.patterns_of(TASK) == ("p-session", "p-given", "p-used")
+    assert links.patterns_of(FIRST) == ("p-given", "p-used")
+    assert links.patterns_of(SECOND) == ("p-session",)
+    assert links.patterns_of(OF_TASK) == ("p-session",)
+    assert links.patterns_of(IN_LOOP) == ("p-given", "p-used")
+    assert links.patterns_of(STRAY) == ()
+    assert links.patterns_of(ALONE) == ()
 
 
 def test_the_reflections_on_each_newest_first() -> None:
     links = make_links()
-    assert [one.id for one in links.reflections("task-001")] == ["r-2", "r-1"]
-    assert [one.id for one in links.reflections("task-001", 1)] == ["r-1"]
-    assert [one.id for one in links.reflections_of_session(OF_TASK)] == ["r-2", "r-1"]
-    assert [one.id for one in links.reflections_of_session(IN_LOOP)] == ["r-0"]
-    assert links.reflections_of_session(STRAY) == ()
+    assert [one.id for one in links.reflections_of(TASK)] == ["r-2", "r-1"]
+    assert [one.id for one in links.reflections_of(FIRST)] == ["r-1"]
+    assert [one.id for one in links.reflections_of(OF_TASK)] == ["r-2", "r-1"]
+    assert [one.id for one in links.reflections_of(IN_LOOP)] == ["r-0"]
+    assert links.reflections_of(STRAY) == ()
 
 
 def test_a_query_for_several_patterns_is_as_long_as_it_may_be() -> None:
@@ -92,3 +92,18 @@ def test_a_query_for_several_patterns_is_as_long_as_it_may_be() -> None:
     assert term.field == "id"
     assert ids[: len(term.value.split(","))] == term.value.split(",")
     assert len(term.value.split(",")) > 5
+
+
+def test_later_links_know_what_changed_and_keep_the_rest() -> None:
+    links = make_links()
+    assert links.patterns_of(SECOND) == ("p-given", "p-used")
+    newer = Snapshot(
+        patterns={"p-new": pattern("p-new", "task-001.2")},
+        tasks={"task-001": TASK},
+        attempts={SECOND.id: SECOND},
+    )
+    catalog = MemoryCatalog(newer)
+    later = links.updated(newer, catalog, Delta(patterns=frozenset({"p-new"})))
+    assert later.patterns_of(SECOND) == ("p-new",)
+    assert later.loop_of(TASK) == "ralph-a1", "loops did not change, as the delta says"
+    assert links.updated(newer, catalog, Delta(loops=frozenset({"ralph-a1"}))).loop_of(TASK) == ""

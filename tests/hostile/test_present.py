@@ -110,13 +110,13 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
         own, where = catalog.attempts.get(task.id, ()), f"task {task.id[:80]!r}"
         check(memory.task_cells(task, own, view.now, glyphs, folded=False, left=True).values(), where=where)
         told = {one.id: condition_of(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
-        reflected = links.reflections(task.id)
+        reflected = links.reflections_of(task)
         check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)
         check(
             memory_tasks.task_lines(task, own, lambda one: told[one.id], reflected, view, glyphs, WIDTH),  # noqa: B023
             where=where,
         )
-        loop_id, how = links.loop_of_task(task)
+        loop_id, how = links.task_loop(task)
         check(memory_tasks.loop_tab(snapshot.loops.get(loop_id), how, view, glyphs), where=where)
         for one in own:
             check(memory.attempt_cells(one, told[one.id], view.now, glyphs).values(), where=where)

@@ -19,12 +19,11 @@ from core.episodes.improvement import Improvement, improvement
 from core.episodes.linking import Coverage, coverage
 from core.errors import RalphdeckError
 from core.learning.finished import reports_of
-from core.memory_links import MemoryLinks
+from core.memory_links import MemoryLinks, Remembered
 from core.memory_query import MEMORY_FIELDS, MemoryCatalog
 from core.query import Query, any_id
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
-from core.records.reflections import Reflection
 from core.snapshot import Delta, Snapshot
 from core.view import View
 from tui.present import debugging, memory_groups, memory_tasks
@@ -140,7 +139,10 @@ class MemoryPlace(Browse):
         """Make the catalog anew where it can be another, and read the attempt under the cursor where it changed."""
         if delta is None or delta.tasks or delta.attempts or delta.debug_sessions:
             self._catalog = MemoryCatalog(view.snapshot, self._catalog)
-        self._links = MemoryLinks(view.snapshot, self._catalog)
+        if delta is None:
+            self._links = MemoryLinks(view.snapshot, self._catalog)
+        else:
+            self._links = self._links.updated(view.snapshot, self._catalog, delta)
         super().refresh_view(view, delta)
         key = self.table.cursor_key
         if key is not None and (delta is None or parts(key)[1] in delta.attempts):
@@ -194,6 +196,10 @@ class MemoryPlace(Browse):
     def _session_of(self, key: str | None) -> DebugSession | None:
         kind, record_id = parts(key or "")
         return self._catalog.sessions.get(record_id) if kind == "session" else None
+
+    def _record(self, key: str | None) -> Remembered | None:
+        """What a row stands for, if it is no header."""
+        return self._task_of(key) or self._attempt_of(key) or self._session_of(key)
 
     def _condition(self, attempt: Attempt) -> Condition:
         latest = self._catalog.attempts[attempt.task_id][-1].number
@@ -254,11 +260,11 @@ class MemoryPlace(Browse):
         return self._measured[1:]
 
     def _task_details(self, task: Task, tab: str, width: int) -> Sequence[Content]:
-        reflections = self._links.reflections(task.id)
+        reflections = self._links.reflections_of(task)
         if tab == "Reflections":
             return memory_tasks.reflection_lines(reflections, self.view, of_task=True)
         if tab == "Loop":
-            loop_id, how = self._links.loop_of_task(task)
+            loop_id, how = self._links.task_loop(task)
             loop = self.view.snapshot.loops.get(loop_id)
             return memory_tasks.loop_tab(loop, how, self.view, self.glyphs)
         attempts = self._catalog.attempts.get(task.id, ())
@@ -272,7 +278,7 @@ class MemoryPlace(Browse):
             case "Actions":
                 return memory_tasks.last_actions(detail, self.deck_app.shown_key("open"), self.glyphs)
             case "Reflections":
-                reflections = self._links.reflections(attempt.task_id, attempt.number)
+                reflections = self._links.reflections_of(attempt)
                 return memory_tasks.reflection_lines(reflections, self.view, of_task=False)
         task = self._catalog.tasks[attempt.task_id]
         return memory_tasks.attempt_lines(attempt, task, self._condition(attempt), self.view, self.glyphs, width)
@@ -282,7 +288,7 @@ class MemoryPlace(Browse):
         beside = self.query_one("#memory-beside", TextPane)
         beside.display = attempt is not None and self.has_class("-beside")
         if attempt is not None:
-            reflections = self._links.reflections(attempt.task_id, attempt.number)
+            reflections = self._links.reflections_of(attempt)
             beside.show(memory_tasks.reflection_lines(reflections, self.view, of_task=False), top=top)
         super()._show_details(top=top)
 
@@ -373,12 +379,13 @@ class MemoryPlace(Browse):
             return "this is a header; go to a row below it"
         if self.has_class("-detail") and action in _OF_THE_LIST and not (action == "open" and self._attempt_of(key)):
             return "the list is not in sight; esc goes back to it"
+        record = self._record(key)
         match action:
-            case "to_loop" if not self._loop(key):
+            case "to_loop" if record is None or not self._links.loop_of(record):
                 return "the loop of this is not known here"
-            case "to_patterns" if not self._patterns(key):
+            case "to_patterns" if record is None or not self._links.patterns_of(record):
                 return "no pattern was extracted from this or used in it"
-            case "to_reflections" if not self._reflections(key):
+            case "to_reflections" if record is None or not self._links.reflections_of(record):
                 return "nobody has reflected on this yet"
             case "unfold" if self._tree.folds.get(key or "") is None:
                 return "there is nothing to unfold here"
@@ -395,53 +402,30 @@ class MemoryPlace(Browse):
             return "unfold" if self._tree.folds[key] else "fold"
         return "replay" if self._attempt_of(key) else None
 
-    def _loop(self, key: str | None) -> str:
-        if session := self._session_of(key):
-            return self._links.loop_of_session(session)
-        attempt = self._attempt_of(key)
-        task = self._catalog.tasks.get(attempt.task_id) if attempt is not None else self._task_of(key)
-        return self._links.loop_of_task(task)[0] if task is not None else ""
-
-    def _patterns(self, key: str | None) -> tuple[str, ...]:
-        if attempt := self._attempt_of(key):
-            return self._links.patterns_of_attempt(attempt)
-        if task := self._task_of(key):
-            return self._links.patterns_of_task(task)
-        session = self._session_of(key)
-        return self._links.patterns_of_session(session) if session is not None else ()
-
-    def _reflections(self, key: str | None) -> tuple[Reflection, ...]:
-        """Newest first."""
-        if attempt := self._attempt_of(key):
-            return self._links.reflections(attempt.task_id, attempt.number)
-        if task := self._task_of(key):
-            return self._links.reflections(task.id)
-        session = self._session_of(key)
-        return self._links.reflections_of_session(session) if session is not None else ()
-
     def do_to_loop(self) -> None:
         """Go to the loop."""
-        self.deck_app.open_record("loops", self._loop(self.table.cursor_key))
+        if record := self._record(self.table.cursor_key):
+            self.deck_app.open_record("loops", self._links.loop_of(record))
 
     def do_to_patterns(self) -> None:
         """Go to the pattern, or to the list of several."""
-        found = self._patterns(self.table.cursor_key)
-        if len(found) == 1:
-            self.deck_app.open_record("patterns", found[0])
-        else:
-            self.deck_app.open_filtered("patterns", any_id(found), found[0])
+        if record := self._record(self.table.cursor_key):
+            found = self._links.patterns_of(record)
+            if len(found) == 1:
+                self.deck_app.open_record("patterns", found[0])
+            else:
+                self.deck_app.open_filtered("patterns", any_id(found), found[0])
 
     def do_to_reflections(self) -> None:
-        """Go to the reflections on the task, or of the session's loop."""
-        newest = self._reflections(self.table.cursor_key)[0]
-        field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)
-        self.deck_app.open_filtered("reflections", f'{field}:"{value.partition(QUOTE)[0]}"', newest.id)
+        """Go to the reflections on the task, or of the session's loop, and to the newest one on this."""
+        if record := self._record(self.table.cursor_key):
+            newest = self._links.reflections_of(record)[0]
+            field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)
+            self.deck_app.open_filtered("reflections", f'{field}:"{value.partition(QUOTE)[0]}"', newest.id)
 
     def do_edit_file(self) -> None:
         """Open the file that tells of it first."""
-        key = self.table.cursor_key
-        record = self._attempt_of(key) or self._task_of(key) or self._session_of(key)
-        if record is not None:
+        if record := self._record(self.table.cursor_key):
             self.deck_app.edit_file(record.file)
 
     def copy_text(self) -> str:

@@ -148,7 +148,7 @@ async def test_reflections_stand_beside_their_attempt_where_there_is_room(sample
             assert "Reflections" not in place.tabs(key)
             assert beside(told).display
             told_there = beside(told).plain
-        (reflection, *_) = place._links.reflections(ENDED, 2)
+        (reflection, *_) = place._links.reflections_of(told.app.view.snapshot.attempts[f"{ENDED}.2"])
         assert reflection.learning[:40] in told_there
         await at(told, task_key(ENDED))
         assert not beside(told).display
@@ -158,14 +158,14 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
     async with story(sample, home) as told:
         place = await in_memory(told)
         catalog, links = place._catalog, place._links
-        task = next(task for task in catalog.tasks.values() if len(links.patterns_of_task(task)) > 1)
-        loop, _how = links.loop_of_task(task)
+        task = next(task for task in catalog.tasks.values() if len(links.patterns_of(task)) > 1)
+        loop = links.loop_of(task)
         await at(told, task_key(task.id))
         await told.press("l")
         await told.until(lambda: told.place.place == "loops" and told.table.cursor_key == loop, "the loop")
 
         await told.go("memory")
-        patterns = links.patterns_of_task(task)
+        patterns = links.patterns_of(task)
         await told.press("p")
         await told.until(lambda: told.place.place == "patterns", "Patterns in front")
         await told.until(lambda: set(told.table.keys) == set(patterns), "the patterns")
@@ -175,7 +175,7 @@ async def test_one_key_leads_to_loop_patterns_and_reflections(sample: Path, home
         await at(told, attempt_key(f"{ENDED}.2"))
         await told.press("r")
         await told.until(lambda: told.place.place == "reflections", "Reflections in front")
-        wanted = links.reflections(ENDED, 2)[0].id
+        wanted = links.reflections_of(told.app.view.snapshot.attempts[f"{ENDED}.2"])[0].id
         await told.until(lambda: told.table.cursor_key == wanted, "the reflection")
 
         await told.go("memory")
