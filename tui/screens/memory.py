@@ -132,12 +132,12 @@ class MemoryPlace(Browse):
     # The list
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are tasks, attempts and sessions; reflections, loops and patterns stand in the details."""
-        return bool(delta.tasks or delta.attempts or delta.debug_sessions or delta.reflections or delta.loops)
+        """Rows are tasks, attempts and sessions; the rest stands in the details, which are made anew each time."""
+        return bool(delta.tasks or delta.attempts or delta.debug_sessions)
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Make the catalog anew where it can be another, and read the attempt under the cursor where it changed."""
-        if delta is None or delta.tasks or delta.attempts or delta.debug_sessions:
+        if delta is None or self.touched(delta):
             self._catalog = MemoryCatalog(view.snapshot, self._catalog)
         if delta is None:
             self._links = MemoryLinks(view.snapshot, self._catalog)

@@ -159,7 +159,8 @@ class Replay(Place):
             other = message.position != self._shown
             self._step, self._shown = message.step, message.position
             self._show(top=other)
-            self._wait()
+            if other or self._timer is None:  # what is only read again must not put the next one off
+                self._wait()
 
     # Showing
 
@@ -258,6 +259,7 @@ class Replay(Place):
         self._timer = self.set_timer(seconds, self._play_on)
 
     def _play_on(self) -> None:
+        self._timer = None
         self._go(self.position + 1)
 
     def _stop(self) -> None:
