@@ -11,14 +11,14 @@ from textual.content import Content
 from core.episodes.condition import AttemptState, Condition
 from core.episodes.history import AttemptDetail
 from core.records.episodes import Action, Attempt, Task
-from core.records.loops import Loop, Outcome
+from core.records.loops import Loop
 from core.records.reflections import Reflection
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present import loops
 from tui.present.chart import Run, line_chart
 from tui.present.layout import bullets, hanging, heading, labelled
-from tui.present.marks import Glyphs, outcome_mark, result_mark
+from tui.present.marks import Glyphs, result_mark
 from tui.present.memory import attempt_mark, task_mark
 from tui.present.memory_tree import final_quality
 from tui.present.numbers import ago, duration, moment_text, percent
@@ -71,7 +71,7 @@ def task_lines(
     ]
     if attempts:
         lines += _attempt_table(attempts, condition, glyphs, width)
-        lines += _task_chart(attempts, glyphs, width)
+        lines += _task_chart(attempts, condition, glyphs, width)
         lines += _learned(reflections, width)
     else:
         start = f"ralphdeck task start {visible_line(task.id, 60)}"
@@ -118,10 +118,13 @@ def _took(attempt: Attempt) -> str:
     return duration((end - attempt.started_at).total_seconds())
 
 
-def _task_chart(attempts: Sequence[Attempt], glyphs: Glyphs, width: int) -> list[Content]:
+def _task_chart(attempts: Sequence[Attempt], condition: ConditionOf, glyphs: Glyphs, width: int) -> list[Content]:
     told = [attempt for attempt in attempts if attempt.quality]
     runs = [
-        Run([entry.quality for entry in attempt.quality], Content.styled(f"{attempt.number} {_sign(attempt, glyphs)}"))
+        Run(
+            [entry.quality for entry in attempt.quality],
+            Content(f"{attempt.number} {attempt_mark(attempt, condition(attempt), glyphs).plain[0]}"),
+        )
         for attempt in told
     ]
     chart = line_chart(runs, min(width, WIDEST_CHART), CHART_LINES, glyphs)
@@ -132,13 +135,8 @@ def _task_chart(attempts: Sequence[Attempt], glyphs: Glyphs, width: int) -> list
     return [*heading("Quality", note), *chart, *_retries(attempts, glyphs)]
 
 
-def _sign(attempt: Attempt, glyphs: Glyphs) -> str:
-    """The glyph of how an attempt came out."""
-    return outcome_mark(attempt.outcome, glyphs).plain[0] if attempt.outcome is not Outcome.UNKNOWN else glyphs.empty
-
-
 def _retries(attempts: Sequence[Attempt], glyphs: Glyphs) -> list[Content]:
-    """Whether each attempt ended better than the one before it."""
+    """Whether each attempt came further than the one before it."""
     known = [quality for quality in map(final_quality, attempts) if quality is not None]
     if len(known) < 2:
         return []
@@ -147,10 +145,10 @@ def _retries(attempts: Sequence[Attempt], glyphs: Glyphs) -> list[Content]:
     retries = len(known) - 1
     steps = f" {glyphs.arrow} ".join(percent(quality) for quality in known[-6:])
     if better == retries:
-        return [Content.assemble(("Each retry ended better than the try before it: ", "$success"), steps)]
+        return [Content.assemble(("Each retry did better than the try before it: ", "$success"), steps)]
     if worse == retries:
-        return [Content.assemble(("Each retry ended worse than the try before it: ", "$error"), steps)]
-    text = f"{better} of {plural(retries, 'retry', 'retries')} ended better than the try before: "
+        return [Content.assemble(("Each retry did worse than the try before it: ", "$error"), steps)]
+    text = f"{better} of {plural(retries, 'retry', 'retries')} did better than the try before: "
     return [Content.assemble((text, "$quiet"), steps)]
 
 

@@ -334,6 +334,12 @@ class MemoryPlace(Browse):
     def do_whole(self) -> None:
         """Give the details the whole screen."""
         super().do_open()
+        self.call_after_refresh(self._redraw_details)
+
+    def do_back(self) -> None:
+        """As elsewhere; details have another width beside the list."""
+        super().do_back()
+        self.call_after_refresh(self._redraw_details)
 
     def do_unfold(self) -> None:
         """Unfold, or go to the first row below what is unfolded."""

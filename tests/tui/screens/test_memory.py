@@ -128,7 +128,7 @@ async def test_a_task_tells_its_attempts_its_quality_and_what_was_learned(sample
             assert attempt.plan[:30] in text
         assert "Quality" in text
         assert "100 %┤" in text
-        assert "Each retry ended better than the try before it" in text
+        assert "Each retry did better than the try before it" in text
         for reflection in (one for one in snapshot.reflections.values() if one.task_id == ENDED):
             assert reflection.text[:40] in " ".join(text.split())
 
