@@ -53,7 +53,7 @@ from core.view import View
 ALL_TYPES: Final = frozenset(PatternType)
 if TYPE_CHECKING:
     from core.extraction.known import Known as Learned
-    from core.sources.material import Materials
+    from core.extraction.material import Materials
 
 _TRIES: Final = 5
 """How often a decision is worked out anew because others decided meanwhile."""
@@ -315,7 +315,7 @@ class Deck:
     def _materials(self) -> tuple[Materials, Learned]:
         """What loops offer and what is known, indexed once for each snapshot."""
         from core.extraction.known import Known as Learned
-        from core.sources.material import Materials
+        from core.extraction.material import Materials
 
         view = self._view
         if self._indexed is None or self._indexed[0] is not view.snapshot:

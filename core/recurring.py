@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from core.episodes.linking import LoopNames
 from core.episodes.similar import past_tasks
-from core.extraction.wording import told
 from core.records.reflections import Reflection
 from core.similarity import TextBlock, words_in_order
 from core.snapshot import Snapshot
+from core.wording import told
 
 CLUSTER_ID: Final = "recurring-"
 """What the ids of clusters begin with."""

@@ -81,15 +81,15 @@ def complete(
                 "outcome": completed.outcome.value,
                 "derived": completed.derived,
                 "status": completed.status.value,
-                "actions": completed.doings.actions,
-                "errors": completed.doings.errors,
-                "iterations": completed.doings.iterations,
+                "actions": completed.log.actions,
+                "errors": completed.log.errors,
+                "iterations": completed.log.iterations,
                 "reflections": [said_json(one) for one in completed.reflections],
             }
         )
         return
     by_log = ", as the log tells" if completed.derived else ""
-    counts = f"{plural(completed.doings.actions, 'action')}, {plural(completed.doings.errors, 'error')}"
+    counts = f"{plural(completed.log.actions, 'action')}, {plural(completed.log.errors, 'error')}"
     line(f"attempt {completed.number} at {task_id}: {completed.outcome.value}{by_log} ({counts})")
     line(f"{task_id} is {completed.status.value}")
     for one in completed.reflections:

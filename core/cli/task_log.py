@@ -13,7 +13,7 @@ from core.cli.options import Count, Fraction, json_option, project_option
 from core.cli.output import line, print_json
 from core.cli.shapes import json_help
 from core.cli.task_begin import episodes
-from core.episodes.doings import ACTION_TYPES
+from core.episodes.log_summary import ACTION_TYPES
 from core.errors import BadInput
 from core.sources.reading import decode_jsonl
 from core.text import plural

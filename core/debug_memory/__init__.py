@@ -1,1 +1,6 @@
-"""Debug memory (4): its index and queries, what it reports, how long it is kept, and what agents call."""
+"""Debug memory (4): what agents ran, what failed, why, and what fixed it.
+
+`index` finds sessions by the keys of (4), `reports` counts over them. `hooks` is what agents call on success and on
+escalation, `failures` on failure; `lessons` is what a session teaches, `escalations` what is kept around one that was
+given up. `retention` says how long a session is kept, `archive` moves it out and back in.
+"""

@@ -15,13 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from core.errors import BadInput, Unwritable
+from core.extraction.material import read_material
 from core.paths import SAFE_ID, ProjectPaths
 from core.records.debug_sessions import DebugSession
 from core.records.loops import Loop
 from core.records.times import iso
 from core.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
-from core.sources.material import read_material
 from core.sources.reading import Problem, decode, decode_jsonl, read_file
 from core.sources.writing import rewrite
 

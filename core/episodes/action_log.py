@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.episodes.documents import edit_object, put
 from core.episodes.folders import AttemptFolder, TaskFolder
+from core.episodes.json_files import edit_object, put
 from core.errors import Unwritable
 from core.sources import dialects
 from core.sources.journal import Journal

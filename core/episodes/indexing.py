@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from core.episodes.documents import edit_object, read_object
 from core.episodes.folders import index_locked
+from core.episodes.json_files import edit_object, read_object
 from core.episodes.names import task_ids
 from core.errors import Conflict
 from core.paths import ProjectPaths

@@ -14,19 +14,19 @@ from typing import Any, Final
 import msgspec
 
 from core.checks import check_choice, check_count, check_flag
-from core.episodes import given
+from core.episodes import arguments
 from core.episodes.action_log import append, count, update_metrics
-from core.episodes.documents import edit_object, encoded, put, read_object
-from core.episodes.doings import Doings
-from core.episodes.ending import came_out, check_end, end, end_again
+from core.episodes.completing import came_out, check_end, end, end_again
 from core.episodes.folders import AttemptFolder, TaskFolder, attempt_folder, keep_file, publish
 from core.episodes.indexing import index_task
-from core.episodes.making import make_task
+from core.episodes.initializing import make_task
+from core.episodes.json_files import edit_object, encoded, put, read_object
+from core.episodes.log_summary import LogSummary
 from core.episodes.planning import Lesson, plan_text
+from core.episodes.propagating import LISTS, MILESTONES, TASK_STATUS, propagate_all
 from core.episodes.reflecting import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, reflection_line
-from core.episodes.settling import LISTS, MILESTONES, TASK_STATUS, settle_all
-from core.episodes.standing import Standing
 from core.episodes.starting import begin, index, lessons, new_attempt, next_number, read_plan, to_resume
+from core.episodes.strict_reader import StrictReader
 from core.errors import BadInput, Refused
 from core.paths import ProjectPaths, safe_component
 from core.records.episodes import TaskStatus
@@ -87,7 +87,7 @@ class CompletedAttempt:
     outcome: Outcome
     derived: bool
     status: TaskStatus
-    doings: Doings
+    log: LogSummary
     reflections: tuple[Reflection, ...]
 
 
@@ -128,21 +128,21 @@ class Episodes:
                 the same description, is this one.
         """
         now = iso(self._clock())
-        agent = given.text(agent or self._by, "agent", given.MAX_ID)
+        agent = arguments.text(agent or self._by, "agent", arguments.MAX_ID)
         metadata: dict[str, Any] = {
-            "description": given.told(description, "description"),
-            "completion_criteria": given.text(criteria, "criteria"),
+            "description": arguments.required_text(description, "description"),
+            "completion_criteria": arguments.text(criteria, "criteria"),
             "created": now,
             "updated": now,
             "status": TaskStatus.RUNNING.value,
             "current_attempt": 0,
             "total_attempts": 0,
-            "tags": given.texts(tags, "tags"),
-            "related_tasks": [given.task_id(id, "related") for id in related],
+            "tags": arguments.texts(tags, "tags"),
+            "related_tasks": [arguments.task_id(id, "related") for id in related],
         }
         metadata |= {"agent": agent} if agent else {}
-        metadata |= {"loop_id": given.text(loop_id, "loop_id", given.MAX_ID)} if loop_id else {}
-        made = make_task(self._project, metadata, None if task_id is None else given.task_id(task_id, "task_id"))
+        metadata |= {"loop_id": arguments.text(loop_id, "loop_id", arguments.MAX_ID)} if loop_id else {}
+        made = make_task(self._project, metadata, None if task_id is None else arguments.task_id(task_id, "task_id"))
         index_task(self._project, made, TaskStatus.RUNNING.value, (agent,))
         return made
 
@@ -166,26 +166,26 @@ class Episodes:
             abandon: Close an attempt that was left open, as a timeout.
             reopen: Also if the task is completed or failed.
         """
-        agent = given.text(agent or self._by, "agent", given.MAX_ID)
-        approach, planned = given.text(approach, "approach"), given.texts(steps, "steps")
+        agent = arguments.text(agent or self._by, "agent", arguments.MAX_ID)
+        approach, planned = arguments.text(approach, "approach"), arguments.texts(steps, "steps")
         if estimated_iterations is not None:
-            check_count(estimated_iterations, "estimated_iterations", given.MAX_ITERATION)
+            check_count(estimated_iterations, "estimated_iterations", arguments.MAX_ITERATION)
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
             now = self._clock()
-            Standing(folder).check()
-            task = Standing(folder).task()
+            StrictReader(folder).check()
+            task = StrictReader(folder).task()
             if task.status.ended and not reopen:
                 raise Refused(f"{task_id} is {task.status.value}; to try again, reopen it (--reopen)")
-            settle_all(folder, seen_at=now)
+            propagate_all(folder, seen_at=now)
             place = to_resume(folder, abandon=abandon, now=now)
             if place is not None:
                 begin(folder, place.number, now=now)
                 return StartedAttempt(place.number, folder.relative(place.plan), read_plan(folder, place), resumed=True)
-            standing = Standing(folder)
-            attempts = standing.attempts()
-            number = next_number(standing, attempts)
-            learned = lessons(standing, attempts)
+            reader = StrictReader(folder)
+            attempts = reader.attempts()
+            number = next_number(reader, attempts)
+            learned = lessons(reader, attempts)
             plan = plan_text(
                 number,
                 description=task.description,
@@ -238,21 +238,21 @@ class Episodes:
             quality: What the work is worth by now, 0..1, at the end of `iteration`.
             results: Files to keep under `results/iter-NNN/` of `iteration`, content by name.
         """
-        iteration, quality = given.iteration(iteration), given.quality(quality)
-        if len(actions) > given.MAX_ACTIONS:
-            raise BadInput(f"{len(actions):,} actions in one call; at most {given.MAX_ACTIONS:,}")
+        iteration, quality = arguments.iteration(iteration), arguments.quality(quality)
+        if len(actions) > arguments.MAX_ACTIONS:
+            raise BadInput(f"{len(actions):,} actions in one call; at most {arguments.MAX_ACTIONS:,}")
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
             place = self._open(folder, attempt)
             execution = (read_object(place.attempt, self._project.aiwg) or {}).get("execution")
             counted = execution if isinstance(execution, dict) else {}
-            latest = iteration or min(max(count(counted, "iterations"), 1), given.MAX_ITERATION)
+            latest = iteration or min(max(count(counted, "iterations"), 1), arguments.MAX_ITERATION)
             now = self._clock()
-            records = [given.action(action, now, latest) for action in actions]
+            records = [arguments.action(action, now, latest) for action in actions]
             qualities = [
-                (record["iteration"], given.quality(action[given.QUALITY]))
+                (record["iteration"], arguments.quality(action[arguments.QUALITY]))
                 for record, action in zip(records, actions, strict=True)
-                if action.get(given.QUALITY) is not None
+                if action.get(arguments.QUALITY) is not None
             ]
             if quality is not None:
                 qualities.append((latest, quality))
@@ -272,7 +272,7 @@ class Episodes:
     def _open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
         """The attempt that an agent works at."""
         place = attempt_folder(folder, number)
-        if not Standing(folder).attempt(place.number).is_open:
+        if not StrictReader(folder).attempt(place.number).is_open:
             raise Refused(f"attempt {place.number} at {folder.id} has ended; start another one: ralphdeck task start")
         return place
 
@@ -297,7 +297,7 @@ class Episodes:
         `task_done` the task ends, too. What was said before of how it came out stays.
 
         Args:
-            outcome: Success, failure or timeout; by default what the log proves, see `Doings.outcome`.
+            outcome: Success, failure or timeout; by default what the log proves, see `LogSummary.outcome`.
             final_quality: 0..1; by default the last one that was logged.
             completion_percent: 0..100.
             attempt: By default the newest.
@@ -310,23 +310,23 @@ class Episodes:
         if task_done is not None:
             check_flag(task_done, "task_done")
         told: dict[str, Any] = {
-            "reason": given.text(reason, "reason"),
-            "final_quality": given.quality(final_quality, "final_quality"),
-            "completion_percent": given.percent(completion_percent),
+            "reason": arguments.text(reason, "reason"),
+            "final_quality": arguments.quality(final_quality, "final_quality"),
+            "completion_percent": arguments.percent(completion_percent),
             **{
-                name: given.texts(values, name)
+                name: arguments.texts(values, name)
                 for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
             },
-            MILESTONES: [given.milestone(milestone, now) for milestone in milestones],
+            MILESTONES: [arguments.milestone(milestone, now) for milestone in milestones],
         }
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
             place = attempt_folder(folder, attempt)
-            standing = Standing(folder)
-            standing.check()
-            known = standing.attempt(place.number)
+            reader = StrictReader(folder)
+            reader.check()
+            known = reader.attempt(place.number)
             goes_on = known.outcome is Outcome.UNKNOWN
-            found = came_out(standing, place, known, outcome)
+            found = came_out(reader, place, known, outcome)
             if task_done is not None:
                 check_end(folder, found, task_done, newest=place.number == max(folder.attempts()))
                 told[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
@@ -336,16 +336,16 @@ class Episodes:
                 done = end(folder, place, {"status": found.value, **told}, now=now)
             else:
                 done = end_again(folder, place, found, told.get(TASK_STATUS), now)
-            reflections = tuple(one for one in standing.reflections() if one.attempt == place.number)
-            status = standing.task().status
+            reflections = tuple(one for one in reader.reflections() if one.attempt == place.number)
+            status = reader.task().status
             return CompletedAttempt(place.number, found, goes_on and outcome is None, status, done, reflections)
 
     def pause_task(self, task_id: str) -> None:
         """Say that nobody works at a task for now; an open attempt stays open, and the next start resumes it."""
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
-            Standing(folder).check()
-            task = Standing(folder).task()
+            StrictReader(folder).check()
+            task = StrictReader(folder).task()
             if task.status.ended:
                 raise Refused(f"{task_id} is {task.status.value} already")
             now = self._clock()
@@ -381,18 +381,18 @@ class Episodes:
         if reflection_type is not None:
             check_choice(reflection_type, "reflection_type", TYPES)
         said = {
-            "observation": given.text(observation, "observation"),
-            "analysis": given.text(analysis, "analysis"),
-            "learning": given.text(learning, "learning"),
+            "observation": arguments.text(observation, "observation"),
+            "analysis": arguments.text(analysis, "analysis"),
+            "learning": arguments.text(learning, "learning"),
         }
-        items = given.texts(action_items, "action_items")
+        items = arguments.texts(action_items, "action_items")
         if not any(text.strip() for text in said.values()):
             raise BadInput("a reflection says what was observed, why it happened, or what to do differently")
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
             place = attempt_folder(folder, attempt)
-            standing = Standing(folder)
-            trigger_of = attempt_trigger(standing.attempt(place.number).outcome)
+            reader = StrictReader(folder)
+            trigger_of = attempt_trigger(reader.attempt(place.number).outcome)
             line = reflection_line(
                 place.number,
                 self._clock(),
@@ -403,9 +403,9 @@ class Episodes:
             )
             mine = [
                 one.value
-                for one in standing.reflection_lines()
+                for one in reader.reflection_lines()
                 if isinstance(one.value, dict) and one.value.get("attempt_id") == place.number
             ]
             if not mine or {**mine[-1], "timestamp": ""} != {**line, "timestamp": ""}:
                 Journal(folder.reflections).append([msgspec.json.encode(line)])
-            return [one for one in standing.reflections() if one.attempt == place.number][-1]
+            return [one for one in reader.reflections() if one.attempt == place.number][-1]

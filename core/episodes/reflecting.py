@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from core.episodes.doings import Doings, Failing
-from core.extraction.wording import line
+from core.episodes.log_summary import Failing, LogSummary
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.times import iso
 from core.text import plural
+from core.wording import line
 
 TEMPLATE: Final = """\
 ## Reflection on Attempt {attempt_id}
@@ -55,7 +55,7 @@ class Told(NamedTuple):
     """An attempt and what was done in it."""
 
     attempt: Attempt
-    doings: Doings
+    log: LogSummary
 
 
 def attempt_trigger(outcome: Outcome) -> str:
@@ -117,15 +117,15 @@ def draft_reflection(told: Told, at: datetime, earlier: Told | None = None) -> d
     Returns:
         A line of `reflections.jsonl`, marked with `draft` and with the `trigger` of (1) that asked for it.
     """
-    attempt, doings = told
+    attempt, log = told
     trigger = attempt_trigger(attempt.outcome)
     return reflection_line(
         attempt.number,
         at,
         observation=" ".join(_observation(told)),
         analysis=" ".join((*_analysis(told, earlier), _UNSEEN)),
-        learning=" ".join(_learning(attempt, doings)) or _NOTHING_LEARNED,
-        action_items=list(_action_items(attempt, doings))[:_MOST_TOLD],
+        learning=" ".join(_learning(attempt, log)) or _NOTHING_LEARNED,
+        action_items=list(_action_items(attempt, log))[:_MOST_TOLD],
         triggered_by=attempt.outcome.value,
         reflection_type=TYPE_OF[trigger],
     ) | {"trigger": trigger, "draft": True}
@@ -161,18 +161,18 @@ def draft_completion(attempts: Sequence[Attempt], at: datetime) -> dict[str, Any
 
 
 def _observation(told: Told) -> Iterator[str]:
-    attempt, doings = told
+    attempt, log = told
     reason = f": {_sentence(attempt.reason)}" if attempt.reason else "."
     yield f"Attempt {attempt.number} ended in {attempt.outcome.value}{reason}"
-    iterations = f" in {plural(doings.iterations, 'iteration')}" if doings.iterations else ""
-    if doings.actions:
-        yield f"It took {plural(doings.actions, 'action')}{iterations}, of which {doings.errors:,} failed."
+    iterations = f" in {plural(log.iterations, 'iteration')}" if log.iterations else ""
+    if log.actions:
+        yield f"It took {plural(log.actions, 'action')}{iterations}, of which {log.errors:,} failed."
     else:
         yield "No action was logged."
-    for failing in doings.failures[:1]:
-        yield f"{'Most often' if len(doings.failures) > 1 else 'What'} failed ({_times(failing)}): {_quoted(failing)}."
-    if doings.files:
-        yield f"Changed: {_listed(doings.files)}."
+    for failing in log.failures[:1]:
+        yield f"{'Most often' if len(log.failures) > 1 else 'What'} failed ({_times(failing)}): {_quoted(failing)}."
+    if log.files:
+        yield f"Changed: {_listed(log.files)}."
     if len(attempt.quality) > 1:
         first, last = attempt.quality[0].quality, attempt.quality[-1].quality
         yield f"Quality went from {first:.2f} to {last:.2f}."
@@ -181,8 +181,8 @@ def _observation(told: Told) -> Iterator[str]:
 
 
 def _analysis(told: Told, earlier: Told | None) -> Iterator[str]:
-    attempt, doings = told
-    for failing in doings.failures[:_MOST_TOLD]:
+    attempt, log = told
+    for failing in log.failures[:_MOST_TOLD]:
         if failing.solved:
             how = f" after changes to {_listed(failing.changed)}" if failing.changed else ""
             yield f"{_quoted(failing)} went away{how}."
@@ -198,18 +198,18 @@ def _differences(told: Told, earlier: Told) -> Iterator[str]:
     number = earlier.attempt.number
     if told.attempt.plan and earlier.attempt.plan and told.attempt.plan != earlier.attempt.plan:
         yield f"Attempt {number} planned {_quote(earlier.attempt.plan)}, this one {_quote(told.attempt.plan)}."
-    new = [file for file in told.doings.files if file not in earlier.doings.files]
-    if new and earlier.doings.files:
+    new = [file for file in told.log.files if file not in earlier.log.files]
+    if new and earlier.log.files:
         yield f"Unlike attempt {number} it changed {_listed(new)}."
-    again = {(one.what, one.message) for one in earlier.doings.failures}
-    repeated = [one for one in told.doings.failures if (one.what, one.message) in again]
+    again = {(one.what, one.message) for one in earlier.log.failures}
+    repeated = [one for one in told.log.failures if (one.what, one.message) in again]
     if repeated:
         yield f"{_quoted(repeated[0])} had failed in attempt {number} already."
 
 
-def _learning(attempt: Attempt, doings: Doings) -> Iterator[str]:
-    unsolved = [failing for failing in doings.failures if not failing.solved]
-    solved = [failing for failing in doings.failures if failing.solved and failing.changed]
+def _learning(attempt: Attempt, log: LogSummary) -> Iterator[str]:
+    unsolved = [failing for failing in log.failures if not failing.solved]
+    solved = [failing for failing in log.failures if failing.solved and failing.changed]
     if attempt.outcome is Outcome.SUCCESS and attempt.plan:
         yield f"This approach succeeded: {_sentence(attempt.plan)}"
     if attempt.worked:
@@ -217,18 +217,18 @@ def _learning(attempt: Attempt, doings: Doings) -> Iterator[str]:
     if attempt.failed:
         yield f"Avoid: {_listed(attempt.failed)}."
     if attempt.outcome is not Outcome.SUCCESS and unsolved:
-        yield f"Expect {_quoted(unsolved[0])}: it was not solved in {plural(doings.actions, 'action')}."
+        yield f"Expect {_quoted(unsolved[0])}: it was not solved in {plural(log.actions, 'action')}."
     if solved:
         yield f"{_quoted(solved[0])} can be solved in {_listed(solved[0].changed)}."
     if attempt.suggestions:
         yield f"Next time: {_listed(attempt.suggestions)}."
 
 
-def _action_items(attempt: Attempt, doings: Doings) -> Iterator[str]:
+def _action_items(attempt: Attempt, log: LogSummary) -> Iterator[str]:
     yield from (line(suggestion) for suggestion in attempt.suggestions)
     if attempt.outcome is Outcome.SUCCESS:
         return
-    for failing in doings.failures:
+    for failing in log.failures:
         if not failing.solved:
             yield f"Find the cause of {_quoted(failing)} before changing anything else"
     if attempt.outcome is Outcome.TIMEOUT:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from core.episodes.documents import edit_object, put
-from core.episodes.ending import end
+from core.episodes.completing import end
 from core.episodes.folders import AttemptFolder, TaskFolder, inside
 from core.episodes.indexing import index_task
+from core.episodes.json_files import edit_object, put
 from core.episodes.planning import MAX_EARLIER, Lesson
-from core.episodes.settling import agents
-from core.episodes.standing import Standing
+from core.episodes.propagating import agents
+from core.episodes.strict_reader import StrictReader
 from core.errors import Refused, Unwritable
 from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
@@ -38,9 +38,9 @@ def to_resume(folder: TaskFolder, *, abandon: bool, now: datetime) -> AttemptFol
     Raises:
         Refused: Somebody works at an attempt.
     """
-    standing = Standing(folder)
-    task, places = standing.task(), folder.attempts()
-    open_ones = [number for number, attempt in standing.attempts().items() if attempt.is_open and number in places]
+    reader = StrictReader(folder)
+    task, places = reader.task(), folder.attempts()
+    open_ones = [number for number, attempt in reader.attempts().items() if attempt.is_open and number in places]
     if not open_ones:
         return None
     newest = places[open_ones[-1]]
@@ -82,26 +82,26 @@ def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
 
 def index(folder: TaskFolder, status: TaskStatus) -> None:
     """Say in the index that a task stands so."""
-    standing = Standing(folder)
-    workers = agents(standing.task(), tuple(standing.attempts().values()))
+    reader = StrictReader(folder)
+    workers = agents(reader.task(), tuple(reader.attempts().values()))
     index_task(folder.project, folder.id, status.value, workers)
 
 
-def next_number(standing: Standing, attempts: Mapping[int, Attempt]) -> int:
+def next_number(reader: StrictReader, attempts: Mapping[int, Attempt]) -> int:
     """(1) `increment_attempt_count`: no number that a file has used."""
-    task = standing.task()
+    task = reader.task()
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
     return max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
 
 
-def lessons(standing: Standing, attempts: Mapping[int, Attempt]) -> tuple[Lesson, ...]:
+def lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[Lesson, ...]:
     """(1) `load_previous_reflections`, oldest attempt first; in detail for those that a plan has room for."""
     by_attempt: dict[int | None, list[Reflection]] = {}
-    for reflection in standing.reflections():
+    for reflection in reader.reflections():
         by_attempt.setdefault(reflection.attempt, []).append(reflection)
     detailed = set(list(attempts)[-MAX_EARLIER:])
     return tuple(
-        Lesson(standing.attempt(number) if number in detailed else attempt, tuple(by_attempt.get(number, ())))
+        Lesson(reader.attempt(number) if number in detailed else attempt, tuple(by_attempt.get(number, ())))
         for number, attempt in attempts.items()
     )
 

@@ -12,13 +12,13 @@ from core.extraction.fixes import action, passes
 from core.extraction.kinds import MIN_DESCRIPTION, domain, languages_of
 from core.extraction.proposals import Proposal
 from core.extraction.records import ended, first_use, source
-from core.extraction.wording import line, slug, told
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.material import Material
 from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
 from core.retrieval.words import content_words
 from core.text import matcher, plural
+from core.wording import line, slug, told
 
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3

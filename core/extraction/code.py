@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.extraction.wording import storable
+from core.wording import storable
 
 _MAX_DIFF: Final = 20_000
 _MAX_LINES: Final = 30

@@ -12,9 +12,9 @@ from core.extraction.kinds import fix_category, fix_description, languages_of, t
 from core.extraction.proposals import Proposal
 from core.extraction.records import ended, first_use, source
 from core.extraction.signatures import location_hint
-from core.extraction.wording import slug
 from core.records.material import Material
 from core.records.patterns import PatternType
+from core.wording import slug
 
 _SLUGS: Final = {"add_null_check": "null-check", "add_import": "missing-import"}
 _VARIABLE: Final = re.compile(r"\\.\+?|\[[^]]*\]\+|\.\*")

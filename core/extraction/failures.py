@@ -14,7 +14,6 @@ from core.extraction.fixes import Repair, action
 from core.extraction.kinds import domain, languages_of
 from core.extraction.proposals import Proposal
 from core.extraction.records import ended, first_use, source
-from core.extraction.wording import line, slug, told
 from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, LoopStatus
 from core.records.material import Material
@@ -22,6 +21,7 @@ from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
 from core.settings import ExtractionSettings
 from core.text import plural
+from core.wording import line, slug, told
 
 _MAX_TEXT: Final = 2000
 _MAX_SYMPTOMS: Final = 5

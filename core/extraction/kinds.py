@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from core.extraction.code import added_lines
-from core.extraction.wording import line
 from core.retrieval.task import analyse_task
+from core.wording import line
 
 MIN_DESCRIPTION: Final = 20
 """(3) `fix_approach.description`: its least length, in characters."""

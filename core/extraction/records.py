@@ -9,10 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from core.errors import BadInput
-from core.extraction.wording import line
 from core.records.material import Material
 from core.records.patterns import Pattern, PatternType
 from core.sources.patterns import read_patterns
+from core.wording import line
 
 _PREFIXES: Final = {
     PatternType.ERROR: "pat-error",

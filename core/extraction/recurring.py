@@ -16,7 +16,6 @@ from core.extraction.kinds import domain, fix_category, fix_description, languag
 from core.extraction.known import Known
 from core.extraction.proposals import Extraction, Proposal
 from core.extraction.records import first_use, pattern_of, stamp
-from core.extraction.wording import line, slug, told
 from core.learning.inversion import polarity_lint
 from core.records.debug_sessions import Failure
 from core.records.patterns import PatternType
@@ -24,6 +23,7 @@ from core.records.reflections import Reflection
 from core.recurring import LEAST_LOOPS, Cluster
 from core.retrieval.task import analyse_task
 from core.settings import ExtractionSettings
+from core.wording import line, slug, told
 
 _MAX_STEPS: Final = 20
 _MAX_SYMPTOMS: Final = 5

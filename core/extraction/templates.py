@@ -10,9 +10,9 @@ from core.extraction.fixes import Repair
 from core.extraction.kinds import fix_category, fix_description, tags
 from core.extraction.proposals import Proposal
 from core.extraction.records import ended, first_use
-from core.extraction.wording import line, slug
 from core.records.material import Material
 from core.records.patterns import PatternType
+from core.wording import line, slug
 
 
 def code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Proposal]:

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz import fuzz
 
-from core.extraction.wording import told
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.reflections import Reflection
 from core.recurring import ALIKE, Cluster, recurring, recurring_in
 from core.similarity import words_in_order
 from core.snapshot import Snapshot
+from core.wording import told
 
 START = datetime(2026, 2, 2, tzinfo=UTC)
 SETTLE = "Settle the shared types before any file that uses them"

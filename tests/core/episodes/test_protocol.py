@@ -350,7 +350,7 @@ def test_a_task_without_a_trajectory_gets_one(examples: Path) -> None:
 def test_a_file_that_cannot_be_understood_is_named_and_left(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
-    monkeypatch.setattr("core.episodes.documents._RETRY_SECONDS", ())
+    monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
     task_id = begun(memory)
     file = tmp_path / TASKS / task_id / name
     file.write_bytes(content)
@@ -383,7 +383,7 @@ def test_no_link_is_followed_out_of_the_project(memory: Episodes, tmp_path: Path
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, -1, 10**400, 1e300, "x", "9" * 40, [], [[]], {}, {"a": []}, [None, 7, {"b": {}}]]
 )
-IMPATIENT = mock.patch("core.episodes.documents._RETRY_SECONDS", ())
+IMPATIENT = mock.patch("core.episodes.json_files._RETRY_SECONDS", ())
 PLACES = st.sampled_from(
     [
         ("metadata.json", "status"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.episodes.doings import doings
+from core.episodes.log_summary import summarise_log
 from core.episodes.reflecting import TEMPLATE, Told, draft_completion, draft_reflection, render_reflection
 from core.records.episodes import Action, Attempt, Quality
 from core.records.loops import Outcome
@@ -58,7 +58,7 @@ def change(number: int, file: str) -> Action:
 
 def told(*actions: Action, **fields: Any) -> Told:
     fields = {"task_id": "t", "number": 1, "outcome": Outcome.FAILURE, **fields}
-    return Told(Attempt(**fields), doings(actions))
+    return Told(Attempt(**fields), summarise_log(actions))
 
 
 def test_the_template_is_that_of_the_document() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 from core.extraction.engine import extract
 from core.extraction.known import Known
+from core.extraction.material import read_material
 from core.library import Library
 from core.paths import ProjectPaths
 from core.records.patterns import PatternType
 from core.settings import ExtractionSettings, Settings
 from core.similarity import SimilarityIndex
-from core.sources.material import read_material
 
 LOOP = "ralph-fix-auth-a1b2c3d4"
 OWNER = "software-implementer"

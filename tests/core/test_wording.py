@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.extraction.wording import MAX_LINE, MAX_SLUG, line, slug, told
+from core.wording import MAX_LINE, MAX_SLUG, line, slug, told
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from core.checks import check_amount, check_choice, check_count, check_flag, check_text, check_texts, shown
-from core.episodes.doings import ACTION_TYPES
+from core.episodes.log_summary import ACTION_TYPES
 from core.errors import BadInput
 from core.paths import safe_component
 from core.records.times import iso, parse_time
@@ -53,7 +53,7 @@ def text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
     return str(value)
 
 
-def told(value: Any, field: str) -> str:
+def required_text(value: Any, field: str) -> str:
     """Such a text that is not empty."""
     if not text(value, field).strip():
         raise BadInput(f"{field} is empty")

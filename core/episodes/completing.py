@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from core.episodes.documents import edit_object, put
-from core.episodes.doings import Doings
 from core.episodes.folders import AttemptFolder, TaskFolder
-from core.episodes.settling import ENDED, LISTS, MILESTONES, TASK_STATUS, settle
-from core.episodes.standing import Standing
+from core.episodes.json_files import edit_object, put
+from core.episodes.log_summary import LogSummary
+from core.episodes.propagating import ENDED, LISTS, MILESTONES, TASK_STATUS, propagate
+from core.episodes.strict_reader import StrictReader
 from core.errors import BadInput, Refused
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
@@ -29,7 +29,7 @@ _ORDER: Final = (
 """Of the members of `outcome.json`."""
 
 
-def came_out(standing: Standing, place: AttemptFolder, known: Attempt, outcome: Outcome | None) -> Outcome:
+def came_out(reader: StrictReader, place: AttemptFolder, known: Attempt, outcome: Outcome | None) -> Outcome:
     """(1) `determine_outcome`: what was said, else what the log proves; never a guess.
 
     Raises:
@@ -40,7 +40,7 @@ def came_out(standing: Standing, place: AttemptFolder, known: Attempt, outcome: 
         if outcome not in (None, known.outcome):
             raise Refused(f"attempt {known.number} at {known.task_id} ended in {known.outcome.value} already")
         return known.outcome
-    found = outcome or standing.doings(place).outcome
+    found = outcome or reader.log(place).outcome
     if found is Outcome.UNKNOWN:
         raise BadInput(
             f"the log does not tell how attempt {known.number} at {known.task_id} came out; "
@@ -61,7 +61,7 @@ def check_end(folder: TaskFolder, outcome: Outcome, task_done: bool, *, newest: 
         raise Refused(f"the attempt ended in {outcome.value}; {folder.id} can be done only by one that succeeded")
 
 
-def end(folder: TaskFolder, place: AttemptFolder, told: Mapping[str, Any], *, now: datetime) -> Doings:
+def end(folder: TaskFolder, place: AttemptFolder, told: Mapping[str, Any], *, now: datetime) -> LogSummary:
     """(1) `write_outcome_json`, with which the attempt is over; then all that follows from it.
 
     Args:
@@ -70,12 +70,14 @@ def end(folder: TaskFolder, place: AttemptFolder, told: Mapping[str, Any], *, no
     whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **told, ENDED: iso(now)}
     result = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
     edit_object(place.outcome, lambda document: put(document, (), result), {})
-    return settle(folder, place, seen_at=now)
+    return propagate(folder, place, seen_at=now)
 
 
-def end_again(folder: TaskFolder, place: AttemptFolder, outcome: Outcome, status: str | None, now: datetime) -> Doings:
+def end_again(
+    folder: TaskFolder, place: AttemptFolder, outcome: Outcome, status: str | None, now: datetime
+) -> LogSummary:
     """Make up for what a kill left out of the end of an attempt, and end the task, too, where a status says so."""
     if status is not None:
         said = {"status": outcome.value, TASK_STATUS: status}
         edit_object(place.outcome, lambda document: put(document, (), said), {})
-    return settle(folder, place, seen_at=now)
+    return propagate(folder, place, seen_at=now)

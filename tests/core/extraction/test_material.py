@@ -12,6 +12,7 @@ import pytest
 from core.errors import UnknownRecord
 from core.extraction.engine import MAX_PROPOSALS, extract
 from core.extraction.known import Known
+from core.extraction.material import MAX_FAILURES, Materials, read_material
 from core.extraction.proposals import Extraction
 from core.library import Library
 from core.paths import ProjectPaths
@@ -19,7 +20,6 @@ from core.records.patterns import PatternType
 from core.settings import Settings
 from core.similarity import SimilarityIndex
 from core.snapshot import Snapshot
-from core.sources.material import MAX_FAILURES, Materials, read_material
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ProjectPaths(ROOT / "sample_data")

@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.extraction.commands import Command, command_of
-from core.extraction.wording import line
+from core.episodes.commands import Command, command_of
 from core.records.episodes import Action
 from core.records.loops import Outcome
+from core.wording import line
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
 """(1) action `type`."""
@@ -44,7 +44,7 @@ class Failing(Struct, kw_only=True):
     changed: tuple[str, ...] = ()
 
 
-class Doings(Struct, kw_only=True):
+class LogSummary(Struct, kw_only=True):
     """What was done in an attempt.
 
     Attributes:
@@ -80,7 +80,7 @@ class Doings(Struct, kw_only=True):
         return Outcome.FAILURE if self.ended_wrong else Outcome.UNKNOWN
 
 
-def doings(actions: Iterable[Action]) -> Doings:
+def summarise_log(actions: Iterable[Action]) -> LogSummary:
     """What the actions of one attempt, in the order of the log, amount to."""
     tally = _Tally()
     for action in actions:
@@ -92,7 +92,7 @@ class _Tally:
     """The log so far."""
 
     def __init__(self) -> None:
-        self._done = Doings()
+        self._done = LogSummary()
         self._types: Counter[str] = Counter()
         self._files: dict[str, None] = {}
         self._edits: list[tuple[int, str]] = []
@@ -141,7 +141,7 @@ class _Tally:
         if all(failing is not known for _, known in alike):
             alike.append((command, failing))
 
-    def done(self) -> Doings:
+    def done(self) -> LogSummary:
         self._done.types = dict(self._types)
         self._done.files = tuple(self._files)
         self._done.failures = tuple(sorted(self._failures.values(), key=lambda failing: -failing.times))

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from core.episodes.documents import encoded, read_object
 from core.episodes.folders import TaskFolder, index_locked, inside, publish
+from core.episodes.json_files import encoded, read_object
 from core.episodes.names import task_ids
 from core.errors import Refused
 from core.paths import ProjectPaths

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.episodes.documents import read_lines, read_object
-from core.episodes.doings import Doings, doings
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.indexing import BY_AGENT, BY_STATUS
+from core.episodes.json_files import read_lines, read_object
+from core.episodes.log_summary import LogSummary, summarise_log
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -22,7 +22,7 @@ from core.sources.reflections import read_reflections
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Standing:
+class StrictReader:
     """One task as its files tell it when they are asked; every method may raise `Conflict`, naming a wrong file."""
 
     def __init__(self, folder: TaskFolder) -> None:
@@ -70,9 +70,9 @@ class Standing:
         told = self._read(self._folder.trajectory, self._object(self._folder.trajectory) or {})
         return {attempt.number: attempt for attempt in told if attempt.outcome is not Outcome.UNKNOWN}
 
-    def doings(self, place: AttemptFolder) -> Doings:
+    def log(self, place: AttemptFolder) -> LogSummary:
         """What the log of an attempt amounts to, every line of it."""
-        return doings(Actions(self._folder.project, self._folder.relative(place.actions)))
+        return summarise_log(Actions(self._folder.project, self._folder.relative(place.actions)))
 
     def reflections(self) -> tuple[Reflection, ...]:
         """What was learned, in the order of the file; drafts only where nobody has said it better."""

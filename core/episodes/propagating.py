@@ -2,7 +2,7 @@
 
 The outcome is the fact. The attempt's own record, the reflections, the metadata, the summary and the index follow from
 it and from the log, so that to run this again changes nothing. The trajectory comes last: an attempt that it knows to
-have ended is settled.
+have ended needs nothing more.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from core.episodes.documents import edit_object, put, read_object
-from core.episodes.doings import Doings
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.indexing import index_task
+from core.episodes.json_files import edit_object, put, read_object
+from core.episodes.log_summary import LogSummary
 from core.episodes.reflecting import TASK_COMPLETION, Told, draft_completion, draft_reflection
-from core.episodes.standing import Standing, is_entry
+from core.episodes.strict_reader import StrictReader, is_entry
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -36,7 +36,7 @@ MAX_LEARNINGS: Final = 100
 """Learnings that a summary repeats, the newest."""
 
 
-def settle(folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime) -> Doings:
+def propagate(folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime) -> LogSummary:
     """Bring all other files of a task to what the outcome of one of its attempts says; see the module.
 
     The caller holds the lock of the task.
@@ -48,33 +48,33 @@ def settle(folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime) -> Do
         Conflict: A file cannot be understood; it is as it was, and the message names it.
         Unwritable: The disk, a lock or a permission forbids it.
     """
-    standing = Standing(folder)
+    reader = StrictReader(folder)
     result = read_object(place.outcome, folder.project.aiwg) or {}
-    attempt, done = standing.attempt(place.number), standing.doings(place)
-    ended = parse_time(result.get(ENDED)) or attempt.ended_at or done.last_at
-    _finish_attempt(folder, place, result, done, ended)
-    attempt = standing.attempt(place.number)
-    attempts = [*standing.attempts().values()]
+    attempt, log = reader.attempt(place.number), reader.log(place)
+    ended = parse_time(result.get(ENDED)) or attempt.ended_at or log.last_at
+    _finish_attempt(folder, place, result, log, ended)
+    attempt = reader.attempt(place.number)
+    attempts = [*reader.attempts().values()]
     newest = attempts[-1].number == place.number
     completed = newest and result.get(TASK_STATUS) == TaskStatus.COMPLETED
-    _reflect(folder, standing, Told(attempt, done), attempts if completed else (), ended or seen_at)
+    _reflect(folder, reader, Told(attempt, log), attempts if completed else (), ended or seen_at)
     if newest:
         _tell_metadata(folder, place.number, result, ended)
-    task = standing.task()
-    counted = [_counted(one, attempt, done) for one in attempts]
-    _summarise(folder, task, counted, standing.reflections())
+    task = reader.task()
+    counted = [_counted(one, attempt, log) for one in attempts]
+    _summarise(folder, task, counted, reader.reflections())
     index_task(folder.project, folder.id, task.status.value, agents(task, attempts))
-    _tell_trajectory(folder, attempt, result, done, ended)
-    return done
+    _tell_trajectory(folder, attempt, result, log, ended)
+    return log
 
 
-def settle_all(folder: TaskFolder, *, seen_at: datetime) -> None:
-    """`settle` for every attempt that has an outcome of which the trajectory does not know, oldest first."""
-    standing = Standing(folder)
-    known = standing.trajectory()
+def propagate_all(folder: TaskFolder, *, seen_at: datetime) -> None:
+    """`propagate` for every attempt that has an outcome of which the trajectory does not know, oldest first."""
+    reader = StrictReader(folder)
+    known = reader.trajectory()
     for number, place in folder.attempts().items():
-        if number not in known and standing.attempt(number).outcome is not Outcome.UNKNOWN:
-            settle(folder, place, seen_at=seen_at)
+        if number not in known and reader.attempt(number).outcome is not Outcome.UNKNOWN:
+            propagate(folder, place, seen_at=seen_at)
 
 
 def agents(task: Task, attempts: Sequence[Attempt]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def agents(task: Task, attempts: Sequence[Attempt]) -> tuple[str, ...]:
 
 
 def _finish_attempt(
-    folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], done: Doings, ended: datetime | None
+    folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], log: LogSummary, ended: datetime | None
 ) -> None:
     """(1) `finalize_attempt_metrics`: exact, from the log."""
 
@@ -96,9 +96,9 @@ def _finish_attempt(
         execution = document.value["execution"]
         iterations = execution.get("iterations")
         told = iterations if isinstance(iterations, int) else 0
-        counts = {"iterations": max(told, done.iterations), "actions_performed": done.actions}
+        counts = {"iterations": max(told, log.iterations), "actions_performed": log.actions}
         # An attempt of another maker may have no log, and tell of one all the same.
-        put(document, ("execution",), counts if done.actions or not execution else {})
+        put(document, ("execution",), counts if log.actions or not execution else {})
         if result and not isinstance(document.value.get("outcome", {}), dict):
             raise BadJson("expected an object under 'outcome'")
         if result:
@@ -109,33 +109,35 @@ def _finish_attempt(
     edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
 
 
-def _reflect(folder: TaskFolder, standing: Standing, told: Told, completed: Sequence[Attempt], ended: datetime) -> None:
+def _reflect(
+    folder: TaskFolder, reader: StrictReader, told: Told, completed: Sequence[Attempt], ended: datetime
+) -> None:
     """(1) `generate_reflection`, unless somebody has reflected on the attempt, or a draft is there already."""
     number = told.attempt.number
-    lines = [line.value for line in standing.reflection_lines() if isinstance(line.value, dict)]
+    lines = [line.value for line in reader.reflection_lines() if isinstance(line.value, dict)]
     mine = [line for line in lines if line.get("attempt_id", line.get("attempt")) == number]
     there = {str(line.get("trigger", "")) for line in mine}
     drafts: list[dict[str, Any]] = []
     if told.attempt.outcome in (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT) and not there - {TASK_COMPLETION}:
-        drafts.append(draft_reflection(told, ended, _earlier(folder, standing, number)))
+        drafts.append(draft_reflection(told, ended, _earlier(folder, reader, number)))
     if completed and TASK_COMPLETION not in there:
-        whole = [_counted(one, told.attempt, told.doings) for one in completed]
+        whole = [_counted(one, told.attempt, told.log) for one in completed]
         drafts.append(draft_completion(whole, ended))
     if drafts:
         Journal(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
 
 
-def _earlier(folder: TaskFolder, standing: Standing, number: int) -> Told | None:
+def _earlier(folder: TaskFolder, reader: StrictReader, number: int) -> Told | None:
     """The attempt before one."""
     before = [place for other, place in folder.attempts().items() if other < number]
-    return Told(standing.attempt(before[-1].number), standing.doings(before[-1])) if before else None
+    return Told(reader.attempt(before[-1].number), reader.log(before[-1])) if before else None
 
 
-def _counted(one: Attempt, attempt: Attempt, done: Doings) -> Attempt:
+def _counted(one: Attempt, attempt: Attempt, log: LogSummary) -> Attempt:
     """`one`; if it is `attempt`, with what its log amounts to."""
     if one.number != attempt.number:
         return one
-    logged = (done.actions, done.errors) if done.actions else (attempt.actions, attempt.errors)
+    logged = (log.actions, log.errors) if log.actions else (attempt.actions, attempt.errors)
     return msgspec.structs.replace(attempt, actions=logged[0], errors=logged[1])
 
 
@@ -185,10 +187,10 @@ def _summarise(folder: TaskFolder, task: Task, attempts: Sequence[Attempt], refl
 
 
 def _tell_trajectory(
-    folder: TaskFolder, attempt: Attempt, result: Mapping[str, Any], done: Doings, ended: datetime | None
+    folder: TaskFolder, attempt: Attempt, result: Mapping[str, Any], log: LogSummary, ended: datetime | None
 ) -> None:
     """(1) `update_trajectory`: the entry of the attempt."""
-    counted = _counted(attempt, attempt, done)
+    counted = _counted(attempt, attempt, log)
     entry: dict[str, Any] = {
         "attempt_id": attempt.number,
         "started": iso(attempt.started_at),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.extraction.commands import command_of
+from core.episodes.commands import command_of
 from core.records.episodes import Action
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.episodes.doings import doings
+from core.episodes.log_summary import summarise_log
 from core.records.episodes import Action
 from core.records.loops import Outcome
 
@@ -29,16 +29,16 @@ def act(type_: str, told: str, success: bool | None = True, error: str = "") -> 
     ],
 )
 def test_only_what_the_log_proves_is_an_outcome(actions: tuple[Action, ...], outcome: Outcome) -> None:
-    assert doings(actions).outcome is outcome
+    assert summarise_log(actions).outcome is outcome
 
 
 def test_the_same_error_with_other_numbers_is_one() -> None:
-    found = doings([act("bash", "npm test", False, f"{n} failing\nstack {n}") for n in (3, 2)])
+    found = summarise_log([act("bash", "npm test", False, f"{n} failing\nstack {n}") for n in (3, 2)])
     assert [(one.message, one.times, one.solved) for one in found.failures] == [("3 failing", 2, False)]
     assert (found.actions, found.errors) == (2, 2)
 
 
 def test_a_failure_that_comes_back_is_not_solved() -> None:
     red, green = act("bash", "make", False, "boom"), act("bash", "make")
-    assert doings([red, green]).failures[0].solved
-    assert not doings([red, green, red]).failures[0].solved
+    assert summarise_log([red, green]).failures[0].solved
+    assert not summarise_log([red, green, red]).failures[0].solved
