@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from core.records.episodes import Action
 
-_PARAMS: Final = ("command", "cmd")
 _MAX_TEXT: Final = 20_000
 _MAX_WORDS: Final = 100
 _RUNNER: Final = re.compile(r"pytest|unittest|tox|nox|jest|vitest|mocha|tsc|mypy|pyright|ruff|flake8|eslint")
@@ -44,7 +43,7 @@ class Command(NamedTuple):
 
 def command_of(action: Action) -> Command:
     """What an action ran."""
-    text = action.param(*_PARAMS)
+    text = action.command
     if not text:
         return Command((action.tool or action.type, *(f"{name}={value}" for name, value in action.params)))
     return Command((" ".join(text.split()),), *_check_in(text[:_MAX_TEXT]))

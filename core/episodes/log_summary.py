@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
@@ -17,11 +16,8 @@ from core.wording import line
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
 """(1) action `type`."""
-CHANGING: Final = frozenset({"write", "edit"})
 MAX_FAILURES: Final = 1000
 """Different failures that are told apart; those that come after are only counted."""
-_FILE_PARAMS: Final = ("file_path", "file", "path", "notebook_path", "filename")
-_COMMAND_PARAMS: Final = ("command", "cmd")
 _NUMBER: Final = re.compile(r"\d+")
 _MAX_WHAT: Final = 120
 
@@ -50,7 +46,6 @@ class LogSummary(Struct, kw_only=True):
     Attributes:
         actions, errors: How many, and how many of these failed.
         iterations: The highest that an action names, 0 if none does.
-        types: How many of each type.
         files: Those that were changed, in the order of their first change.
         failures: Most frequent first.
         check: How the last check came out, None where there was none or something was changed after it.
@@ -61,7 +56,6 @@ class LogSummary(Struct, kw_only=True):
     actions: int = 0
     errors: int = 0
     iterations: int = 0
-    types: dict[str, int] = {}
     files: tuple[str, ...] = ()
     failures: tuple[Failing, ...] = ()
     check: bool | None = None
@@ -93,7 +87,6 @@ class _Tally:
 
     def __init__(self) -> None:
         self._done = LogSummary()
-        self._types: Counter[str] = Counter()
         self._files: dict[str, None] = {}
         self._edits: list[tuple[int, str]] = []
         self._failures: dict[tuple[str, str], Failing] = {}
@@ -104,10 +97,9 @@ class _Tally:
         done.actions += 1
         done.last_at = action.at or done.last_at
         done.iterations = max(done.iterations, action.iteration or 0)
-        self._types[action.type] += 1
-        if action.type in CHANGING and not action.went_wrong:
+        if action.changed_file:
             done.check = None
-            if file := action.param(*_FILE_PARAMS):
+            if file := action.target:
                 self._files.setdefault(file)
                 self._edits.append((done.actions, file))
         if action.success is not None or action.went_wrong:
@@ -131,7 +123,7 @@ class _Tally:
     def _fail(self, action: Action, command: Command, alike: list[tuple[Command, Failing]]) -> None:
         done = self._done
         done.errors += 1
-        what, message = what_of(action), line(action.error.strip().partition("\n")[0]) or "no message"
+        what, message = _what_of(action), line(action.error.strip().partition("\n")[0]) or "no message"
         key = what, _NUMBER.sub("0", message)
         if key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
@@ -142,15 +134,12 @@ class _Tally:
             alike.append((command, failing))
 
     def done(self) -> LogSummary:
-        self._done.types = dict(self._types)
         self._done.files = tuple(self._files)
         self._done.failures = tuple(sorted(self._failures.values(), key=lambda failing: -failing.times))
         return self._done
 
 
-def what_of(action: Action) -> str:
+def _what_of(action: Action) -> str:
     """What an action did, on a short line: its command, else its tool and its file."""
-    told = action.param(*_COMMAND_PARAMS)
-    if not told:
-        told = " ".join(part for part in (action.tool or action.type, action.param(*_FILE_PARAMS)) if part)
+    told = action.command or " ".join(part for part in (action.tool or action.type, action.target) if part)
     return line(told, _MAX_WHAT) or "an action"

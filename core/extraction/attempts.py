@@ -26,7 +26,6 @@ _MAX_TEXT: Final = 20_000
 """Characters of an output in which its error is looked for."""
 _MAX_LINES: Final = 500
 _MAX_TOLD: Final = 3
-_CHANGES: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
 _MARK: Final = re.compile(r"^(?:E\s{2,}|[>×✕✗●•*-]\s+)")
 """What test runners put before the line that names an error."""
 _ONLY_A_CODE: Final = re.compile(
@@ -60,7 +59,7 @@ def attempt_repairs(logged: LoggedAttempt) -> Iterator[Repair]:
             passed = next((after for after in runs if not actions[after].went_wrong), None)
             if passed is None or any(errors.get(after) is None for after in runs if after < passed):
                 continue  # what failed without a message may have been the same error
-            changes = [action for action in actions[place + 1 : runs[0]] if changes_a_file(action)][-MAX_EDITS:]
+            changes = [action for action in actions[place + 1 : runs[0]] if action.changed_file][-MAX_EDITS:]
             if changes and not _comes_again(error, place, last.values()):
                 yield _repair(logged.attempt, error, changes, actions[place], actions[passed])
 
@@ -75,7 +74,7 @@ def repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequenc
     for times in met.values():
         if len(times) >= least:
             between = logged.actions[times[0][0] + 1 : times[-1][0]]
-            yield [error for _, error in times], doing(filter(changes_a_file, between))
+            yield [error for _, error in times], doing(action for action in between if action.changed_file)
 
 
 def tools_of(actions: Iterable[Action]) -> tuple[str, ...]:
@@ -89,14 +88,9 @@ def tools_of(actions: Iterable[Action]) -> tuple[str, ...]:
     return tuple(used)
 
 
-def changes_a_file(action: Action) -> bool:
-    """Whether an action changed a file."""
-    return not action.went_wrong and (action.type or action.tool).lower() in _CHANGES
-
-
 def files_of(actions: Iterable[Action]) -> tuple[str, ...]:
     """The files that were changed, each once."""
-    changed = (line(action.target) for action in actions if changes_a_file(action))
+    changed = (line(action.target) for action in actions if action.changed_file)
     return tuple(dict.fromkeys(filter(None, changed)))
 
 

@@ -12,6 +12,10 @@ from core.records.loops import Outcome
 
 _TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
 """Parameters of tools that name a file."""
+_COMMANDS: Final = ("command", "cmd")
+"""Parameters of tools that hold a shell command."""
+_CHANGES: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
+"""Types of actions that change a file, and names of tools where no type is told."""
 
 
 class TaskStatus(StrEnum):
@@ -153,6 +157,16 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def target(self) -> str:
         """The file that it was done to, by any of the names that tools have for it; "" where it names none."""
         return self.param(*_TARGETS)
+
+    @property
+    def command(self) -> str:
+        """The shell command that it ran; "" where it ran none."""
+        return self.param(*_COMMANDS)
+
+    @property
+    def changed_file(self) -> bool:
+        """Whether it changed a file."""
+        return not self.went_wrong and (self.type or self.tool).lower() in _CHANGES
 
     def param(self, *names: str) -> str:
         """The first of these parameters that it has; "" if it has none."""
