@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from core.debug_memory.index import ESCALATED
 from core.query import Query, Term
 from core.records.debug_sessions import DebugSession
-from core.records.episodes import Attempt, Task
+from core.records.episodes import Attempt, Task, by_task
 from core.snapshot import Snapshot
 
 MEMORY_FIELDS: Final = ("is", "status", "outcome", "agent", "cause", "error", "loop", "task", "tag", "file")
@@ -51,7 +51,7 @@ class MemoryCatalog:
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
-        self.attempts = _by_task(snapshot.attempts.values())
+        self.attempts = by_task(snapshot.attempts.values())
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
         self.sessions = snapshot.debug_sessions
@@ -166,17 +166,6 @@ def _of_task(task: Task, term: Term) -> bool:
             return any(value in tag.lower() for tag in task.tags)
         case _:
             return value in task.id.lower()
-
-
-def _by_task(attempts: Iterable[Attempt]) -> dict[str, tuple[Attempt, ...]]:
-    gathered: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        gathered.setdefault(attempt.task_id, []).append(attempt)
-    return {task_id: tuple(sorted(own, key=_number)) for task_id, own in gathered.items()}
-
-
-def _number(attempt: Attempt) -> int:
-    return attempt.number
 
 
 def _texts(records: Mapping[str, _Record], text: Callable[[_Record], str], known: _Texts[_Record]) -> _Texts[_Record]:

@@ -60,6 +60,11 @@ class Snapshot:
     unreadable: Mapping[str, datetime] = field(default_factory=_nothing)
     complete: bool = False
 
+    def loop_called(self, name: str) -> Loop | None:
+        """The loop with this id, else the first one that has it for another of its ids; None if there is none."""
+        named = (loop for loop in self.loops.values() if name in loop.aliases)
+        return self.loops.get(name) or next(named, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:

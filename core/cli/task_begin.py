@@ -79,10 +79,10 @@ def init(
 
 
 def _loop(name: str) -> Loop:
-    for known in read_snapshot().loops.values():
-        if name == known.id or name in known.aliases:
-            return known
-    raise UnknownRecord(f"no loop {visible_line(name, 80)}; see: ralphdeck loops")
+    loop = read_snapshot().loop_called(name)
+    if loop is None:
+        raise UnknownRecord(f"no loop {visible_line(name, 80)}; see: ralphdeck loops")
+    return loop
 
 
 @click.command(epilog=json_help("task start"))

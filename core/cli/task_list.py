@@ -15,7 +15,7 @@ from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
 from core.episodes.condition import AttemptState, Condition, condition_of
 from core.episodes.indexing import STATUSES
-from core.records.episodes import Attempt, Task
+from core.records.episodes import Attempt, Task, by_task
 from core.records.loops import Outcome
 from core.settings import WatchSettings
 from core.snapshot import Snapshot
@@ -81,11 +81,9 @@ class _Row(NamedTuple):
 
 
 def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:
-    attempts: dict[str, list[Attempt]] = {}
-    for one in snapshot.attempts.values():
-        attempts.setdefault(one.task_id, []).append(one)
+    attempts = by_task(snapshot.attempts.values())
     for task in sorted(snapshot.tasks.values(), key=lambda task: task.id):
-        mine = sorted(attempts.get(task.id, ()), key=lambda one: one.number)
+        mine = attempts.get(task.id, ())
         ended = [one.outcome for one in mine if one.outcome is not Outcome.UNKNOWN]
         open_one = next((one for one in reversed(mine) if one.is_open), None)
         condition = condition_of(open_one, task, mine[-1].number, now, settings) if open_one is not None else None

@@ -145,16 +145,11 @@ def _told_of(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str, ...]:
         if event.pattern_id:
             found.add(event.pattern_id)
         elif event.kind == "outcome":
-            loop = _loop(snapshot, event.loop_id)
+            loop = snapshot.loop_called(event.loop_id)
             names = {event.loop_id} if loop is None else {loop.id, *loop.aliases}
             found |= {use.pattern_id for use in loop.injected if use.applied} if loop else set()
             found |= {e.pattern_id for e in snapshot.events if e.loop_id in names and e.kind in _RESULTS}
     return tuple(sorted(found & snapshot.patterns.keys()))
-
-
-def _loop(snapshot: Snapshot, loop_id: str) -> Loop | None:
-    named = (loop for loop in snapshot.loops.values() if loop_id in loop.aliases)
-    return snapshot.loops.get(loop_id) or next(named, None)
 
 
 def _first_counts(

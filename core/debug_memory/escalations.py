@@ -18,7 +18,6 @@ from core.errors import BadInput, Unwritable
 from core.extraction.material import read_material
 from core.paths import SAFE_ID, ProjectPaths
 from core.records.debug_sessions import DebugSession
-from core.records.loops import Loop
 from core.records.times import iso
 from core.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
@@ -79,19 +78,12 @@ def preserve_context(
     return path, written
 
 
-def home_loop(snapshot: Snapshot, session: DebugSession) -> Loop | None:
-    """The loop that a session belongs to, by any of its ids; None where that is not known."""
-    loops = snapshot.loops
-    named = (loop for loop in loops.values() if session.loop_id in loop.aliases)
-    return loops.get(session.loop_id) or next(named, None)
-
-
 def _around(paths: ProjectPaths, snapshot: Snapshot, session: DebugSession) -> dict[str, Any]:
     """The loop that the session belongs to, and the open attempt at its task."""
     tasks = {session.task_id, session.loop_id} - {""}
     attempts = [one for one in snapshot.attempts.values() if one.task_id in tasks and one.is_open]
     told: dict[str, Any] = {"loop": None, "open_attempts": msgspec.to_builtins(attempts)}
-    loop = home_loop(snapshot, session)
+    loop = snapshot.loop_called(session.loop_id)
     if loop is not None:
         material = read_material(paths, snapshot, loop.id)
         told["loop"] = {

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from core.curation.counting import Counted
 from core.curation.curator import Decided
-from core.debug_memory.escalations import home_loop, preserve_context
+from core.debug_memory.escalations import preserve_context
 from core.debug_memory.index import ESCALATED
 from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
 from core.errors import Conflict, Refused, Unwritable
@@ -123,7 +123,7 @@ def _extracted(deck: Deck, told: Succeeded, *, dry_run: bool) -> Succeeded:
 
 def _bead(view: View, session: DebugSession) -> str:
     """The loop that a session belongs to, else the newest attempt at its task; else what it names itself."""
-    loop = home_loop(view.snapshot, session)
+    loop = view.snapshot.loop_called(session.loop_id)
     if loop is not None:
         return loop.id
     tasks = {session.task_id, session.loop_id} - {""}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, TypeVar
@@ -15,7 +15,7 @@ from core.episodes.linking import link_tasks
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession
-from core.records.episodes import Attempt, Task
+from core.records.episodes import Attempt, Task, by_task
 from core.records.events import Event
 from core.records.loops import Iteration, Loop
 from core.records.material import LoggedAttempt, Material
@@ -130,12 +130,9 @@ class Materials:
         return found
 
     @cached_property
-    def _attempts(self) -> Mapping[str, list[Attempt]]:
+    def _attempts(self) -> Mapping[str, Sequence[Attempt]]:
         """The attempts at each task."""
-        found: dict[str, list[Attempt]] = defaultdict(list)
-        for attempt in self._snapshot.attempts.values():
-            found[attempt.task_id].append(attempt)
-        return found
+        return by_task(self._snapshot.attempts.values())
 
     def _by_source(self, records: Iterable[_Record]) -> Mapping[str, list[_Record]]:
         grouped: dict[str, list[_Record]] = defaultdict(list)

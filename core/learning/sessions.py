@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from core.records.debug_sessions import DebugSession, Execution
-from core.records.episodes import Attempt
+from core.records.episodes import Attempt, by_task
 from core.records.loops import Loop
 from core.snapshot import Delta, Snapshot
 
@@ -21,14 +21,14 @@ def sessions_by_bead(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[s
         snapshot: Its debug sessions, loops and attempts.
         row_id: The id of the loop that goes by a name; the name itself if there is none.
     """
-    attempts: Mapping[str, list[Attempt]] | None = None
+    attempts: Mapping[str, Sequence[Attempt]] | None = None
     found: dict[str, list[DebugSession]] = {}
     for session in snapshot.debug_sessions.values():
         bead = row_id(session.loop_id)
         if bead not in snapshot.loops:
             names = [name for name in (session.loop_id, session.task_id) if name]
             if attempts is None and names:
-                attempts = _by_task(snapshot.attempts.values())
+                attempts = by_task(snapshot.attempts.values())
             bead = _attempt(session, names, snapshot.attempts, attempts or {})
         if bead:
             found.setdefault(bead, []).append(session)
@@ -68,7 +68,7 @@ def _attempt(
     session: DebugSession,
     names: Iterable[str],
     attempts: Mapping[str, Attempt],
-    of_task: Mapping[str, list[Attempt]],
+    of_task: Mapping[str, Sequence[Attempt]],
 ) -> str:
     """The id of the attempt that a session belongs to, "" if that is not known."""
     for name in names:
@@ -79,7 +79,7 @@ def _attempt(
     return ""
 
 
-def _at_work(attempts: list[Attempt], at: datetime | None) -> str:
+def _at_work(attempts: Sequence[Attempt], at: datetime | None) -> str:
     """The id of the attempt that had begun last at a time."""
     started = [attempt for attempt in attempts if attempt.started_at is not None]
     if at is None or not started:
@@ -99,10 +99,3 @@ def _aliases(loop: Loop | None) -> tuple[str, ...] | None:
 
 def _begin(attempt: Attempt | None) -> tuple[datetime | None] | None:
     return (attempt.started_at,) if attempt is not None else None
-
-
-def _by_task(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
-    found: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        found.setdefault(attempt.task_id, []).append(attempt)
-    return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -122,6 +124,14 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_open(self) -> bool:
         """Whether nobody has said how it came out: it runs, or somebody left it half finished."""
         return self.outcome is Outcome.UNKNOWN and self.ended_at is None
+
+
+def by_task(attempts: Iterable[Attempt]) -> dict[str, tuple[Attempt, ...]]:
+    """The attempts at each task, in the order of their numbers."""
+    found: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        found.setdefault(attempt.task_id, []).append(attempt)
+    return {task_id: tuple(sorted(own, key=attrgetter("number"))) for task_id, own in found.items()}
 
 
 class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
