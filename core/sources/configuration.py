@@ -24,7 +24,8 @@ from core.records.findings import Finding, Severity
 from core.settings import Settings
 from core.sources import dialects
 from core.sources.fields import Fields, document
-from core.sources.reading import Problem, decode_yaml, read_file
+from core.sources.reading import Problem, read_file
+from core.sources.yaml_text import decode_yaml
 from core.text import visible_line
 
 _S = TypeVar("_S", bound=Struct)

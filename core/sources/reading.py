@@ -15,13 +15,11 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
 from msgspec import Struct
 
 from core.records.findings import Finding, Severity
@@ -37,12 +35,12 @@ _MAX_DIGITS: Final = 18
 """Longest integer, in digits, that is turned into a number; no count, time or pid has more."""
 
 _END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
+"""What may stand before a document."""
 _NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"')
 _STRINGS: Final = re.compile(rb'"[^"]*"')
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_YamlLoader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Stamp(Struct, frozen=True, array_like=True, gc=False):
@@ -188,7 +186,7 @@ def is_nested_deeper(data: bytes, levels: int = MAX_DEPTH) -> bool:
 
 def decode_json(data: bytes) -> Decoded:
     """One JSON document; NaN, Infinity and numbers out of range become null, lone surrogates U+FFFD."""
-    data = data.removeprefix(_BOM)
+    data = data.removeprefix(BOM)
     refused = _refused(data)
     if refused is not None:
         return Decoded(problems=(refused,), failed=True)
@@ -211,7 +209,8 @@ def _refused(data: bytes) -> Problem | None:
     return None
 
 
-def _twice(key: str) -> str:
+def told_twice(key: str) -> str:
+    """What is wrong where a key occurs twice."""
     return f"key {visible_line(key, 60)!r} occurs twice in one object; the last one counts"
 
 
@@ -233,7 +232,7 @@ def _decode_loosely(data: bytes) -> Decoded:
         record = dict(items)
         if len(record) < len(items):
             twice = Counter(key for key, _ in items).most_common(1)[0][0]
-            note("duplicate-key", _twice(twice))
+            note("duplicate-key", told_twice(twice))
         return record
 
     def integer(digits: str) -> int | None:
@@ -281,95 +280,6 @@ def _decode_loosely(data: bytes) -> Decoded:
     return Decoded(value, tuple(problems.values()))
 
 
-class _Refused(Exception):
-    """A YAML document that is not read; holds the problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
-def decode_yaml(data: bytes) -> Decoded:
-    """The first YAML document with every scalar as a string (plain `null`, `~` and nothing as None).
-
-    No scalar becomes a bool, a number or a time, so that ids, tags and versions stay as written; `dialects`
-    turns text into numbers where numbers are meant. Aliases are refused, tags ignored.
-    """
-    if not data.removeprefix(_BOM).strip(b" \t\r\n\0"):
-        return Decoded(problems=(Problem("empty", "is empty", torn=True),), failed=True)
-    problems: list[Problem] = []
-    try:
-        text = data.removeprefix(_BOM).decode()
-    except UnicodeDecodeError as error:
-        text = data.decode(errors="replace")
-        message = f"is not UTF-8 (byte {error.start}); wrong bytes were replaced"
-        problems.append(Problem("bad-encoding", message, severity=Severity.WARNING))
-    try:
-        return Decoded(_build(yaml.parse(text, Loader=_YamlLoader), problems), tuple(problems))
-    except _Refused as refused:
-        return Decoded(problems=(*problems, refused.problem), failed=True)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        message = f"is not YAML: {visible_line(str(error.problem), 120)}"
-        return Decoded(problems=(*problems, Problem("bad-yaml", message, place, torn=True)), failed=True)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        message = f"is not YAML: {visible_line(str(error), 120)}"
-        return Decoded(problems=(*problems, Problem("bad-yaml", message, torn=True)), failed=True)
-
-
-def _build(events: Iterator[yaml.Event], problems: list[Problem]) -> Any:
-    """The value of the first document, built with a stack of its own instead of recursion."""
-    root: list[Any] = []
-    stack: list[list[Any] | _Mapping] = [root]
-    for event in events:
-        if isinstance(event, yaml.AliasEvent):
-            mark = event.start_mark
-            place = f"line {mark.line + 1}" if mark else ""
-            raise _Refused(Problem("yaml-alias", "uses an alias; such a file is not read", place))
-        if isinstance(event, yaml.DocumentEndEvent):
-            break
-        if isinstance(event, yaml.ScalarEvent):
-            stack[-1].append(_scalar(event))
-        elif isinstance(event, yaml.CollectionStartEvent):
-            if len(stack) > MAX_DEPTH:
-                raise _Refused(Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read"))
-            stack.append(_Mapping() if isinstance(event, yaml.MappingStartEvent) else [])
-        elif isinstance(event, yaml.CollectionEndEvent):
-            done = stack.pop()
-            if isinstance(done, _Mapping):
-                for key in done.twice:
-                    problems.append(Problem("duplicate-key", _twice(key), severity=Severity.WARNING))
-                stack[-1].append(done.record)
-            else:
-                stack[-1].append(done)
-    return root[0] if root else None
-
-
-class _Mapping:
-    """A YAML mapping being filled: keys and values arrive in turn."""
-
-    def __init__(self) -> None:
-        self.record: dict[str, Any] = {}
-        self.twice: list[str] = []
-        self._key: str | None = None
-
-    def append(self, value: Any) -> None:
-        if self._key is None:
-            self._key = value if isinstance(value, str) else ""
-            if self._key in self.record:
-                self.twice.append(self._key)
-        else:
-            self.record[self._key] = value
-            self._key = None
-
-
-def _scalar(event: yaml.ScalarEvent) -> str | None:
-    if event.implicit[0] and event.value in ("", "~", "null", "Null", "NULL"):
-        return None
-    return str(event.value)
-
-
 class Line(Struct, frozen=True, gc=False):
     """One line of a JSONL file: its number from 1, and what it holds."""
 
@@ -384,7 +294,7 @@ def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
     """
     lines: list[Line] = []
     problems: list[Problem] = []
-    complete = data.removeprefix(_BOM)[: data.rfind(b"\n") + 1]
+    complete = data.removeprefix(BOM)[: data.rfind(b"\n") + 1]
     for number, line in enumerate(complete.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -399,4 +309,9 @@ def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
 
 def decode(file: str, data: bytes) -> Decoded:
     """One document by the name of its file: YAML for `.yaml` and `.yml`, else JSON."""
-    return decode_yaml(data) if file.endswith((".yaml", ".yml")) else decode_json(data)
+    if not file.endswith((".yaml", ".yml")):
+        return decode_json(data)
+    # Most commands read no YAML.
+    from core.sources.yaml_text import decode_yaml
+
+    return decode_yaml(data)

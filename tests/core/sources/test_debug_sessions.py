@@ -14,8 +14,8 @@ from core.records.debug_sessions import DebugSession, Failure, Fix, Results
 from core.records.findings import Finding
 from core.settings import Settings
 from core.sources.debug_sessions import is_debug_memory, join_sessions, read_sessions, split_location
-from core.sources.reading import decode_yaml
 from core.sources.scanning import Kind, wanted
+from core.sources.yaml_text import decode_yaml
 
 FILE = ".aiwg/ralph/debug-memory/sessions/session-1.yaml"
 

@@ -20,7 +20,6 @@ from core.sources.reading import (
     RawFile,
     decode_json,
     decode_jsonl,
-    decode_yaml,
     is_nested_deeper,
     read_file,
 )
@@ -129,7 +128,6 @@ class TestJson:
     @settings(deadline=None, max_examples=300)
     def test_garbage_never_raises(self, data: bytes) -> None:
         decode_json(data)
-        decode_yaml(data)
         decode_jsonl(data)
 
     def test_mutated_real_files_never_raise(self) -> None:
@@ -143,43 +141,6 @@ class TestJson:
                 )
                 decoded = decode_json(bytes(data))
                 assert decoded.failed == (decoded.value is None)
-
-
-class TestYaml:
-    def test_scalars_stay_text(self) -> None:
-        decoded = decode_yaml(b"id: 007\nwhen: 2026-01-01\nno: no\nrate: 0.9\ntags: [on, 1.10]\nquoted: '~'\n")
-        assert decoded.value == {
-            "id": "007",
-            "when": "2026-01-01",
-            "no": "no",
-            "rate": "0.9",
-            "tags": ["on", "1.10"],
-            "quoted": "~",
-        }
-
-    def test_null_is_null(self) -> None:
-        assert decode_yaml(b"a: null\nb: ~\nc:\n").value == {"a": None, "b": None, "c": None}
-
-    def test_an_alias_bomb_is_refused(self) -> None:
-        bomb = b"a: &a [x, x]\n" + b"".join(
-            b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(ord("a"), ord("z"))
-        )
-        assert codes(decode_yaml(bomb)) == ["yaml-alias"]
-
-    def test_tags_construct_nothing(self) -> None:
-        assert decode_yaml(b"!!python/object/apply:os.system ['true']").value == ["true"]
-
-    def test_deep_nesting_is_refused(self) -> None:
-        assert codes(decode_yaml(b"[" * 3000)) == ["too-deep"]
-
-    @pytest.mark.parametrize("data", [b"a: [", b"\t- x", b"a: b: c", b'"x', b""])
-    def test_what_is_no_document_is_torn(self, data: bytes) -> None:
-        assert decode_yaml(data).torn
-
-    def test_a_key_that_occurs_twice_is_reported(self) -> None:
-        decoded = decode_yaml(b"a: 1\na: 2\n")
-        assert decoded.value == {"a": "2"}
-        assert codes(decoded) == ["duplicate-key"]
 
 
 class TestJsonl:

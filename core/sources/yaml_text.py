@@ -1,0 +1,103 @@
+"""The bytes of a YAML file to a plain value of texts: with limits, never an exception; see `core.sources.reading`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+from core.records.findings import Severity
+from core.sources.reading import BOM, MAX_DEPTH, Decoded, Problem, told_twice
+from core.text import visible_line
+
+_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Refused(Exception):
+    """A YAML document that is not read; holds the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def decode_yaml(data: bytes) -> Decoded:
+    """The first YAML document with every scalar as a string (plain `null`, `~` and nothing as None).
+
+    No scalar becomes a bool, a number or a time, so that ids, tags and versions stay as written; `dialects`
+    turns text into numbers where numbers are meant. Aliases are refused, tags ignored.
+    """
+    if not data.removeprefix(BOM).strip(b" \t\r\n\0"):
+        return Decoded(problems=(Problem("empty", "is empty", torn=True),), failed=True)
+    problems: list[Problem] = []
+    try:
+        text = data.removeprefix(BOM).decode()
+    except UnicodeDecodeError as error:
+        text = data.decode(errors="replace")
+        message = f"is not UTF-8 (byte {error.start}); wrong bytes were replaced"
+        problems.append(Problem("bad-encoding", message, severity=Severity.WARNING))
+    try:
+        return Decoded(_build(yaml.parse(text, Loader=_Loader), problems), tuple(problems))
+    except _Refused as refused:
+        return Decoded(problems=(*problems, refused.problem), failed=True)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        message = f"is not YAML: {visible_line(str(error.problem), 120)}"
+        return Decoded(problems=(*problems, Problem("bad-yaml", message, place, torn=True)), failed=True)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        message = f"is not YAML: {visible_line(str(error), 120)}"
+        return Decoded(problems=(*problems, Problem("bad-yaml", message, torn=True)), failed=True)
+
+
+def _build(events: Iterator[yaml.Event], problems: list[Problem]) -> Any:
+    """The value of the first document, built with a stack of its own instead of recursion."""
+    root: list[Any] = []
+    stack: list[list[Any] | _Mapping] = [root]
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            mark = event.start_mark
+            place = f"line {mark.line + 1}" if mark else ""
+            raise _Refused(Problem("yaml-alias", "uses an alias; such a file is not read", place))
+        if isinstance(event, yaml.DocumentEndEvent):
+            break
+        if isinstance(event, yaml.ScalarEvent):
+            stack[-1].append(_scalar(event))
+        elif isinstance(event, yaml.CollectionStartEvent):
+            if len(stack) > MAX_DEPTH:
+                raise _Refused(Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read"))
+            stack.append(_Mapping() if isinstance(event, yaml.MappingStartEvent) else [])
+        elif isinstance(event, yaml.CollectionEndEvent):
+            done = stack.pop()
+            if isinstance(done, _Mapping):
+                for key in done.twice:
+                    problems.append(Problem("duplicate-key", told_twice(key), severity=Severity.WARNING))
+                stack[-1].append(done.record)
+            else:
+                stack[-1].append(done)
+    return root[0] if root else None
+
+
+class _Mapping:
+    """A YAML mapping being filled: keys and values arrive in turn."""
+
+    def __init__(self) -> None:
+        self.record: dict[str, Any] = {}
+        self.twice: list[str] = []
+        self._key: str | None = None
+
+    def append(self, value: Any) -> None:
+        if self._key is None:
+            self._key = value if isinstance(value, str) else ""
+            if self._key in self.record:
+                self.twice.append(self._key)
+        else:
+            self.record[self._key] = value
+            self._key = None
+
+
+def _scalar(event: yaml.ScalarEvent) -> str | None:
+    if event.implicit[0] and event.value in ("", "~", "null", "Null", "NULL"):
+        return None
+    return str(event.value)
