@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,12 +11,15 @@ from core.cli.completing import complete_session
 from core.cli.debug_shapes import causes_of, failing, session_details_json, session_json
 from core.cli.lazy import LazyCommands
 from core.cli.options import Words, project_option, reading_options
-from core.cli.output import Column, end, findings_json, line, percent, print_json, print_table, remark
+from core.cli.output import Column, end, findings_json, line, minute, percent, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
-from core.debug_memory.index import CAUSE, STATUS, like
+from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
 from core.records.debug_sessions import DebugSession, Execution
 from core.text import plural
+
+if TYPE_CHECKING:
+    from core.view import View
 
 COMMANDS: Final = {
     "similar": ("core.cli.debug_queries:similar", "List the sessions in which an error of a type came up."),
@@ -65,25 +68,14 @@ def sessions(
     """
     view = open_deck().view
     index = view.debug
+    found = set(index.sessions)
     if status is not None:
-        found = [session for name in status for session in index.find(STATUS, name.replace("-", "_"))]
-    elif category is not None:
-        found = list(index.find(CAUSE, cause_word(category)))
-    else:
-        found = [session for name in index.keys[STATUS] for session in index.find(STATUS, name)]
+        found &= {id for word in status for id in index.keys[STATUS].get(word.replace("-", "_"), ())}
     if category is not None:
-        wanted = {session.id for session in index.find(CAUSE, cause_word(category))}
-        found = [session for session in found if session.id in wanted]
-    if file_pattern is not None:
-        fits = like(file_pattern)
-        found = [session for session in found if fits(session.file_path)]
-    found.sort(key=lambda session: (-session.changed_at.timestamp() if session.changed_at else 0.0, session.id))
-    if as_json:
-        document = {"sessions": [session_json(session) for session in found]}
-        print_json({**document, "findings": findings_json(view.findings)})
-    else:
-        print_sessions(found)
-    end(view.findings, strict=strict)
+        found &= set(index.keys[CAUSE].get(cause_word(category), ()))
+    fits = like(ANY_FILE if file_pattern is None else file_pattern)
+    wanted = (session for session in map(index.sessions.__getitem__, found) if fits(session.file_path))
+    tell_sessions(view, sorted(wanted, key=newest_first), as_json=as_json, strict=strict)
 
 
 def cause_word(category: str) -> str:
@@ -91,8 +83,16 @@ def cause_word(category: str) -> str:
     return category.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
-def print_sessions(found: Sequence[DebugSession]) -> None:
-    """A table of sessions."""
+def tell_sessions(view: View, found: Sequence[DebugSession], *, as_json: bool, strict: bool) -> None:
+    """Print sessions as a table or as JSON, and end the command."""
+    if as_json:
+        print_json({"sessions": list(map(session_json, found)), "findings": findings_json(view.findings)})
+    else:
+        _print_sessions(found)
+    end(view.findings, strict=strict)
+
+
+def _print_sessions(found: Sequence[DebugSession]) -> None:
     columns = (
         Column("SESSION"),
         Column("STATUS", colours=STATUS_COLOURS),
@@ -112,7 +112,7 @@ def _cells(session: DebugSession) -> tuple[str, ...]:
     return (
         session.id,
         session.status.replace("_", " "),
-        f"{session.changed_at:%Y-%m-%d %H:%M}" if session.changed_at else "",
+        minute(session.changed_at),
         str(len(session.executions)),
         "" if broken is None else str(broken),
         ", ".join(causes_of(session)),

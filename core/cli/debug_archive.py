@@ -9,7 +9,7 @@ import click
 
 from core.cli.debug_shapes import archived_session_json, kept_json, moved_json
 from core.cli.options import deciding_options, reading_options
-from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark, warn
+from core.cli.output import Column, day, end, findings_json, line, print_json, print_table, remark, warn
 from core.cli.project import chosen_project, decider, now, read_configuration
 from core.cli.shapes import json_help
 from core.debug_memory.archive import DebugArchive
@@ -84,10 +84,7 @@ def archived(as_json: bool, strict: bool) -> None:
         print_json({"archived": [archived_session_json(item) for item in found], "findings": findings_json(())})
     else:
         columns = (Column("SESSION"), Column("STATUS"), Column("ARCHIVED"), Column("BY"), Column("FILE", free=True))
-        rows = (
-            (item.session.id, item.session.status, f"{item.at:%Y-%m-%d}" if item.at else "", item.by, item.file)
-            for item in found
-        )
+        rows = ((item.session.id, item.session.status, day(item.at), item.by, item.file) for item in found)
         print_table(columns, rows)
         if not found:
             remark("no archived debug sessions")

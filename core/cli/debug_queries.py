@@ -6,8 +6,8 @@ from datetime import datetime
 
 import click
 
-from core.cli.debug import cause_word, print_sessions
-from core.cli.debug_shapes import cause_json, recurrence_json, session_json, template_json
+from core.cli.debug import cause_word, tell_sessions
+from core.cli.debug_shapes import cause_json, recurrence_json, template_json
 from core.cli.options import Count, Fraction, Moment, reading_options
 from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
 from core.cli.project import open_deck
@@ -38,11 +38,7 @@ def similar(error_type: str, file_pattern: str, limit: int, as_json: bool, stric
     """
     view = open_deck().view
     found = view.debug.similar(error_type, file_pattern, limit)
-    if as_json:
-        print_json({"sessions": [session_json(one) for one in found], "findings": findings_json(view.findings)})
-    else:
-        print_sessions(found)
-    end(view.findings, strict=strict)
+    tell_sessions(view, found, as_json=as_json, strict=strict)
 
 
 @click.command(epilog=json_help("debug templates"))
@@ -114,11 +110,7 @@ def escalations(since: datetime | None, as_json: bool, strict: bool) -> None:
     """
     view = open_deck().view
     found = view.debug.escalations(since)
-    if as_json:
-        print_json({"sessions": [session_json(one) for one in found], "findings": findings_json(view.findings)})
-    else:
-        print_sessions(found)
-    end(view.findings, strict=strict)
+    tell_sessions(view, found, as_json=as_json, strict=strict)
 
 
 @click.command(epilog=json_help("debug causes"))

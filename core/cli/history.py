@@ -12,13 +12,23 @@ from core.cli.completing import complete_task
 from core.cli.episode_shapes import attempt_details_json, history_json
 from core.cli.options import reading_options
 from core.cli.outfile import write_file
-from core.cli.output import Column, end, findings_json, json_bytes, line, percent, print_json, print_table, remark
+from core.cli.output import (
+    Column,
+    end,
+    findings_json,
+    json_bytes,
+    line,
+    minute,
+    percent,
+    print_json,
+    print_table,
+    remark,
+)
 from core.cli.project import chosen_project
 from core.cli.shapes import Shape, json_help, reflection_json
 from core.episodes.export import attempt_markdown, history_markdown, reflection_markdown, reflections_markdown
 from core.episodes.history import AttemptDetail, TaskHistory, read_attempt, read_history
 from core.episodes.names import find_attempt
-from core.errors import BadInput
 from core.records.episodes import Attempt, Milestone
 from core.records.findings import Finding
 from core.records.reflections import Reflection
@@ -57,10 +67,7 @@ def history(
     if export is not None and export.suffix.lower() not in {*_MARKDOWN, ".json"}:
         raise click.UsageError(f"--export writes .md or .json, not {export.suffix or 'a file without an ending'}")
     paths = chosen_project()
-    task_id, named = find_attempt(paths, task)
-    number = named if attempt is None else attempt
-    if named not in (None, number):
-        raise BadInput(f"{visible_line(task, 80)} names attempt {named}, --attempt another one")
+    task_id, number = find_attempt(paths, task, attempt)
     told: TaskHistory | AttemptDetail
     told = read_history(paths, task_id) if number is None else read_attempt(paths, task_id, number)
     markdown = export is not None and export.suffix.lower() in _MARKDOWN
@@ -137,7 +144,7 @@ def _row(attempt: Attempt) -> tuple[str, ...]:
     return (
         str(attempt.number),
         came_out(attempt),
-        f"{attempt.started_at:%Y-%m-%d %H:%M}" if attempt.started_at else "",
+        minute(attempt.started_at),
         minutes,
         _count(attempt.iterations),
         _count(attempt.actions),
@@ -188,7 +195,7 @@ def _print_attempt(detail: AttemptDetail) -> None:
 
 def _print_milestones(milestones: Iterable[Milestone]) -> None:
     for one in milestones:
-        when = f"{one.at:%Y-%m-%d %H:%M}" if one.at else ""
+        when = minute(one.at)
         line(f"milestone  {when}  {one.event}  {one.details}")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from core.cli.options import Words, joined, reading_options
-from core.cli.output import Column, end, findings_json, print_json, print_table, remark
+from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help, loop_json
 from core.records.loops import Loop, LoopStatus
@@ -85,7 +85,7 @@ def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSe
 
 def _row(loop: Loop) -> tuple[str, ...]:
     badges = [*loop.badges, *(["archived"] if loop.archived else [])]
-    started = f"{loop.started_at:%Y-%m-%d %H:%M}" if loop.started_at else ""
+    started = minute(loop.started_at)
     return loop.id, loop.status.value, _progress(loop), started, ",".join(badges), loop.task
 
 

@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import click
@@ -151,6 +152,16 @@ def _painted(text: str, colour: str) -> str:
 
 def _colours() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def minute(at: datetime | None) -> str:
+    """`2026-02-02 15:04`; nothing for no time."""
+    return f"{at:%Y-%m-%d %H:%M}" if at is not None else ""
+
+
+def day(at: datetime | None) -> str:
+    """`2026-02-02`; nothing for no time."""
+    return f"{at:%Y-%m-%d}" if at is not None else ""
 
 
 def percent(rate: float | None) -> str:

@@ -10,7 +10,7 @@ import click
 from core.cli.completing import complete_pattern
 from core.cli.lazy import LazyCommands
 from core.cli.options import project_option, reading_options
-from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
+from core.cli.output import Column, day, end, findings_json, percent, print_json, print_table, remark
 from core.cli.pattern_filter import PatternFilter, filter_options
 from core.cli.pattern_text import print_pattern
 from core.cli.project import now, open_deck, read_configuration, read_snapshot
@@ -116,7 +116,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         percent(assessment.rate),
         f"{low:.2f}-{high:.2f}",
         str(assessment.uses),
-        f"{assessment.last_used:%Y-%m-%d}" if assessment.last_used else "",
+        day(assessment.last_used),
         f"{assessment.score:.2f}",
         pattern.title,
     )

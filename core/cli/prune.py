@@ -11,7 +11,7 @@ from core.cli.completing import complete_pattern
 from core.cli.decide import print_decided, print_warnings
 from core.cli.exchange_shapes import archived_json, prune_json
 from core.cli.options import Count, Fraction, deciding_options, reading_options
-from core.cli.output import Column, end, findings_json, line, percent, print_json, print_table, remark
+from core.cli.output import Column, day, end, findings_json, line, percent, print_json, print_table, remark
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import decided_json, json_help
 from core.pruning import Prune
@@ -78,7 +78,7 @@ def _print_pruned(view: View, found: tuple[Prune, ...]) -> None:
             view.pattern(item.pattern_id).type.value,
             percent(item.rate),
             str(item.uses),
-            f"{item.last_sign:%Y-%m-%d}" if item.last_sign else "",
+            day(item.last_sign),
             item.reason,
         )
         for item in found
@@ -145,5 +145,5 @@ def archived(as_json: bool, strict: bool) -> None:
 
 
 def _cells(item: Archived) -> tuple[Any, ...]:
-    at = f"{item.at:%Y-%m-%d}" if item.at else ""
+    at = day(item.at)
     return item.pattern.id, item.pattern.type.value, at, item.by, item.reason

@@ -8,7 +8,7 @@ import click
 
 from core.cli.completing import complete_loop
 from core.cli.options import Words, joined, reading_options
-from core.cli.output import Column, end, findings_json, print_json, print_table, remark
+from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import read_snapshot
 from core.cli.shapes import json_help, recurring_json, reflection_json
 from core.records.reflections import Reflection
@@ -123,7 +123,7 @@ def _recurring_row(cluster: Cluster) -> tuple[str, ...]:
     return (
         cluster.id,
         str(len(cluster.sources)),
-        f"{cluster.last_at:%Y-%m-%d %H:%M}" if cluster.last_at else "",
+        minute(cluster.last_at),
         ", ".join(cluster.kinds).replace("_", " "),
         cluster.text,
     )
@@ -132,7 +132,7 @@ def _recurring_row(cluster: Cluster) -> tuple[str, ...]:
 def _row(reflection: Reflection) -> tuple[str, ...]:
     iteration = reflection.iteration if reflection.iteration is not None else reflection.attempt
     return (
-        f"{reflection.at:%Y-%m-%d %H:%M}" if reflection.at else "",
+        minute(reflection.at),
         reflection.loop_id or reflection.task_id,
         "" if iteration is None else str(iteration),
         f"{reflection.kind.replace('_', ' ')}{' (draft)' if reflection.draft else ''}".strip(),

@@ -17,7 +17,7 @@ from core.cli.shapes import json_help
 from core.episodes.history import read_attempt, read_history
 from core.episodes.names import find_attempt
 from core.episodes.replay import MAX_PAUSE, Step, Verdict, pause_at, steps
-from core.errors import BadInput, UnknownRecord
+from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.text import plural, visible_line
 
@@ -80,10 +80,7 @@ def is_terminal() -> bool:
 
 def _chosen(paths: ProjectPaths, task: str, attempt: int | None) -> tuple[str, int]:
     """The task and the number of the attempt; without a number the last one."""
-    task_id, named = find_attempt(paths, task)
-    if attempt is not None and named not in (None, attempt):
-        raise BadInput(f"{visible_line(task, 80)} names attempt {named}, --attempt another one")
-    number = attempt if attempt is not None else named
+    task_id, number = find_attempt(paths, task, attempt)
     if number is None:
         attempts = read_history(paths, task_id).attempts
         if not attempts:

@@ -8,7 +8,7 @@ import click
 
 from core.cli.episode_shapes import hit_json
 from core.cli.options import Moment, Words, joined, reading_options
-from core.cli.output import Column, end, findings_json, print_json, print_table, remark
+from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import chosen_project
 from core.cli.shapes import json_help
 from core.episodes.matching import Hit, Place
@@ -101,7 +101,7 @@ def _row(hit: Hit, words: SearchWords) -> tuple[str, ...]:
     where = hit.task_id if hit.attempt is None else f"{hit.task_id}.{hit.attempt}"
     place = f"{where} action {hit.action}" if hit.action is not None else where or hit.subject
     return (
-        f"{hit.at:%Y-%m-%d %H:%M}" if hit.at else "",
+        minute(hit.at),
         place,
         hit.place.value,
         words.snippet(hit.text, _SNIPPET),

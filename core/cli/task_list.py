@@ -10,7 +10,7 @@ import click
 
 from core.cli.episode_shapes import task_json
 from core.cli.options import Words, joined, reading_options
-from core.cli.output import Column, end, findings_json, print_json, print_table, remark
+from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
 from core.episodes.condition import AttemptState, Condition, condition_of
@@ -98,7 +98,7 @@ def _cells(row: _Row) -> tuple[str, ...]:
         str(len(row.attempts)),
         "" if row.last is Outcome.UNKNOWN else row.last.value,
         row.condition.state.value if row.condition else "",
-        f"{task.updated_at:%Y-%m-%d %H:%M}" if task.updated_at else "",
+        minute(task.updated_at),
         task.description,
     )
 

@@ -58,7 +58,7 @@ class DebugIndex:
     def build(cls, sessions: Mapping[str, DebugSession]) -> DebugIndex:
         """Index everything: about 10 us a session."""
         found: dict[str, dict[str, list[str]]] = {key: {} for key in KEYS}
-        for session in sorted(sessions.values(), key=_newest):
+        for session in sorted(sessions.values(), key=newest_first):
             for key, values in zip(KEYS, _values(session), strict=True):
                 for value in values:
                     found[key].setdefault(value, []).append(session.id)
@@ -81,7 +81,7 @@ class DebugIndex:
                 ids = [id for id in postings.pop(value, ()) if id not in changed]
                 for id, values in after.items():
                     if value in values[place]:
-                        insort(ids, id, key=lambda id: _newest(sessions[id]))
+                        insort(ids, id, key=lambda id: newest_first(sessions[id]))
                 if ids:
                     postings[value] = tuple(ids)
         return DebugIndex(sessions, keys)
@@ -175,7 +175,8 @@ class _Like:
         return self._regex.matches(text.translate(_LOWER))
 
 
-def _newest(session: DebugSession) -> tuple[float, str]:
+def newest_first(session: DebugSession) -> tuple[float, str]:
+    """A key to sort by: those changed last first, undated ones last."""
     changed = session.changed_at
     return -changed.timestamp() if changed is not None else float("inf"), session.id
 

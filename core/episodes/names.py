@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from core.errors import UnknownRecord
+from core.errors import BadInput, UnknownRecord
 from core.paths import SAFE_ID, ProjectPaths
 from core.sources.scanning import is_text
 from core.text import plural, visible_line
@@ -45,16 +45,23 @@ def find_task(paths: ProjectPaths, name: str) -> str:
     raise UnknownRecord(f"no task {asked}: there are no tasks in {paths.tasks} yet")
 
 
-def find_attempt(paths: ProjectPaths, name: str) -> tuple[str, int | None]:
+def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> tuple[str, int | None]:
     """The task that `name` means, and the number of the attempt if it names one: `task-001.2`.
 
+    Args:
+        number: Of the attempt, where it is told apart from the name.
+
     Raises:
+        BadInput: The name and the number mean different attempts.
         UnknownRecord: There is no such task.
     """
     parts = _ATTEMPT_ID.fullmatch(name)
     if parts is None or _is_task(paths, name):
-        return find_task(paths, name), None
-    return find_task(paths, parts["task"]), int(parts["number"])
+        return find_task(paths, name), number
+    task_id, named = find_task(paths, parts["task"]), int(parts["number"])
+    if number not in (None, named):
+        raise BadInput(f"{visible_line(name, 80)} names attempt {named}, --attempt another one")
+    return task_id, named
 
 
 def _is_task(paths: ProjectPaths, name: str) -> bool:
