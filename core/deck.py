@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,12 +23,12 @@ from core.curation.settling import FreeIds
 from core.debug_memory.index import ESCALATED, LazyDebugIndex
 from core.embeddings import PATTERNS, TASKS, Embeddings
 from core.episodes.similar import past_tasks
-from core.errors import Conflict, MovedOn, Refused, UnknownRecord
+from core.errors import Conflict, MovedOn, UnknownRecord
 from core.exchange.arriving import Arriving, read_import
 from core.exchange.importing import ImportPlan, plan_import
 from core.exchange.importing import Registry as Known
 from core.exchange.origins import known_origin, project_origin
-from core.extraction.proposals import Extraction
+from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.bursts import Burst
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
@@ -39,7 +40,6 @@ from core.records.findings import Finding
 from core.records.loops import LoopStory
 from core.records.patterns import Pattern, PatternType
 from core.records.times import parse_time
-from core.recurring import CLUSTER_ID, Cluster, recurring_in
 from core.retrieval.index import LazyIndex
 from core.retrieval.ranking import Injection
 from core.settings import PruningSettings, Settings
@@ -50,10 +50,9 @@ from core.sources.event_log import append_events
 from core.text import visible_line
 from core.view import View
 
-ALL_TYPES: Final = frozenset(PatternType)
 if TYPE_CHECKING:
-    from core.extraction.known import Known as Learned
-    from core.extraction.material import Materials
+    from core.extraction.offers import Offers
+    from core.recurring import Cluster
 
 _TRIES: Final = 5
 """How often a decision is worked out anew because others decided meanwhile."""
@@ -92,8 +91,6 @@ class Deck:
         self.task_embeddings = Embeddings(project, TASKS)
         self._prospects = Prospects(settings.extraction)
         self._known = 0
-        self._indexed: tuple[Snapshot, Materials, Learned] | None = None
-        self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
@@ -265,63 +262,20 @@ class Deck:
             UnknownRecord: There is no such loop, task, session or learning.
             Refused: The loop or task has not ended, or the settings forbid it.
         """
-        # Most commands extract nothing.
-        from core.extraction.engine import extract
-
-        if not self.settings.extraction.enabled:
-            raise Refused("extraction is switched off by the settings (extraction.enabled)")
         with self._lock:
-            view = self._view
-            if source_id.startswith(CLUSTER_ID):
-                return self._draft(source_id, types)
-            if source_id not in view.snapshot.debug_sessions:
-                source_id = self._ended(source_id)
-            materials, learned = self._materials()
-            return extract(materials.read(source_id), learned, self.settings.extraction, types)
-
-    def _ended(self, source_id: str) -> str:
-        """The id of the loop or task that is meant, which must have ended."""
-        task, loops = self._view.snapshot.tasks.get(source_id), self._view.snapshot.loops
-        found = self._view.loop(source_id) if task is None or source_id in loops else task
-        if not found.status.ended:
-            raise Refused(f"{visible_line(found.id, 80)} has not ended; then its lessons can be extracted")
-        return found.id
+            return self._offers.of(source_id, self._view, types)
 
     def recurring(self) -> tuple[Cluster, ...]:
-        """The learnings that more than one loop told; worked out anew (half a second for 10,000 reflections) only
-        where reflections, tasks or loops are others.
-        """
+        """The learnings that more than one loop told; see `Offers.recurring`."""
         with self._lock:
-            snapshot = self._view.snapshot
-            told = (snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys())
-            if self._recurring is None or self._recurring[0] != told:
-                self._recurring = told, recurring_in(snapshot)
-            return self._recurring[1]
+            return self._offers.recurring(self._view.snapshot)
 
-    def _draft(self, cluster_id: str, types: frozenset[PatternType]) -> Extraction:
-        from core.extraction.recurring import draft
+    @cached_property
+    def _offers(self) -> Offers:
+        # Most commands extract nothing.
+        from core.extraction.offers import Offers
 
-        snapshot = self._view.snapshot
-        cluster = next((cluster for cluster in self.recurring() if cluster.id == cluster_id), None)
-        if cluster is None:
-            shown = visible_line(cluster_id, 80)
-            raise UnknownRecord(f"no recurring learning {shown!r} by now; see: ralphdeck reflections --recurring")
-        asked = {id: task.description for id, task in past_tasks(snapshot).items()}
-        asked |= {id: loop.task for id, loop in snapshot.loops.items()}
-        _, learned = self._materials()
-        offer = draft(cluster, asked, learned, self.settings.extraction)
-        return msgspec.structs.replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
-
-    def _materials(self) -> tuple[Materials, Learned]:
-        """What loops offer and what is known, indexed once for each snapshot."""
-        from core.extraction.known import Known as Learned
-        from core.extraction.material import Materials
-
-        view = self._view
-        if self._indexed is None or self._indexed[0] is not view.snapshot:
-            learned = Learned.of(view.snapshot, view.likeness)
-            self._indexed = view.snapshot, Materials(self.project, view.snapshot), learned
-        return self._indexed[1:]
+        return Offers(self.project, self.settings.extraction)
 
     def extract(
         self,

@@ -13,13 +13,12 @@ from core.extraction.failures import anti_patterns
 from core.extraction.fixes import Repair, repairs
 from core.extraction.judging import compared, each_once, narrowed, without_broad_task
 from core.extraction.known import Known
-from core.extraction.proposals import Extraction, Proposal
+from core.extraction.proposals import ALL_TYPES, Extraction, Proposal
 from core.extraction.templates import code_templates
 from core.records.material import Material
 from core.records.patterns import PatternType
 from core.settings import ExtractionSettings
 
-ALL_TYPES: Final = frozenset(PatternType)
 MAX_PROPOSALS: Final = 50
 """Most proposals of one type and loop: nobody reviews more, and each is compared with all others."""
 

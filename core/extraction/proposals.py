@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from core.records.patterns import PatternType
+
+ALL_TYPES: Final = frozenset(PatternType)
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
