@@ -15,16 +15,22 @@ from typing import Final
 
 from core.errors import BadInput, Refused, UnknownRecord, Unwritable
 from core.paths import ProjectPaths, safe_component
-from core.sources.episodes import ACTIONS, ATTEMPT, METADATA, OUTCOME, TRAJECTORY
+from core.sources.episodes import (
+    ACTIONS,
+    ATTEMPT,
+    ATTEMPTS,
+    METADATA,
+    OUTCOME,
+    PLAN,
+    REFLECTIONS,
+    RESULTS,
+    SUMMARY,
+    TRAJECTORY,
+)
 from core.sources.journal import append_bytes, sync_folder
 from core.sources.locking import file_lock, is_alive, lease, open_regular
 from core.text import visible_line
 
-REFLECTIONS: Final = "reflections.jsonl"
-SUMMARY: Final = "summary.json"
-PLAN: Final = "plan.md"
-_ATTEMPTS: Final = "attempts"
-_RESULTS: Final = "results"
 _DRAFTS: Final = ".drafts"
 """Below `index/`: folders that are being made; no reader looks there."""
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
@@ -61,7 +67,7 @@ class AttemptFolder:
 
     def results(self, iteration: int) -> Path:
         """What an iteration brought."""
-        return self.path / _RESULTS / f"iter-{iteration:03}"
+        return self.path / RESULTS / f"iter-{iteration:03}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,7 @@ class TaskFolder:
         Raises:
             BadInput: `attempts/` leads out of the project.
         """
-        top = self.path / _ATTEMPTS
+        top = self.path / ATTEMPTS
         inside(self.project, top)
         try:
             with os.scandir(top) as entries:
@@ -132,7 +138,7 @@ class TaskFolder:
 
     def new_attempt(self, number: int) -> AttemptFolder:
         """Where the folder of a further attempt will be."""
-        return AttemptFolder(self.path / _ATTEMPTS / f"{number:03}", number)
+        return AttemptFolder(self.path / ATTEMPTS / f"{number:03}", number)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -24,8 +24,13 @@ from core.sources.actions import MAX_TEXT, Actions, spelled
 from core.sources.episodes import (
     ACTIONS,
     ATTEMPT,
+    ATTEMPTS,
     METADATA,
     OUTCOME,
+    PLAN,
+    REFLECTIONS,
+    RESULTS,
+    SUMMARY,
     TRAJECTORY,
     completion,
     join_attempts,
@@ -113,7 +118,7 @@ def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
         milestones=read_milestones(trajectory),
         final_quality=trajectory.rate("final_quality"),
         completion=completion(trajectory),
-        summary=tuple((name, spelled(value)) for name, value in folder.document("summary.json").mapping.items()),
+        summary=tuple((name, spelled(value)) for name, value in folder.document(SUMMARY).mapping.items()),
         findings=tuple(dict.fromkeys(folder.findings)),
     )
 
@@ -139,7 +144,7 @@ def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetai
     return AttemptDetail(
         attempt=joined,
         actions=actions,
-        plan_text=folder.text(number, "plan.md"),
+        plan_text=folder.text(number, PLAN),
         steps=folder.steps(number),
         results=folder.results(number),
         milestones=tuple(one for one in read_milestones(folder.document(TRAJECTORY)) if _is_of(one, joined)),
@@ -189,7 +194,7 @@ class _Folder:
     @cached_property
     def numbers(self) -> dict[int, str]:
         """The attempts that have a folder, with its name."""
-        entries = entries_of(self._paths.project / self._name / "attempts")
+        entries = entries_of(self._paths.project / self._name / ATTEMPTS)
         return {
             int(entry.name): entry.name
             for entry in sorted(entries, key=lambda entry: entry.name)
@@ -246,7 +251,7 @@ class _Folder:
 
     def results(self, number: int) -> tuple[str, ...]:
         """Names below `results/` of an attempt."""
-        top = self._paths.project / self._name / self._inside(number, "results")
+        top = self._paths.project / self._name / self._inside(number, RESULTS)
         found: list[str] = []
         for entry in islice(entries_of(top), MAX_RESULTS):
             if entry.is_dir(follow_symlinks=False):
@@ -258,7 +263,7 @@ class _Folder:
     def reflections(self) -> tuple[Reflection, ...]:
         """What was learned, in the order of the file."""
         if self._reflections is None:
-            file = f"{self._name}/reflections.jsonl"
+            file = f"{self._name}/{REFLECTIONS}"
             raw = self._read(file)
             lines, problems = decode_jsonl(raw.data) if raw else ([], ())
             self._note(file, problems)
@@ -268,7 +273,7 @@ class _Folder:
         return self._reflections
 
     def _inside(self, number: int, name: str) -> str:
-        return f"attempts/{self.numbers.get(number, f'{number:03d}')}/{name}"
+        return f"{ATTEMPTS}/{self.numbers.get(number, f'{number:03d}')}/{name}"
 
     def _read(self, file: str) -> RawFile | None:
         raw = read_file(self._paths.project / file, self._paths.aiwg)

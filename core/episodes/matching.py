@@ -25,7 +25,17 @@ from core.records.times import parse_time
 from core.sources import dialects
 from core.sources.actions import BLANK, Glimpse, spelled
 from core.sources.debug_sessions import is_debug_memory, read_sessions
-from core.sources.episodes import ACTIONS, ATTEMPT, METADATA, OUTCOME, TRAJECTORY, read_episode, read_milestones
+from core.sources.episodes import (
+    ACTIONS,
+    ATTEMPT,
+    ATTEMPTS,
+    METADATA,
+    OUTCOME,
+    REFLECTIONS,
+    TRAJECTORY,
+    read_episode,
+    read_milestones,
+)
 from core.sources.events import EventLog
 from core.sources.fields import Fields
 from core.sources.reading import (
@@ -120,11 +130,11 @@ class Matching:
         folder = f"{self._tasks}/{task_id}"
         documents = [f"{folder}/{METADATA}", f"{folder}/{TRAJECTORY}"] if Place.TASKS in self._places else []
         if Place.REFLECTIONS in self._places:
-            yield from self._reflections(f"{folder}/reflections.jsonl", task_id)
-        for entry in entries_of(self._paths.project / folder / "attempts") if self._logs or documents else ():
+            yield from self._reflections(f"{folder}/{REFLECTIONS}", task_id)
+        for entry in entries_of(self._paths.project / folder / ATTEMPTS) if self._logs or documents else ():
             if not (entry.name.isdecimal() and entry.is_dir(follow_symlinks=False)):
                 continue
-            inside = f"{folder}/attempts/{entry.name}"
+            inside = f"{folder}/{ATTEMPTS}/{entry.name}"
             if Place.TASKS in self._places:
                 documents += (f"{inside}/{ATTEMPT}", f"{inside}/{OUTCOME}")
             if self._logs:

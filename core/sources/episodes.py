@@ -22,6 +22,12 @@ METADATA: Final = "metadata.json"
 ATTEMPT: Final = "attempt.json"
 OUTCOME: Final = "outcome.json"
 ACTIONS: Final = "actions.jsonl"
+REFLECTIONS: Final = "reflections.jsonl"
+SUMMARY: Final = "summary.json"
+PLAN: Final = "plan.md"
+ATTEMPTS: Final = "attempts"
+RESULTS: Final = "results"
+"""(1) storage: the files of a task and of an attempt, and the folders of attempts and of their results."""
 
 MAX_TEXT: Final = 4096
 """Longest text of a list, in characters; the files themselves keep all of it."""
