@@ -24,7 +24,7 @@ from core.settings import Settings
 from core.snapshot import Snapshot
 from core.sources.json_text import JsonText
 from core.sources.reading import MAX_PATTERN_BYTES, Problem, decode_json, read_file
-from core.sources.writing import curation_lock, rewrite
+from core.sources.writing import curation_lock, rewrite, take_theirs
 
 _WRAPPER: Final = "effectiveness_metrics"
 """(0) and (3) show the metrics below this key; a file of their own may go without."""
@@ -142,15 +142,10 @@ def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update
             raise Conflict(f"{path} {problem}; it was left as it is")
         with curation_lock(paths):
             _make_folder(paths, path.parent)
-            rewrite(path, change, merge=_theirs, retry_seconds=settings.watch.retry_seconds)
+            rewrite(path, change, merge=take_theirs, retry_seconds=settings.watch.retry_seconds)
     except (BadInput, Conflict, Unwritable) as error:
         return (str(error),)
     return ()
-
-
-def _theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> bytes:
-    """What somebody else wrote; the update is made to that once more."""
-    return theirs
 
 
 def _unusable(paths: ProjectPaths, path: Path) -> str | None:

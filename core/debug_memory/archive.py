@@ -284,14 +284,11 @@ def _read(paths: ProjectPaths, file: str) -> tuple[tuple[DebugSession, ...], Sta
     raw = read_file(paths.project / file, paths.aiwg)
     if raw is None or isinstance(raw, Problem):
         return (), None
-    if file.endswith(".jsonl"):
-        value, problems = decode_jsonl(raw.data)
-        whole = not problems and raw.data.endswith(b"\n")
-        return read_sessions(file, value)[0], raw.stamp if whole else None
     decoded = decode(file, raw.data)
     if decoded.failed:
         return (), None
-    return read_sessions(file, decoded.value)[0], raw.stamp
+    torn = file.endswith(".jsonl") and (decoded.problems or not raw.data.endswith(b"\n"))
+    return read_sessions(file, decoded.value)[0], None if torn else raw.stamp
 
 
 def _check_unchanged(name: str, folder: int, stamp: Stamp) -> None:

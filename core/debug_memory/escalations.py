@@ -21,8 +21,8 @@ from core.records.debug_sessions import DebugSession
 from core.records.times import iso
 from core.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
-from core.sources.reading import Problem, decode, decode_jsonl, read_file
-from core.sources.writing import rewrite
+from core.sources.reading import Line, Problem, decode, read_file
+from core.sources.writing import rewrite, take_theirs
 
 FOLDER: Final = "escalations"
 MAX_ITERATIONS: Final = 20
@@ -74,7 +74,7 @@ def preserve_context(
         raise Unwritable(str(error)) from None
     except OSError as error:
         raise Unwritable(f"cannot make {path.parent}: {error.strerror}") from None
-    rewrite(path, change, merge=lambda _base, theirs, _present: theirs, retry_seconds=())
+    rewrite(path, change, merge=take_theirs, retry_seconds=())
     return path, written
 
 
@@ -104,9 +104,9 @@ def _record(paths: ProjectPaths, session: DebugSession) -> Any:
     """The session as its file has it, with what ralphdeck does not know of; else as it was read."""
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
-        lines = session.file.endswith(".jsonl")
-        value = [line.value for line in decode_jsonl(raw.data)[0]] if lines else decode(session.file, raw.data).value
-        for record in reversed(value if isinstance(value, list) else [value]):
+        value = decode(session.file, raw.data).value
+        for entry in reversed(value if isinstance(value, list) else [value]):
+            record = entry.value if isinstance(entry, Line) else entry
             if any(found.id == session.id for found in read_sessions(session.file, record)[0]):
                 return record
     return msgspec.to_builtins(session)

@@ -19,7 +19,7 @@ from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession, Lesson
 from core.sources.dialects import word
 from core.sources.json_text import JsonText, Path
-from core.sources.writing import rewrite
+from core.sources.writing import rewrite, take_theirs
 from core.text import visible_line
 
 _LEARNINGS: Final = "learnings"
@@ -121,15 +121,10 @@ def write_lessons(
         return document.encode()
 
     try:
-        rewrite(path, change, merge=_theirs, retry_seconds=retry_seconds)
+        rewrite(path, change, merge=take_theirs, retry_seconds=retry_seconds)
     except Refused as error:
         return Learned(lessons=tuple(found), problem=str(error))
     return Learned(lessons=tuple(found), written=True)
-
-
-def _theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> bytes:
-    """What somebody else wrote; the lessons are put into that once more."""
-    return theirs
 
 
 def _put(document: JsonText, session: DebugSession, found: Sequence[Lesson]) -> None:

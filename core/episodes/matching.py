@@ -281,7 +281,7 @@ class Matching:
         raw = self._read(file)
         if raw is None or not self._words.may_be_in(raw.data, b"\\"):
             return
-        value = decode_jsonl(raw.data)[0] if file.endswith(".jsonl") else self._decoded(file, raw.data)
+        value = self._decoded(file, raw.data)
         for session in read_sessions(file, value)[0]:
             yield from self._failures(session)
 

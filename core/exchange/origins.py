@@ -24,7 +24,7 @@ from core.errors import Unwritable
 from core.paths import ProjectPaths
 from core.records.patterns import PatternType
 from core.sources.reading import RawFile, read_file
-from core.sources.writing import curation_lock, rewrite
+from core.sources.writing import curation_lock, rewrite, take_theirs
 
 NOBODY: Final = "0" * 16
 """The origin of counts that came in without one."""
@@ -51,7 +51,7 @@ def project_origin(paths: ProjectPaths, retry_seconds: Sequence[float]) -> str:
         rewrite(
             path,
             lambda data: data if data and _ORIGIN.fullmatch(data) else made,
-            merge=lambda _base, theirs, _present: theirs,
+            merge=take_theirs,
             retry_seconds=retry_seconds,
         )
         read = read_file(path, paths.aiwg)

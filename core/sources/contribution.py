@@ -22,7 +22,7 @@ from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_lo
 from core.sources.memory import is_memory_file, read_memory
 from core.sources.patterns import Records, read_patterns
 from core.sources.places import CRASH_LOG, loop_source
-from core.sources.reading import Problem, RawFile, Stamp, decode, decode_jsonl
+from core.sources.reading import Problem, RawFile, Stamp, decode
 from core.sources.reflections import read_reflections, reflection_shape
 from core.sources.scanning import Kind
 
@@ -102,16 +102,12 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
     if source == CRASH_LOG:
         facts, findings = read_crash_log(file, raw.data, seen_at)
         return Contribution(facts=facts, findings=findings)
-    value: Any
-    if file.endswith(".jsonl"):
-        value, problems = decode_jsonl(raw.data)
-    else:
-        decoded = decode(file, raw.data)
-        if decoded.failed:
-            return decoded.problems[0]
-        value, problems = decoded.value, decoded.problems
+    decoded = decode(file, raw.data)
+    if decoded.failed:
+        return decoded.problems[0]
+    value = decoded.value
     said: dict[str, Any] = {}
-    findings = tuple(problem.finding(file) for problem in problems)
+    findings = tuple(problem.finding(file) for problem in decoded.problems)
     if source:
         said["facts"], wrong = read_loops(file, value, seen_at)
         findings += wrong

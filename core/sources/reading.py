@@ -308,7 +308,11 @@ def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
 
 
 def decode(file: str, data: bytes) -> Decoded:
-    """One document by the name of its file: YAML for `.yaml` and `.yml`, else JSON."""
+    """What a file holds by its name: for `.jsonl` its lines, see `decode_jsonl`; for `.yaml` and `.yml` one document
+    of YAML, else one of JSON.
+    """
+    if file.endswith(".jsonl"):
+        return Decoded(*decode_jsonl(data))
     if not file.endswith((".yaml", ".yml")):
         return decode_json(data)
     # Most commands read no YAML.

@@ -151,6 +151,11 @@ def _rewrite(
     raise Conflict(f"{path} changes faster than it can be written; try again")
 
 
+def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> bytes:
+    """A `Merge` for changes that are simply made once more, to what somebody else wrote."""
+    return theirs
+
+
 def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
     """Move a file into another folder in one step, over no other file.
 
