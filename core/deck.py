@@ -20,7 +20,7 @@ from core.curation.prospects import Prospects
 from core.curation.registry import Registry
 from core.curation.review import ReviewItem, review_queue
 from core.curation.settling import FreeIds
-from core.debug_memory.index import ESCALATED, LazyDebugIndex
+from core.debug_memory.index import LazyDebugIndex
 from core.embeddings import PATTERNS, TASKS, Embeddings
 from core.episodes.similar import past_tasks
 from core.errors import Conflict, MovedOn, UnknownRecord
@@ -34,6 +34,7 @@ from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
 from core.paths import ProjectPaths
 from core.pruning import Prune, to_prune
+from core.records.debug_sessions import ESCALATED
 from core.records.decisions import Decision
 from core.records.events import Event, event_id
 from core.records.findings import Finding

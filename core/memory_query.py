@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from core.debug_memory.index import ESCALATED
 from core.query import Query, Term
-from core.records.debug_sessions import DebugSession
-from core.records.episodes import Attempt, Task, by_task
+from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
+from core.records.episodes import Attempt, Task, TaskStatus, by_task
 from core.snapshot import Snapshot
 
 MEMORY_FIELDS: Final = ("is", "status", "outcome", "agent", "cause", "error", "loop", "task", "tag", "file")
 """Fields of a memory query; `is:` takes task, attempt, session, open, failed and escalated."""
-_UNENDED: Final = frozenset({"", "in_progress"})
 
 _Record = TypeVar("_Record", Task, Attempt, DebugSession)
 _Texts: TypeAlias = Mapping[str, tuple[_Record, str]]
@@ -92,7 +90,7 @@ class MemoryCatalog:
         value = term.value
         match term.field:
             case "is":
-                return _is(value, task=True, open=not task.status.ended, failed=task.status.value == "failed")
+                return _is(value, task=True, open=not task.status.ended, failed=task.status is TaskStatus.FAILED)
             case "outcome" | "cause" | "error" | "file":
                 return False
             case "agent":
@@ -124,9 +122,8 @@ class MemoryCatalog:
         value = term.value
         match term.field:
             case "is":
-                escalated = session.status == ESCALATED
-                open_one, failed = session.status in _UNENDED, session.status == "failed"
-                return _is(value, session=True, open=open_one, failed=failed, escalated=escalated)
+                failed, escalated = session.status == FAILED, session.status == ESCALATED
+                return _is(value, session=True, open=session.is_open, failed=failed, escalated=escalated)
             case "status":
                 return session.status.startswith(value)
             case "cause":

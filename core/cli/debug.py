@@ -15,7 +15,7 @@ from core.cli.output import Column, end, findings_json, line, minute, percent, p
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
 from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
-from core.records.debug_sessions import DebugSession, Execution
+from core.records.debug_sessions import STATUSES, DebugSession, Execution
 from core.text import plural
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ COMMANDS: Final = {
     "restore": ("core.cli.debug_archive:restore", "Bring a session back from the archive."),
 }
 """Where each further command is, and its one line of help."""
-STATUSES: Final = ("in-progress", "passed", "failed", "escalated")
 STATUS_COLOURS: Final = {"passed": "green", "failed": "red", "escalated": "yellow", "in progress": "cyan"}
 
 
@@ -52,7 +51,9 @@ def debug() -> None:
 
 
 @debug.command(epilog=json_help("debug sessions"))
-@click.option("--status", type=Words(STATUSES), help="Only sessions with such a status.")
+@click.option(
+    "--status", type=Words([status.replace("_", "-") for status in STATUSES]), help="Only sessions with such a status."
+)
 @click.option("--file", "file_pattern", metavar="LIKE", help="Only on such files: % any text, _ any character.")
 @click.option("--category", metavar="WORD", help="Only with this root cause, such as null_undefined_access.")
 @reading_options

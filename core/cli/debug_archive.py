@@ -13,7 +13,8 @@ from core.cli.output import Column, day, end, findings_json, line, print_json, p
 from core.cli.project import chosen_project, decider, now, read_configuration
 from core.cli.shapes import json_help
 from core.debug_memory.archive import DebugArchive
-from core.debug_memory.retention import AT_WORK, UNDATED, Kept, Term
+from core.debug_memory.retention import UNDATED, Kept, Term
+from core.records.debug_sessions import IN_PROGRESS
 from core.text import plural
 
 
@@ -65,7 +66,7 @@ def _print_plan(plan: Sequence[Kept], at: datetime, as_json: bool) -> None:
 
 def _cells(kept: Kept, term: Term, at: datetime) -> tuple[str, ...]:
     until = f"{term.until:%Y-%m-%d}" if term.until else "always"
-    named = {AT_WORK: "in progress", UNDATED: "not dated"}
+    named = {IN_PROGRESS: "in progress", UNDATED: "not dated"}
     rule = named.get(term.rule, f"{term.rule} ({plural(term.days or 0, 'day')})")
     return term.session_id, term.status, "due" if term.is_over(at) else until, rule, kept.file
 

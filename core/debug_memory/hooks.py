@@ -16,11 +16,10 @@ from msgspec.structs import replace
 from core.curation.counting import Counted
 from core.curation.curator import Decided
 from core.debug_memory.escalations import preserve_context
-from core.debug_memory.index import ESCALATED
 from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
 from core.errors import Conflict, Refused, Unwritable
 from core.extraction.proposals import Extraction
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.events import Event, event_id
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Final
 
 from core.errors import BadInput
 from core.lazily import Lazy
-from core.records.debug_sessions import DebugSession, Lesson
+from core.records.debug_sessions import ESCALATED, DebugSession, Lesson
 from core.text import Matcher, matcher, visible_line
 
 FILE_PATH: Final = "file_path"
@@ -24,7 +24,6 @@ TEST: Final = "executions.failures.test_name"
 KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)
 """(4) `secondary_indexes`, then what its second query and the recurring failures are found by."""
 
-ESCALATED: Final = "escalated"
 ANY_FILE: Final = "%"
 SIMILAR: Final = 10
 """(4) find_similar_failures: LIMIT."""

@@ -16,7 +16,7 @@ from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex
 from core.debug_memory.reports import held
 from core.errors import BadInput, Refused
 from core.paths import ProjectPaths
-from core.records.debug_sessions import DebugSession, Lesson
+from core.records.debug_sessions import PASSED, DebugSession, Lesson
 from core.sources.dialects import word
 from core.sources.json_text import JsonText, Path
 from core.sources.writing import rewrite, take_theirs
@@ -24,8 +24,6 @@ from core.text import visible_line
 
 _LEARNINGS: Final = "learnings"
 _IDENTIFIED: Final = "patterns_identified"
-_PASSED: Final = "passed"
-_OPEN: Final = ("in_progress", "")
 
 
 class Learned(Struct, frozen=True, kw_only=True):
@@ -45,9 +43,9 @@ class Learned(Struct, frozen=True, kw_only=True):
 def check_success(session: DebugSession) -> None:
     """Raises `Refused` for a session that did not succeed: its status says so, else its last run fails."""
     shown = visible_line(session.id, 80)
-    if session.status == _PASSED:
+    if session.status == PASSED:
         return
-    if session.status not in _OPEN:
+    if not session.is_open:
         raise Refused(f"debug session {shown} is {session.status}; there is no success to learn from")
     last = session.executions[-1].results if session.executions else None
     if last is not None and last.green is False:

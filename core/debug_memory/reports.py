@@ -10,12 +10,10 @@ from msgspec import Struct
 
 from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, PATTERN, TEST, DebugIndex
 from core.learning.statistics import jeffreys_interval
-from core.records.debug_sessions import DebugSession, Lesson
+from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
 LEAST_RUNS: Final = 2
 """A test that failed in fewer runs does not recur."""
-_PASSED: Final = "passed"
-_FAILED: Final = frozenset({"failed", "escalated"})
 
 
 class Held(Struct, frozen=True, kw_only=True):
@@ -101,8 +99,8 @@ def causes(index: DebugIndex) -> tuple[Cause, ...]:
             Cause(
                 category=category,
                 sessions=len(sessions),
-                passing=statuses[_PASSED],
-                failing=sum(statuses[status] for status in _FAILED),
+                passing=statuses[PASSED],
+                failing=statuses[FAILED] + statuses[ESCALATED],
                 held=held(sessions, category),
             )
         )

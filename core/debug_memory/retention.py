@@ -8,16 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.debug_memory.index import ESCALATED
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import ESCALATED, IN_PROGRESS, DebugSession
 from core.settings import DebugMemorySettings
 
 DEFAULT: Final = "default_days"
 ESCALATION: Final = "on_escalation"
 LEARNING: Final = "on_learning_identified"
-AT_WORK: Final = "in_progress"
 UNDATED: Final = "undated"
-"""The rules that a term can rest on: the settings of (4), and what is never archived."""
+"""The rules that a term can rest on: the settings of (4); what is not dated, and what is `IN_PROGRESS`, stays."""
 
 
 class Term(Struct, frozen=True, kw_only=True):
@@ -60,8 +58,8 @@ def term(session: DebugSession, settings: DebugMemorySettings, restored_at: date
 
     A session in progress is kept, and so is one that nothing dates.
     """
-    if session.status == AT_WORK:
-        return Term(session_id=session.id, status=session.status, rule=AT_WORK)
+    if session.status == IN_PROGRESS:
+        return Term(session_id=session.id, status=session.status, rule=IN_PROGRESS)
     since = max(filter(None, (session.changed_at, restored_at)), default=None)
     if since is None:
         return Term(session_id=session.id, status=session.status, rule=UNDATED)

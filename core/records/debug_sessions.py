@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
+
+IN_PROGRESS: Final = "in_progress"
+PASSED: Final = "passed"
+FAILED: Final = "failed"
+ESCALATED: Final = "escalated"
+STATUSES: Final = (IN_PROGRESS, PASSED, FAILED, ESCALATED)
+"""(4) `status` of a session."""
 
 
 class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -137,7 +145,7 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         id: `session_id`, as written; never used as a path.
         file_path: The source file that was worked on.
-        status: in_progress, passed, failed, escalated or "".
+        status: One of `STATUSES`, or "".
         loop_id: The loop in whose folder the file lies, else the one that its metadata name; "" for none. It may
             be a task of the episodic memory as well.
         agent, task_id, iteration: Its metadata.
@@ -160,6 +168,11 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
     iteration: int | None = None
     file: str = ""
     pointer: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it does not say how it came out."""
+        return self.status in ("", IN_PROGRESS)
 
     @property
     def changed_at(self) -> datetime | None:

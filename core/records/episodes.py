@@ -121,6 +121,11 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.task_id}.{self.number}"
 
     @property
+    def last_sign(self) -> datetime | None:
+        """When somebody last did anything at it, as far as its files tell."""
+        return max(filter(None, (self.last_action_at, self.ended_at, self.started_at)), default=None)
+
+    @property
     def is_open(self) -> bool:
         """Whether nobody has said how it came out: it runs, or somebody left it half finished."""
         return self.outcome is Outcome.UNKNOWN and self.ended_at is None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from core.records.debug_sessions import (
+    STATUSES,
     Analysis,
     DebugSession,
     Execution,
@@ -33,7 +34,6 @@ MAX_TEXT: Final = 16_384
 _FILE: Final = re.compile(
     r"\.aiwg/(?:(?!debug-memory/)[^/]+/)+debug-memory/(?!(?:patterns|archive)/)(?:[^/]+/)*[^/]+\.(?:json|ya?ml|jsonl)"
 )
-_STATUSES: Final = frozenset({"in_progress", "passed", "failed", "escalated"})
 _RESOLUTIONS: Final = frozenset({"resolved", "pending", "wont_fix", "escalated"})
 _SEVERITIES: Final = frozenset({"critical", "major", "minor"})
 _VERIFIED: Final = {"passed": True, "failed": False}
@@ -94,7 +94,7 @@ def _session(fields: Fields, identifier: str) -> DebugSession:
     return DebugSession(
         id=identifier,
         file_path=_text(fields, "file_path"),
-        status=_word(fields, "status", _STATUSES),
+        status=_word(fields, "status", STATUSES),
         created_at=fields.time("created_at"),
         updated_at=fields.time("updated_at", "created_at"),
         executions=tuple(_execution(entry) for _, entry in fields.objects("executions")),
@@ -255,7 +255,7 @@ def _text(fields: Fields, *names: str) -> str:
     return fields.text(*names)[:MAX_TEXT]
 
 
-def _word(fields: Fields, name: str, known: frozenset[str]) -> str:
+def _word(fields: Fields, name: str, known: Collection[str]) -> str:
     """A word of a closed vocabulary, "" for any other."""
     word = dialects.word(fields.text(name))
     return word if word in known else ""

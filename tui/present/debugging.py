@@ -7,14 +7,13 @@ from typing import Final
 
 from textual.content import Content
 
-from core.debug_memory.index import ESCALATED
-from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
+from core.records.debug_sessions import ESCALATED, Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.layout import UNBROKEN, bullets, hanging, heading
 from tui.present.marks import Glyphs, result_mark
-from tui.present.memory import escalation_reason, session_mark, since
-from tui.present.numbers import duration, moment_text, percent
+from tui.present.memory import escalation_reason, session_mark
+from tui.present.numbers import ago, duration, moment_text, percent
 
 MOST_TEXT_LINES: Final = 200
 """Lines of a stack trace or a diff that are shown."""
@@ -39,7 +38,7 @@ def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
         Content.assemble(
             session_mark(session, glyphs),
             (f"   began {moment_text(session.created_at, now)}" if session.created_at else "", "$quiet"),
-            (f"   changed {since(session, now)}" if changed else "", "$quiet"),
+            (f"   changed {ago(changed, now)}" if changed else "", "$quiet"),
             (f"   by {visible_line(session.agent, 60)}" if session.agent else "", "$quiet"),
             (f"   iteration {session.iteration}" if session.iteration is not None else "", "$quiet"),
         ),

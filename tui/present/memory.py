@@ -8,13 +8,12 @@ from typing import Final
 
 from textual.content import Content
 
-from core.debug_memory.index import ESCALATED
 from core.episodes.condition import AttemptState, Condition
-from core.records.debug_sessions import DebugSession, Execution
+from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.text import visible_line
 from tui.present.marks import Cells, Glyphs, outcome_mark
-from tui.present.memory_tree import GROUPS, attempt_sign, final_quality, task_sign
+from tui.present.memory_tree import GROUPS, final_quality, task_sign
 from tui.present.numbers import ago, percent, sparkline
 
 SPARKS: Final = 5
@@ -34,9 +33,9 @@ _STATE_STYLES: Final = {
     AttemptState.LEFT: "$warning",
 }
 _SESSION_STYLES: Final = {
-    "passed": "$secondary",
-    "failed": "$error",
-    "in_progress": "$success",
+    PASSED: "$secondary",
+    FAILED: "$error",
+    IN_PROGRESS: "$success",
     ESCALATED: "$warning bold",
 }
 
@@ -82,9 +81,9 @@ def _state_mark(state: AttemptState, glyphs: Glyphs) -> Content:
 def session_mark(session: DebugSession, glyphs: Glyphs) -> Content:
     """Glyph and word of a debug session's status."""
     glyph = {
-        "passed": glyphs.done,
-        "failed": glyphs.failed,
-        "in_progress": glyphs.running,
+        PASSED: glyphs.done,
+        FAILED: glyphs.failed,
+        IN_PROGRESS: glyphs.running,
         ESCALATED: glyphs.escalated,
     }.get(session.status, glyphs.unknown)
     word = visible_line(session.status.replace("_", " ") or "unknown", 15)
@@ -147,14 +146,13 @@ def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs:
         "quality": _quality([entry.quality for entry in attempt.quality], final_quality(attempt), glyphs),
         "actions": _sum([attempt.actions], "$quiet"),
         "errors": _sum([attempt.errors], "$error"),
-        "sign": Content.styled(ago(attempt_sign(attempt), now), "$quiet" if ended else ""),
+        "sign": Content.styled(ago(attempt.last_sign, now), "$quiet" if ended else ""),
     }
 
 
 def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs) -> Cells:
     """A debug session: what was worked on and what failed first; quality is the share of the tests that pass."""
     passing = [share for execution in session.executions if (share := passed_share(execution)) is not None]
-    moment = session.changed_at
     return {
         "what": Content.assemble(
             "   ",
@@ -164,7 +162,7 @@ def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs) -> Cells
         "status": session_mark(session, glyphs),
         "tries": Content(f"{len(session.executions):,}" if session.executions else ""),
         "quality": _quality(passing, passing[-1] if passing else None, glyphs),
-        "sign": Content.styled(ago(moment, now), "$quiet"),
+        "sign": Content.styled(ago(session.changed_at, now), "$quiet"),
     }
 
 
@@ -224,8 +222,3 @@ def escalation_reason(session: DebugSession) -> str:
         if execution.analysis is not None and execution.analysis.root_cause:
             return execution.analysis.root_cause
     return first_failure(session) or "its agent gave it up"
-
-
-def since(session: DebugSession, now: datetime) -> str:
-    """How long ago a session last changed."""
-    return ago(session.changed_at, now)

@@ -14,8 +14,8 @@ from core.text import plural, visible_line
 from core.view import View
 from tui.present.layout import heading
 from tui.present.marks import Glyphs
-from tui.present.memory import escalation_reason, path_end, since
-from tui.present.numbers import interval_bar, percent
+from tui.present.memory import escalation_reason, path_end
+from tui.present.numbers import ago, interval_bar, percent
 
 MOST_LOOPS: Final = 6
 INTERVAL_CELLS: Final = 11
@@ -33,7 +33,7 @@ def escalation_lines(view: View) -> list[Content]:
             Content(""),
             Content.assemble(
                 (path_end(session.file_path or session.id), "$secondary"),
-                (f"   {since(session, view.now)}", "$warning"),
+                (f"   {ago(session.changed_at, view.now)}", "$warning"),
             ),
             Content(f"  {visible_line(escalation_reason(session), 1000)}"),
         ]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from core.debug_memory.index import ESCALATED
+from core.debug_memory.index import newest_first
 from core.memory_query import FoundTask, MemoryCatalog
 from core.query import Query
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import ESCALATED
 from core.records.episodes import Attempt, Task
 
 ESCALATIONS: Final = "group/escalations"
@@ -65,7 +65,7 @@ def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: M
         folded: Headers and tasks that somebody folded (True) or unfolded. A task that nobody touched is folded once
             it has ended.
     """
-    sessions = sorted(catalog.select_sessions(query), key=session_moment, reverse=True)
+    sessions = sorted(catalog.select_sessions(query), key=newest_first)
     found = catalog.select_tasks(query)
     order, descending = sort
     found.sort(key=lambda one: ORDERS[order](one.task, catalog.attempts.get(one.task.id, ())), reverse=descending)
@@ -94,21 +94,10 @@ def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool]) 
     return [key] if folds[key] else [key, *(attempt_key(attempt.id) for attempt in found.attempts)]
 
 
-def session_moment(session: DebugSession) -> datetime:
-    """When a session last changed, as far as it tells."""
-    return session.changed_at or _LONG_AGO
-
-
 def task_sign(task: Task, attempts: Sequence[Attempt]) -> datetime | None:
     """When a task last gave a sign: its own times, and those of its attempts."""
-    moments = [task.updated_at, task.completed_at, task.created_at, *map(attempt_sign, attempts)]
-    return max((moment for moment in moments if moment is not None), default=None)
-
-
-def attempt_sign(attempt: Attempt) -> datetime | None:
-    """When an attempt last gave a sign."""
-    moments = (attempt.last_action_at, attempt.ended_at, attempt.started_at)
-    return max((moment for moment in moments if moment is not None), default=None)
+    moments = [task.updated_at, task.completed_at, task.created_at, *(attempt.last_sign for attempt in attempts)]
+    return max(filter(None, moments), default=None)
 
 
 def _newest(task: Task, attempts: Sequence[Attempt]) -> tuple[datetime, str]:

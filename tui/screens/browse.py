@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -26,6 +27,8 @@ WIDE: Final = 150
 """Cells from which the details stand beside the list instead of under it."""
 SLOW_TICKS: Final = 10
 """Seconds between two drawings of a list in which no second counts."""
+YOUNG: Final = timedelta(minutes=2)
+"""How long after the last sign of a loop or attempt its clock is drawn every second."""
 
 
 class Browse(Place):

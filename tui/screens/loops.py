@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual import on
 from textual.content import Content
@@ -18,12 +17,9 @@ from core.snapshot import Delta
 from core.view import View
 from tui.present import loops as present
 from tui.present import offers
-from tui.screens.browse import Browse
+from tui.screens.browse import YOUNG, Browse
 from tui.screens.extracting import Extracting
 from tui.widgets.record_table import Column, RecordTable
-
-YOUNG: Final = timedelta(minutes=2)
-"""How long after its last sign a loop's clock is drawn every second."""
 
 
 class LoopsPlace(Extracting, Browse):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -12,7 +11,6 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 
-from core.debug_memory.index import ESCALATED
 from core.episodes.condition import AttemptState, Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.improvement import Improvement, improvement
@@ -22,14 +20,14 @@ from core.learning.finished import reports_of
 from core.memory_links import MemoryLinks, Remembered
 from core.memory_query import MEMORY_FIELDS, MemoryCatalog
 from core.query import Query, any_id
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task
 from core.snapshot import Delta, Snapshot
 from core.view import View
 from tui.present import debugging, memory_groups, memory_tasks
 from tui.present import memory as present
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, parts, task_key, tree
-from tui.screens.browse import WIDE, Browse
+from tui.screens.browse import WIDE, YOUNG, Browse
 from tui.screens.replay import Replay
 from tui.widgets.bars import TabLine
 from tui.widgets.filter_line import FilterLine
@@ -42,8 +40,6 @@ BESIDE_WIDE: Final = 180
 """The same where the details themselves stand beside the list."""
 QUOTE: Final = '"'
 """Ends what stands in quotes in a filter."""
-YOUNG: Final = timedelta(minutes=2)
-"""How long after its last sign an attempt's clock is drawn every second."""
 _ABOUT_RECORDS: Final = frozenset({"to_loop", "to_patterns", "to_reflections", "edit_file", "copy"})
 _OF_THE_LIST: Final = frozenset({"open", "whole", "fold", "unfold"})
 TABS: Final = {
