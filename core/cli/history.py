@@ -182,7 +182,7 @@ def _print_attempt(detail: AttemptDetail) -> None:
             f"{action.at:%H:%M:%S}" if action.at else "",
             action.type or action.tool,
             "failed" if action.went_wrong else "ok" if action.success else "",
-            action.target or action.command or action.param("pattern", "description"),
+            action.about,
             action.reasoning,
         )
         for action in detail.actions

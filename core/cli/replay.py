@@ -24,6 +24,8 @@ from core.text import plural, visible_line
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNTOLD: "yellow"}
 _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _INDENT: Final = "      "
+_MAX_ABOUT: Final = 200
+"""Characters of a command or the like that are printed."""
 
 
 @click.command(epilog=json_help("replay"))
@@ -35,8 +37,8 @@ _INDENT: Final = "      "
     default=10.0,
     show_default=True,
     metavar="X",
-    help=f"On a terminal wait between the steps as long as the agent took, divided by X, but never more than "
-    f"{MAX_PAUSE:.0f} seconds; 0: do not wait.",
+    help=f"On a terminal wait between the steps as long as the agent took, or {MAX_PAUSE:.0f} seconds if it took "
+    "longer, divided by X; 0: do not wait.",
 )
 @click.option("--from", "first", type=click.IntRange(min=1), default=1, metavar="N", help="Begin with action N.")
 @click.option("--errors", is_flag=True, help="Only the actions that failed.")
@@ -94,9 +96,8 @@ def _print(step: Step) -> None:
     if step.begins_iteration and action.iteration is not None:
         quality = f"  quality so far {percent(step.quality)}" if step.quality is not None else ""
         line((f"iteration {action.iteration}", "bold"), quality)
-    what = " ".join(
-        filter(None, (action.type, action.tool if action.tool.lower() != action.type else "", action.target))
-    )
+    tool = action.tool if action.tool.lower() != action.type else ""
+    what = " ".join(filter(None, (action.type, tool, visible_line(action.about, _MAX_ABOUT))))
     line(
         f"{action.number:>5} {_clock(step.elapsed)}  {what or 'action'}  ", (step.verdict.value, _COLOURS[step.verdict])
     )

@@ -112,9 +112,7 @@ def _attempt(attempt: Attempt) -> str:
 
 def _step(step: Step) -> str:
     action = step.action
-    what = " ".join(
-        filter(None, (_line(action.type, _SHORT), _line(action.tool, _SHORT), _line(action.target, _SHORT)))
-    )
+    what = " ".join(filter(None, (_line(action.type, _SHORT), _line(action.tool, _SHORT), _line(action.about, _SHORT))))
     facts = (
         ("At", _time(action.at)),
         ("Iteration", _count(action.iteration)),

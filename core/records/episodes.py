@@ -16,6 +16,8 @@ _TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
 """Parameters of tools that name a file."""
 _COMMANDS: Final = ("command", "cmd")
 """Parameters of tools that hold a shell command."""
+_TELLING: Final = ("pattern", "query", "url", "description")
+"""Parameters that say what a tool was used on that takes neither a file nor a command."""
 _CHANGES: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
 """Types of actions that change a file, and names of tools where no type is told."""
 
@@ -177,6 +179,12 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def command(self) -> str:
         """The shell command that it ran; "" where it ran none."""
         return self.param(*_COMMANDS)
+
+    @property
+    def about(self) -> str:
+        """What it was done to: a file, a command, or what else its parameters tell best; "" without parameters."""
+        told = self.target or self.command or self.param(*_TELLING)
+        return told or (self.params[0][1] if self.params else "")
 
     @property
     def changed_file(self) -> bool:

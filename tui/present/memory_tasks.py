@@ -31,8 +31,6 @@ MOST_ATTEMPTS: Final = 20
 MOST_LEARNINGS: Final = 12
 MOST_ACTIONS: Final = 40
 """Actions that an attempt's details list, the last ones."""
-TELLING: Final = frozenset({"command", "file_path", "path", "pattern", "description", "notebook_path", "url", "query"})
-"""Parameters that say best what a tool was used on."""
 _UNTOLD: Final = "—"
 
 ConditionOf = Callable[[Attempt], Condition]
@@ -312,11 +310,10 @@ def last_actions(detail: AttemptDetail | None, key: str, glyphs: Glyphs) -> list
 def action_line(action: Action, glyphs: Glyphs) -> Content:
     """Number, mark, tool and what it was used on, on one line; an error after it."""
     success = False if action.went_wrong else action.success
-    on = next((value for name, value in action.params if name in TELLING), action.params[0][1] if action.params else "")
     return Content.assemble(
         (f"{action.number:>5} ", "$quiet"),
         result_mark(success, glyphs),
         (f" {visible_line(action.tool or action.type or 'action', 20):<8}", "bold" if action.went_wrong else ""),
-        f" {visible_line(on, 200)}",
+        f" {visible_line(action.about, 200)}",
         (f"   {visible_line(action.error, 300)}" if action.went_wrong else "", "$error"),
     )
