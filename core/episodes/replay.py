@@ -16,7 +16,7 @@ from core.sources.actions import Actions
 from core.text import ELLIPSIS, plural
 
 MAX_PAUSE: Final = 5.0
-"""Longest wait for the next step, in seconds, however long it took: nobody watches an agent think."""
+"""What an agent takes from one action to the next counts for so many seconds at most: nobody watches it think."""
 MAX_REAL_LINES: Final = 8
 """Of an output or an error so many lines are the real outcome, and the number of the others."""
 _MAX_REAL: Final = 4096
@@ -154,10 +154,13 @@ def next_error(steps: Steps, position: int) -> int | None:
 
 
 def pause_at(step: Step, speed: float) -> float:
-    """Seconds to wait before the next step is shown, when time runs `speed` times as fast; at speed 0 none."""
+    """Seconds to wait before the next step is shown, when time runs `speed` times as fast; at speed 0 none.
+
+    A gap counts for `MAX_PAUSE` at most before it is divided, so that a faster replay is faster however long the gaps.
+    """
     if step.pause is None or not speed > 0:
         return 0.0
-    return min(step.pause / speed, MAX_PAUSE)
+    return min(min(step.pause, MAX_PAUSE) / speed, MAX_PAUSE)
 
 
 def _seconds(start: datetime | None, end: datetime | None) -> float | None:

@@ -95,10 +95,10 @@ def test_replay_prints_steps_and_waits_for_nobody(examples: Path, call: Call) ->
 
 def test_on_a_terminal_it_plays(examples: Path, terminal: list[float], call: Call) -> None:
     call("replay", "task-001.2", "--project", examples)
-    assert terminal == [MAX_PAUSE] * 3
+    assert terminal == [MAX_PAUSE / 10] * 3
     terminal.clear()
-    call("replay", "task-001.2", "--speed", "60", "--project", examples)
-    assert terminal == [1.0] * 3
+    call("replay", "task-001.2", "--speed", "2", "--project", examples)
+    assert terminal == [MAX_PAUSE / 2] * 3
     terminal.clear()
     call("replay", "task-001.2", "--speed", "0", "--project", examples)
     assert set(terminal) <= {0.0}
