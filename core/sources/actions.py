@@ -6,9 +6,7 @@ import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from typing import Any, Final, overload
-from zlib import crc32
 
 import msgspec
 from msgspec.structs import replace
@@ -32,8 +30,6 @@ MAX_FINDINGS: Final = 200
 """Most findings on the lines of one log."""
 BLANK: Final = b" \t\r\xef\xbb\xbf"
 """What may stand before the first character of a line: white space, and a byte order mark."""
-_CHECKED: Final = 4096
-"""So many bytes before the end of what was read tell whether the file was only appended to."""
 
 
 class Glimpse(msgspec.Struct, gc=False):
@@ -143,14 +139,6 @@ class Actions(Sequence[Action]):
             self._errors = array("Q", (place for place, one in enumerate(seen) if one is not None and one.went_wrong))
         return self._errors
 
-    def grown(self) -> Actions:
-        """The log as it is now, or this very object where nothing is new; this one stays as it is."""
-        later = copy(self)
-        later._lines = self._lines.copy()
-        later._problems, later._errors = {}, None
-        with self._opened() as descriptor:
-            return later if descriptor is not None and later._lines.read(descriptor) else self
-
     def __len__(self) -> int:
         return len(self._lines.starts)
 
@@ -221,34 +209,15 @@ class _Lines:
 
     def __init__(self) -> None:
         self.starts, self.ends, self.numbers = array("Q"), array("Q"), array("Q")
-        self._forget()
-
-    def _forget(self) -> None:
-        for known in (self.starts, self.ends, self.numbers):
-            del known[:]
         self._end = self._read = 0  # bytes and lines that were gone through
         self._skipped = self._first_skipped = 0
         self._cut = False
-        self._inode = self._check = 0
 
-    def copy(self) -> _Lines:
-        """One that can read on while this one stays as it is."""
-        copied = copy(self)
-        copied.starts, copied.ends, copied.numbers = self.starts[:], self.ends[:], self.numbers[:]
-        return copied
-
-    def read(self, descriptor: int) -> bool:
-        """Find the lines that are new, and tell whether there are any; all are if it was not only appended to."""
-        status = os.fstat(descriptor)
-        anew = status.st_ino != self._inode or self._checksum(descriptor) != self._check
-        if anew:
-            self._forget()
-        begun = self._end
-        self._inode = status.st_ino
-        self._find(descriptor, min(status.st_size, MAX_PATTERN_BYTES))
-        self._cut = status.st_size > MAX_PATTERN_BYTES or len(self.starts) >= MAX_ACTIONS
-        self._check = self._checksum(descriptor)
-        return anew or self._end != begun
+    def read(self, descriptor: int) -> None:
+        """Find the lines of an open log."""
+        size = os.fstat(descriptor).st_size
+        self._find(descriptor, min(size, MAX_PATTERN_BYTES))
+        self._cut = size > MAX_PATTERN_BYTES or len(self.starts) >= MAX_ACTIONS
 
     def findings(self, file: str) -> Iterator[Finding]:
         """What is wrong with the log as far as it was gone through."""
@@ -258,12 +227,8 @@ class _Lines:
         if self._skipped:
             yield no_action(file, self._first_skipped, self._skipped)
 
-    def _checksum(self, descriptor: int) -> int:
-        start = max(self._end - _CHECKED, 0)
-        return crc32(os.pread(descriptor, self._end - start, start))
-
     def _find(self, descriptor: int, size: int) -> None:
-        position = self._end
+        position = 0
         looks = b""  # how the open line begins
         while position < size and len(self.starts) < MAX_ACTIONS:
             chunk = os.pread(descriptor, min(_CHUNK, size - position), position)

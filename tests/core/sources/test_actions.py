@@ -69,11 +69,6 @@ def test_any_slice_is_what_a_full_parse_gives(
     assert list(actions[cut]) == expected[cut]
     assert list(actions) == expected
     assert list(actions.errors) == [place for place, action in enumerate(expected) if action.went_wrong]
-    begun = len(lines) // 2
-    log.write_bytes(b"".join(text + b"\n" for text in lines[:begun]))
-    first = opened(log)
-    log.write_bytes(data)
-    assert list(first.grown()) == expected
 
 
 def test_the_example_of_the_document(log: Path) -> None:
@@ -99,26 +94,15 @@ def test_the_example_of_the_document(log: Path) -> None:
     assert action.went_wrong
 
 
-def test_a_log_that_grows_is_read_on_and_the_earlier_one_stays_as_it_was(log: Path) -> None:
+def test_a_log_that_grows_or_goes_costs_only_what_is_gone(log: Path) -> None:
     log.write_bytes(line(type="read") + b'{"type": "ba')
     first = opened(log)
-    assert first.grown() is first
     with log.open("ab") as file:
         file.write(b'sh"}\n' + line(type="edit", success=False))
-    later = first.grown()
-    assert [action.type for action in later] == ["read", "bash", "edit"]
-    assert list(later.errors) == [2]
     assert [action.type for action in first] == ["read"]
-
-
-def test_a_log_that_was_written_anew_is_read_anew(log: Path) -> None:
-    log.write_bytes(line(type="read") * 3)
-    first = opened(log)
-    log.write_bytes(line(type="bash") * 2)
-    assert [action.type for action in first.grown()] == ["bash", "bash"]
+    assert [action.type for action in opened(log)] == ["read", "bash", "edit"]
     log.unlink()
-    assert first.grown() is first
-    assert [action.type for action in first] == ["", "", ""]
+    assert [action.type for action in first] == [""]
 
 
 def test_bad_lines_are_findings_and_keep_their_place(log: Path) -> None:
