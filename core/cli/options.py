@@ -75,6 +75,19 @@ def deciding_options(command: Decorated) -> Decorated:
     return project_option(json_option(by(command)))
 
 
+class OneOfAKind(click.Command):
+    """A command whose flags for one and the same parameter exclude each other, instead of the last one counting."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments as click takes them; a usage error where two such flags are given."""
+        given: dict[str | None, click.Parameter] = {}
+        for param in self.make_parser(ctx).parse_args(list(args))[2]:
+            other = given.setdefault(param.name, param)
+            if other is not param:
+                raise click.UsageError(f"give either {other.opts[0]} or {param.opts[0]}", ctx)
+        return super().parse_args(ctx, args)
+
+
 class Words(click.ParamType[tuple[str, ...]]):
     """One or more of some words, separated by commas."""
 

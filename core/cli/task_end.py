@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from core.cli.episode_shapes import said_json
-from core.cli.options import Count, Fraction, json_option, project_option
+from core.cli.options import Count, Fraction, OneOfAKind, json_option, project_option
 from core.cli.output import line, print_json, remark
 from core.cli.shapes import json_help
 from core.cli.task_begin import episodes
@@ -17,7 +17,7 @@ from core.text import plural, visible_line
 _MAX_PERCENT = 100
 
 
-@click.command(epilog=json_help("task complete"))
+@click.command(cls=OneOfAKind, epilog=json_help("task complete"))
 @click.argument("task_id", metavar="TASK")
 @click.option("--success", "said", flag_value=Outcome.SUCCESS.value, help="It reached the goal.")
 @click.option("--failure", "said", flag_value=Outcome.FAILURE.value, help="It did not.")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from core.cli.options import Count, Fraction, json_option, project_option
+from core.cli.options import Count, Fraction, OneOfAKind, json_option, project_option
 from core.cli.output import line, print_json
 from core.cli.shapes import json_help
 from core.cli.task_begin import episodes
@@ -23,12 +23,13 @@ MAX_INPUT: Final = 64 << 20
 """Most bytes of actions in one call."""
 
 
-@click.command(epilog=json_help("task log"))
+@click.command(cls=OneOfAKind, epilog=json_help("task log"))
 @click.argument("task_id", metavar="TASK")
 @click.option("--type", "type_", type=click.Choice(ACTION_TYPES), help="What kind of action it was.")
 @click.option("--tool", metavar="NAME", help="The tool that was used.")
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="May be given several times.")
-@click.option("--success/--failure", default=None, help="How it went.")
+@click.option("--success", "success", flag_value=True, type=bool, default=None, help="It went well.")
+@click.option("--failure", "success", flag_value=False, type=bool, help="It did not.")
 @click.option("--output", metavar="TEXT", help="What came out.")
 @click.option("--error", metavar="TEXT", help="What went wrong.")
 @click.option("--reasoning", metavar="TEXT", help="Why it was done.")

@@ -67,7 +67,11 @@ def test_json_lines_are_logged_all_or_none(project: Path, call: Call, monkeypatc
         ("log", "task-001", "--type", "bash", "--param", "novalue"),
         ("log", "task-001", "--type", "bash", "--json-lines", "-"),
         ("log", "task-001", "--quality", "7"),
+        ("log", "task-001", *RUN, "--success", "--failure"),
         ("complete", "task-001", "--percent", "101"),
+        ("complete", "task-001", "--success", "--failure"),
+        ("complete", "task-001", "--timeout", "--reason", "late", "--success"),
+        ("complete", "task-001", "--success", "--done", "--give-up"),
         ("init",),
         ("reflect", "task-001", "--trigger", "mood"),
     ],
@@ -76,7 +80,8 @@ def test_wrong_usage_is_told_and_writes_nothing(words: tuple[str, ...], project:
     call("task", "init", "a")
     call("task", "start", "task-001")
     assert call("task", *words).code == 2
-    assert not (project / ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl").exists()
+    written = {file.name for file in (project / ".aiwg/ralph/tasks").glob("*/attempts/*/*")}
+    assert written == {"plan.md", "attempt.json"}
     assert not (project / ".aiwg/ralph/tasks/task-002").exists()
 
 
