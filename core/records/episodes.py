@@ -16,8 +16,8 @@ _TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
 """Parameters of tools that name a file."""
 _COMMANDS: Final = ("command", "cmd")
 """Parameters of tools that hold a shell command."""
-_TELLING: Final = ("pattern", "query", "url", "description")
-"""Parameters that say what a tool was used on that takes neither a file nor a command."""
+_TELLING: Final = ("query", "url", "description")
+"""Parameters that say what a tool was used on that takes neither a command nor a pattern nor a file."""
 _CHANGES: Final = frozenset({"edit", "write", "multiedit", "notebookedit"})
 """Types of actions that change a file, and names of tools where no type is told."""
 
@@ -182,8 +182,8 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def about(self) -> str:
-        """What it was done to: a file, a command, or what else its parameters tell best; "" without parameters."""
-        told = self.target or self.command or self.param(*_TELLING)
+        """What it was about: a command, a pattern, a file, or what else its parameters tell best; "" without any."""
+        told = self.param(*_COMMANDS, "pattern", *_TARGETS, *_TELLING)
         return told or (self.params[0][1] if self.params else "")
 
     @property

@@ -117,6 +117,23 @@ def test_reflections_are_in_the_template_of_the_document() -> None:
     assert REFLECTION in history_markdown(history)
 
 
+def test_an_action_is_headed_by_what_it_was_about(tmp_path: Path) -> None:
+    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
+    inside.mkdir(parents=True)
+    actions = (
+        {"type": "bash", "params": {"description": "see", "cwd": ".", "command": "npm test"}, "success": False},
+        {"type": "grep", "params": {"path": "src", "pattern": "AuthConfig"}},
+        {"type": "read", "params": {"limit": 9, "file_path": "src/auth.ts"}},
+    )
+    (inside / "actions.jsonl").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    lines = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1)).splitlines()
+    assert [line for line in lines if line.startswith("####")] == [
+        "#### 1. bash npm test: failed",
+        "#### 2. grep AuthConfig: not told",
+        "#### 3. read src/auth.ts: not told",
+    ]
+
+
 @pytest.mark.parametrize("run", ["`", "```", "```````"])
 def test_nothing_inside_ends_a_block_of_code(run: str) -> None:
     first, *_, last = fenced(f"a\n{run}\nb", "diff").splitlines()
