@@ -58,7 +58,7 @@ def plan_text(
         parts.append("## Learnings from earlier attempts")
         untold = len(lessons) - MAX_EARLIER
         if untold > 0:
-            parts.append(f"Of {plural(untold, 'attempt')} before these the task's reflections tell.")
+            parts.append(f"Left out here: {plural(untold, 'earlier attempt')}; see reflections.jsonl of the task.")
         parts += ["\n".join(_lesson(lesson)) for lesson in reversed(lessons[-MAX_EARLIER:])]
     if similar:
         told = "\n".join(

@@ -17,15 +17,14 @@ from core.checks import check_choice, check_count, check_flag
 from core.episodes import arguments
 from core.episodes.action_log import append, count, update_metrics
 from core.episodes.completing import came_out, check_end, end, end_again
-from core.episodes.folders import AttemptFolder, TaskFolder, attempt_folder, keep_file, publish
+from core.episodes.folders import AttemptFolder, TaskFolder, attempt_folder, keep_file
 from core.episodes.indexing import index_task
 from core.episodes.initializing import make_task
-from core.episodes.json_files import edit_object, encoded, put, read_object
+from core.episodes.json_files import edit_object, put, read_object
 from core.episodes.log_summary import LogSummary
-from core.episodes.planning import Lesson, plan_text
 from core.episodes.propagating import LISTS, MILESTONES, TASK_STATUS, propagate_all
 from core.episodes.reflecting import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, reflection_line
-from core.episodes.starting import begin, index, lessons, new_attempt, next_number, read_plan, to_resume
+from core.episodes.starting import Intent, StartedAttempt, begin, index, make_attempt, resume, to_resume
 from core.episodes.strict_reader import StrictReader
 from core.errors import BadInput, Refused
 from core.paths import ProjectPaths, safe_component
@@ -39,24 +38,6 @@ from core.sources.reading import MAX_BYTES
 
 _OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
 """(1) `outcome`."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartedAttempt:
-    """An attempt that can be worked at.
-
-    Attributes:
-        plan_path: `plan.md`, relative to the project.
-        plan: Its text.
-        learnings: The earlier attempts whose learnings it takes in, oldest first.
-        resumed: Whether it had been begun before.
-    """
-
-    number: int
-    plan_path: str
-    plan: str
-    learnings: tuple[Lesson, ...] = ()
-    resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,51 +147,27 @@ class Episodes:
             abandon: Close an attempt that was left open, as a timeout.
             reopen: Also if the task is completed or failed.
         """
-        agent = arguments.text(agent or self._by, "agent", arguments.MAX_ID)
-        approach, planned = arguments.text(approach, "approach"), arguments.texts(steps, "steps")
         if estimated_iterations is not None:
             check_count(estimated_iterations, "estimated_iterations", arguments.MAX_ITERATION)
+        intent = Intent(
+            agent=arguments.text(agent or self._by, "agent", arguments.MAX_ID),
+            approach=arguments.text(approach, "approach"),
+            steps=arguments.texts(steps, "steps"),
+            estimated_iterations=estimated_iterations,
+            similar=similar,
+        )
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
-            now = self._clock()
-            StrictReader(folder).check()
-            task = StrictReader(folder).task()
-            if task.status.ended and not reopen:
-                raise Refused(f"{task_id} is {task.status.value}; to try again, reopen it (--reopen)")
+            now, reader = self._clock(), StrictReader(folder)
+            reader.check()
+            status = reader.task().status
+            if status.ended and not reopen:
+                raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
             propagate_all(folder, seen_at=now)
-            place = to_resume(folder, abandon=abandon, now=now)
-            if place is not None:
-                begin(folder, place.number, now=now)
-                return StartedAttempt(place.number, folder.relative(place.plan), read_plan(folder, place), resumed=True)
-            reader = StrictReader(folder)
-            attempts = reader.attempts()
-            number = next_number(reader, attempts)
-            learned = lessons(reader, attempts)
-            plan = plan_text(
-                number,
-                description=task.description,
-                criteria=task.criteria,
-                approach=approach,
-                steps=planned,
-                estimated_iterations=estimated_iterations,
-                lessons=learned,
-                similar=similar,
-            )
-            record = new_attempt(
-                task_id,
-                number,
-                now,
-                agent=agent or task.agent,
-                approach=approach,
-                steps=planned,
-                estimated_iterations=estimated_iterations,
-            )
-            place = folder.new_attempt(number)
-            files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encoded(record)}
-            if not publish(self._project, place.path, files):
-                raise Refused(f"{folder.relative(place.path)} exists already, and is no folder of an attempt")
-            begin(folder, number, now=now)
-            return StartedAttempt(number, folder.relative(place.plan), plan, learned)
+            open_one = to_resume(folder, abandon=abandon, now=now)
+            started = resume(folder, open_one) if open_one is not None else make_attempt(folder, intent, now)
+            begin(folder, started.number, now=now)
+            return started
 
     def log_action(self, task_id: str, action: Mapping[str, Any], *, attempt: int | None = None) -> Logged:
         """(1) `log_action`: append one action to the log of an attempt; see `log_actions`."""
@@ -273,7 +230,8 @@ class Episodes:
         """The attempt that an agent works at."""
         place = attempt_folder(folder, number)
         if not StrictReader(folder).attempt(place.number).is_open:
-            raise Refused(f"attempt {place.number} at {folder.id} has ended; start another one: ralphdeck task start")
+            how = f"start another one: ralphdeck task start {folder.id}"
+            raise Refused(f"attempt {place.number} at {folder.id} has ended; {how}")
         return place
 
     def complete_attempt(
@@ -344,10 +302,11 @@ class Episodes:
         """Say that nobody works at a task for now; an open attempt stays open, and the next start resumes it."""
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
-            StrictReader(folder).check()
-            task = StrictReader(folder).task()
-            if task.status.ended:
-                raise Refused(f"{task_id} is {task.status.value} already")
+            reader = StrictReader(folder)
+            reader.check()
+            status = reader.task().status
+            if status.ended:
+                raise Refused(f"{task_id} is {status.value} already")
             now = self._clock()
 
             def edit(document: JsonText) -> None:

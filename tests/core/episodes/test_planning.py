@@ -76,4 +76,4 @@ def test_an_untrusted_learning_opens_no_heading_and_no_turn_of_a_conversation() 
 def test_a_plan_stays_short_after_many_attempts() -> None:
     text = plan_text(50, description="d", lessons=[lesson(number) for number in range(1, 50)])
     assert text.count("### Attempt") == MAX_EARLIER
-    assert "Of 39 attempts before these the task's reflections tell." in text
+    assert "Left out here: 39 earlier attempts; see reflections.jsonl of the task." in text

@@ -248,7 +248,7 @@ def test_no_outcome_is_guessed_and_none_is_changed(memory: Episodes, tmp_path: P
     assert tree(tmp_path) == before
     with pytest.raises(Refused, match="ended in failure already"):
         memory.complete_attempt(task_id, outcome=Outcome.SUCCESS)
-    with pytest.raises(Refused, match="has ended"):
+    with pytest.raises(Refused, match="has ended; start another one: ralphdeck task start task-001$"):
         memory.log_action(task_id, edit("a.ts"))
 
 
