@@ -130,7 +130,7 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
             check(memory_tasks.last_actions(detail, "enter", glyphs), where=where)
             check(replay.side_lines(detail, [0.5], view, glyphs, WIDTH), where=where)
             for step in spread(steps(detail), TASKS):
-                check(replay.step_lines(step, [0.5], view, glyphs, WIDTH), where=where)
+                check(replay.step_lines(step, view, glyphs, WIDTH), where=where)
 
 
 def test_debug_sessions_are_harmless(view: View, glyphs: Glyphs) -> None:

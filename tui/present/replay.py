@@ -17,7 +17,7 @@ from tui.present.debugging import diff_lines
 from tui.present.layout import hanging, heading
 from tui.present.marks import ASCII, Glyphs
 from tui.present.memory_tasks import CHART_LINES, reflection_lines
-from tui.present.numbers import duration, moment_text, percent, sparkline
+from tui.present.numbers import bar, duration, moment_text, percent
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """How many times as fast as it was an attempt can be played."""
@@ -25,7 +25,8 @@ MOST_TEXT: Final = 64_000
 """Characters of an output or an error that are shown."""
 MOST_PARAM_LINES: Final = 20
 _LABEL_CELLS: Final = 10
-_SPARKS: Final = 8
+WAIT_CELLS: Final = 5
+"""Cells of the mark that fills until the next action comes."""
 _IN_DIFF: Final = frozenset(
     {"old_string", "new_string", "old_str", "new_str", "old_text", "new_text", "oldString", "newString"}
     | {"diff", "patch", "content", "file_text", "contents", "edits"}
@@ -114,36 +115,36 @@ def place_line(track: Track, position: int, step: Step | None) -> Content:
     return Content.assemble(*parts)
 
 
-def pace(speed: float, glyphs: Glyphs, *, playing: bool, follows: bool) -> Content:
-    """Whether it plays, how fast, and whether new actions will be shown as they come."""
+def pace(speed: float, waited: int | None, glyphs: Glyphs, *, playing: bool, follows: bool) -> Content:
+    """Whether it plays, how fast, and whether new actions will be shown as they come.
+
+    Args:
+        waited: How much of the wait for the next action is over, of `WAIT_CELLS`; None where none is waited for.
+    """
     if follows:
         state = (f"{glyphs.live} follows what is done", "$success")
     elif playing:
         state = (f"{glyphs.play} playing", "$accent bold")
     else:
         state = (f"{glyphs.paused} paused", "$quiet")
-    return Content.assemble(state, ("" if follows else f"  {speed:g}x", "$foreground" if playing else "$quiet"))
+    filling = f"  {bar(waited, WAIT_CELLS, WAIT_CELLS, glyphs)}" if playing and waited is not None else ""
+    pace = "" if follows else f"  {speed:g}x"
+    return Content.assemble(state, (pace, "$foreground" if playing else "$quiet"), (filling, "$accent"))
 
 
 # One action
 
 
-def step_lines(step: Step, quality: Sequence[float], view: View, glyphs: Glyphs, width: int) -> list[Content]:
-    """One action: what, why, with what, what was expected of it and what came.
-
-    Args:
-        quality: 0..1, of the iterations so far; none where it stands elsewhere.
-    """
+def step_lines(step: Step, view: View, glyphs: Glyphs, width: int) -> list[Content]:
+    """One action: what, why, with what, what was expected of it and what came."""
     action = step.action
     after = f"   next after {duration(step.pause)}" if step.pause is not None else ""
-    sparks = f"   quality {sparkline(quality, _SPARKS, glyphs)} {percent(step.quality)}" if quality else ""
     lines = [
         Content.assemble(
             verdict_mark(step.verdict, glyphs),
             (f"   {visible_line(action.tool or action.type or 'action', 60)}", "bold"),
             (f"   {moment_text(action.at, view.now)}" if action.at is not None else "", "$quiet"),
             (after, "$quiet"),
-            (sparks, "$secondary"),
         )
     ]
     for label, text in (("why", action.reasoning), ("expected", step.expected)):

@@ -34,6 +34,8 @@ MOST_DIVIDED: Final = 5_000
 """Actions up to which the timeline shows where iterations begin: each of them must be looked at."""
 LEAST_SECONDS: Final = 0.15
 """How long each action stands at least while it plays, so that an eye can follow."""
+LEAST_MARKED: Final = 1.0
+"""Seconds of a wait from which a mark fills meanwhile, so that nobody takes it for the end."""
 
 
 class Replay(Place):
@@ -85,6 +87,8 @@ class Replay(Place):
         self._speed = present.SPEEDS.index(1.0)
         self._playing = False
         self._timer: Timer | None = None
+        self._waited = 0
+        """Cells of the mark that are filled while it waits for the next action."""
         self.position = 0
         """The action that is looked at, from 0."""
 
@@ -202,13 +206,17 @@ class Replay(Place):
             text.show([self._nothing()])
         else:
             room = text.scrollable_content_region.width
-            quality = () if self.has_class("-beside") else self._quality()
-            text.show(present.step_lines(self._step, quality, self.view, self.glyphs, room), top=top)
+            lines = present.step_lines(self._step, self.view, self.glyphs, room)
+            if self._detail is not None and not self.has_class("-beside"):
+                lines += [Content(""), *self._about_attempt(self._detail, room)]
+            text.show(lines, top=top)
         if self._detail is not None:
-            width = side.scrollable_content_region.width
-            lines = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width)
-            side.show(lines, top=False)
+            side.show(self._about_attempt(self._detail, side.scrollable_content_region.width), top=False)
         self.refresh_frame()
+
+    def _about_attempt(self, detail: AttemptDetail, width: int) -> list[Content]:
+        """What stands beside the action, or below it where there is no room."""
+        return present.side_lines(detail, self._quality(), self.view, self.glyphs, width)
 
     def _nothing(self) -> Content:
         if self._problem:
@@ -232,7 +240,8 @@ class Replay(Place):
         step = self._step if self._shown == self.position else None
         where = present.place_line(self._track, self.position, step)
         follows = self._is_followed and self._condition.state is AttemptState.RUNNING
-        how = present.pace(present.SPEEDS[self._speed], self.glyphs, playing=self._playing, follows=follows)
+        waited = self._waited if self._timer is not None else None
+        how = present.pace(present.SPEEDS[self._speed], waited, self.glyphs, playing=self._playing, follows=follows)
         self.query_one("#replay-place", ItemLine).show([Item(where)], [Item(how)])
 
     @on(Timeline.Picked)
@@ -248,6 +257,7 @@ class Replay(Place):
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
+        self._waited = 0
         if not self._playing or self._step is None:
             return
         if self.position >= self._track.count - 1:
@@ -256,9 +266,22 @@ class Replay(Place):
             self.refresh_frame()
             return
         seconds = max(pause_at(self._step, present.SPEEDS[self._speed]), LEAST_SECONDS)
-        self._timer = self.set_timer(seconds, self._play_on)
+        if seconds < LEAST_MARKED:
+            self._timer = self.set_timer(seconds, self._play_on)
+        else:
+            self._timer = self.set_interval(seconds / present.WAIT_CELLS, self._wait_on)
+        self._show_place()
+
+    def _wait_on(self) -> None:
+        self._waited += 1
+        if self._waited < present.WAIT_CELLS:
+            self._show_place()
+        else:
+            self._play_on()
 
     def _play_on(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
         self._timer = None
         self._go(self.position + 1)
 

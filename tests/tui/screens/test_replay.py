@@ -111,10 +111,13 @@ async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypat
         assert "space play" in told.key_line()
         monkeypatch.setattr(screen, "pause_at", lambda step, speed: 60.0)
         await told.press("space")
-        await told.sees("1 of", "▶ playing  4x", "space pause")
+        await told.sees("1 of", "▶ playing  4x  ▯▯▯▯▯", "space pause")
+        player._wait_on()
+        await told.sees("▶ playing  4x  ▮▯▯▯▯")
         await told.press("right")
         await told.sees("2 of")
         await told.sees("‖ paused")
+        assert "▯" not in told.text()
 
 
 async def test_an_attempt_at_work_is_followed_at_its_end_only(sample: Path, home: Path) -> None:
@@ -160,7 +163,8 @@ async def test_quality_and_reflections_stand_beside_it_where_there_is_room(sampl
         await told.pilot.resize_terminal(80, 24)
         await told.settled()
         assert not side.is_on_screen
-        await told.sees("quality ")
+        below = told.place.query_one("#replay-text", TextPane).plain
+        assert "100 %┤" in below and known.reflections[0].learning[:40] in below
 
 
 async def test_what_cannot_be_played_says_why(sample: Path, home: Path) -> None:
