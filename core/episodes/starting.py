@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from core.episodes.completing import end
-from core.episodes.folders import AttemptFolder, TaskFolder, inside
+from core.episodes.folders import AttemptFolder, TaskFolder, inside, publish
 from core.episodes.indexing import index_task
-from core.episodes.json_files import edit_object, put
-from core.episodes.planning import MAX_EARLIER, Lesson
+from core.episodes.json_files import edit_object, encoded, put
+from core.episodes.planning import MAX_EARLIER, Lesson, plan_text
 from core.episodes.propagating import agents
 from core.episodes.strict_reader import StrictReader
 from core.errors import Refused, Unwritable
-from core.records.episodes import Attempt, TaskStatus
+from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
@@ -27,6 +28,39 @@ LEFT: Final = "left unfinished"
 """Reason of an attempt that was given up when another one began."""
 MAX_ATTEMPTS: Final = 1_000_000
 """A number of an attempt beyond this is a mistake in a file, and not counted on from."""
+
+
+class Intent(NamedTuple):
+    """What an agent means to try, checked.
+
+    Attributes:
+        agent: Who works at it; "" for that of the task.
+        similar: Task and learning, from other tasks.
+    """
+
+    agent: str
+    approach: str
+    steps: Sequence[str]
+    estimated_iterations: int | None
+    similar: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class StartedAttempt:
+    """An attempt that can be worked at.
+
+    Attributes:
+        plan_path: `plan.md`, relative to the project.
+        plan: Its text.
+        learnings: The earlier attempts whose learnings it takes in, oldest first.
+        resumed: Whether it had been begun before.
+    """
+
+    number: int
+    plan_path: str
+    plan: str
+    learnings: tuple[Lesson, ...] = ()
+    resumed: bool = False
 
 
 def to_resume(folder: TaskFolder, *, abandon: bool, now: datetime) -> AttemptFolder | None:
@@ -87,14 +121,48 @@ def index(folder: TaskFolder, status: TaskStatus) -> None:
     index_task(folder.project, folder.id, status.value, workers)
 
 
-def next_number(reader: StrictReader, attempts: Mapping[int, Attempt]) -> int:
+def resume(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
+    """An attempt that goes on, with its plan as it was written; "" if there is none."""
+    return StartedAttempt(place.number, folder.relative(place.plan), _read_plan(folder, place), resumed=True)
+
+
+def make_attempt(folder: TaskFolder, intent: Intent, now: datetime) -> StartedAttempt:
+    """(1) `create_attempt_directory`, `write_plan_md`, `write_attempt_json`, at once.
+
+    The plan takes in what earlier attempts have taught.
+
+    Raises:
+        Refused: Something else has its name.
+        Unwritable: The disk or a permission forbids it.
+    """
+    reader = StrictReader(folder)
+    task, attempts = reader.task(), reader.attempts()
+    number, learned = _next_number(task, attempts), _lessons(reader, attempts)
+    plan = plan_text(
+        number,
+        description=task.description,
+        criteria=task.criteria,
+        approach=intent.approach,
+        steps=intent.steps,
+        estimated_iterations=intent.estimated_iterations,
+        lessons=learned,
+        similar=intent.similar,
+    )
+    place = folder.new_attempt(number)
+    record = _record(folder.id, number, intent.agent or task.agent, intent, now)
+    files = {place.plan.name: plan.encode("utf-8", "replace"), place.attempt.name: encoded(record)}
+    if not publish(folder.project, place.path, files):
+        raise Refused(f"{folder.relative(place.path)} exists already, and is no folder of an attempt")
+    return StartedAttempt(number, folder.relative(place.plan), plan, learned)
+
+
+def _next_number(task: Task, attempts: Mapping[int, Attempt]) -> int:
     """(1) `increment_attempt_count`: no number that a file has used."""
-    task = reader.task()
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
     return max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1
 
 
-def lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[Lesson, ...]:
+def _lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[Lesson, ...]:
     """(1) `load_previous_reflections`, oldest attempt first; in detail for those that a plan has room for."""
     by_attempt: dict[int | None, list[Reflection]] = {}
     for reflection in reader.reflections():
@@ -106,7 +174,7 @@ def lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[Less
     )
 
 
-def read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
+def _read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
     """The text of `plan.md`, "" if there is none."""
     inside(folder.project, place.path)
     try:
@@ -118,19 +186,10 @@ def read_plan(folder: TaskFolder, place: AttemptFolder) -> str:
         raise Unwritable(f"cannot read {place.plan}: {error.strerror}") from None
 
 
-def new_attempt(
-    task_id: str,
-    number: int,
-    now: datetime,
-    *,
-    agent: str,
-    approach: str,
-    steps: Sequence[str],
-    estimated_iterations: int | None,
-) -> dict[str, Any]:
+def _record(task_id: str, number: int, agent: str, intent: Intent, now: datetime) -> dict[str, Any]:
     """(1) `attempt`, as far as it is known at the start."""
-    plan: dict[str, Any] = {"approach": approach, "steps": list(steps)}
-    if estimated_iterations is not None:
-        plan["estimated_iterations"] = estimated_iterations
+    plan: dict[str, Any] = {"approach": intent.approach, "steps": list(intent.steps)}
+    if intent.estimated_iterations is not None:
+        plan["estimated_iterations"] = intent.estimated_iterations
     execution = {"agent": agent, "iterations": 0, "actions_performed": 0, "quality_history": []}
     return {"id": number, "task_id": task_id, "started": iso(now), "plan": plan, "execution": execution}
