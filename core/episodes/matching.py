@@ -24,7 +24,7 @@ from core.records.findings import Finding
 from core.records.times import parse_time
 from core.sources import dialects
 from core.sources.actions import BLANK, Glimpse, spelled
-from core.sources.debug_sessions import is_debug_memory, read_sessions
+from core.sources.debug_sessions import is_debug_memory, join_sessions, read_sessions
 from core.sources.episodes import (
     ACTIONS,
     ATTEMPT,
@@ -120,8 +120,10 @@ class Matching:
                 yield from self._task(entry.name)
         if Place.ERRORS in self._places:
             yield from self._error_log()
-            for file in self._debug_files():
-                yield from self._sessions(file)
+            # A session often lies in several files; the copy that counts is found, once.
+            sessions = join_sessions(session for file in self._debug_files() for session in self._sessions(file))
+            for session in sessions.values():
+                yield from self._failures(session)
 
     def _owner(self, task_id: str) -> Owner:
         return Owner(*read_attempts(self._paths, task_id)) if task_id else Owner(Task(id=""), {})
@@ -277,13 +279,13 @@ class Matching:
                 memory = self._paths.relative(Path(folder) / "debug-memory")
                 yield from filter(is_debug_memory, scan_path(self._paths, memory))
 
-    def _sessions(self, file: str) -> Iterator[Hit]:
+    def _sessions(self, file: str) -> Iterator[DebugSession]:
+        """The sessions of a file that may have the words."""
         raw = self._read(file)
         if raw is None or not self._words.may_be_in(raw.data, b"\\"):
             return
         value = self._decoded(file, raw.data)
-        for session in read_sessions(file, value)[0]:
-            yield from self._failures(session)
+        yield from read_sessions(file, value)[0]
 
     def _failures(self, session: DebugSession) -> Iterator[Hit]:
         for execution in session.executions:

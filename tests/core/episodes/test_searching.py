@@ -129,6 +129,11 @@ def test_the_error_log_and_debug_sessions(paths: ProjectPaths) -> None:
     [hit] = hits(paths, "quetzal", agent="debugger", statuses={TaskStatus.COMPLETED})
     assert (hit.place, hit.subject, hit.task_id) == (Place.ERRORS, "s-1", "task-001")
     assert hits(paths, "quetzal", places={Place.TASKS, Place.ACTIONS, Place.REFLECTIONS}) == []
+    copy = paths.ralph / "loops/ralph-fix-api-d4e5f6a7/debug-memory/s-1.yaml"
+    copy.parent.mkdir()
+    copy.write_text(f"updated_at: 2026-03-01T10:00:00Z\n{session}")
+    [hit] = hits(paths, "quetzal")
+    assert hit.file == paths.relative(copy)
 
 
 def test_hostile_files_are_findings(paths: ProjectPaths, tmp_path: Path) -> None:
