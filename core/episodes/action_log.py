@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.episodes.folders import AttemptFolder, TaskFolder
-from core.episodes.json_files import edit_object, put
+from core.episodes.json_files import edit_object, ensure, put
 from core.errors import Unwritable
 from core.sources import dialects
 from core.sources.journal import Journal
@@ -60,8 +60,7 @@ def update_metrics(
     """(1) `update_attempt_metrics`: in steps, without counting the log again."""
 
     def edit(document: JsonText) -> None:
-        put(document, (), {} if "execution" in document.value else {"execution": {}})
-        execution = document.value["execution"]
+        execution = ensure(document, "execution", {})
         if not isinstance(execution, dict) or not isinstance(execution.get("quality_history", []), list):
             raise BadJson("expected an object with a list 'quality_history' under 'execution'")
         put(document, ("execution",), {"iterations": iterations, "actions_performed": actions})

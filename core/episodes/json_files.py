@@ -92,6 +92,12 @@ def put(document: JsonText, at: Pointer, values: Mapping[str, Any]) -> None:
             document.set(at, key, value)
 
 
+def ensure(document: JsonText, key: str, empty: Any) -> Any:
+    """What stands under a key of the document; `empty` is put there where the key is missing."""
+    put(document, (), {} if key in document.value else {key: empty})
+    return document.value[key]
+
+
 def _merged(base: bytes | None, theirs: bytes, present: bytes | None) -> bytes:
     """`present` with the members that another writer, who was faster by a hair, changed; see `rewrite`."""
     if present is None:

@@ -15,7 +15,7 @@ import msgspec
 
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.indexing import index_task
-from core.episodes.json_files import edit_object, put, read_object
+from core.episodes.json_files import edit_object, ensure, put, read_object
 from core.episodes.log_summary import LogSummary
 from core.episodes.reflecting import TASK_COMPLETION, Told, draft_completion, draft_reflection
 from core.episodes.strict_reader import StrictReader, is_entry
@@ -92,8 +92,7 @@ def _finish_attempt(
             raise BadJson("expected an object under 'execution'")
         if ended is not None and not document.value.get("ended"):
             put(document, (), {"ended": iso(ended)})
-        put(document, (), {} if "execution" in document.value else {"execution": {}})
-        execution = document.value["execution"]
+        execution = ensure(document, "execution", {})
         iterations = execution.get("iterations")
         told = iterations if isinstance(iterations, int) else 0
         counts = {"iterations": max(told, log.iterations), "actions_performed": log.actions}
@@ -102,7 +101,7 @@ def _finish_attempt(
         if result and not isinstance(document.value.get("outcome", {}), dict):
             raise BadJson("expected an object under 'outcome'")
         if result:
-            put(document, (), {} if "outcome" in document.value else {"outcome": {}})
+            ensure(document, "outcome", {})
             put(document, ("outcome",), {name: result[name] for name in _RESULT if name in result})
             put(document, (), {name: result[name] for name in LISTS if name in result})
 
@@ -141,6 +140,12 @@ def _counted(one: Attempt, attempt: Attempt, log: LogSummary) -> Attempt:
     return msgspec.structs.replace(attempt, actions=logged[0], errors=logged[1])
 
 
+def counted_to(metadata: Mapping[str, Any], number: int) -> dict[str, int]:
+    """The counts of a task's metadata once it has come to an attempt."""
+    total = metadata.get("total_attempts")
+    return {"current_attempt": number, "total_attempts": max(total, number) if isinstance(total, int) else number}
+
+
 def _tell_metadata(folder: TaskFolder, number: int, result: Mapping[str, Any], ended: datetime | None) -> None:
     """(1) `update_task_metadata`."""
     status = result.get(TASK_STATUS)
@@ -150,9 +155,7 @@ def _tell_metadata(folder: TaskFolder, number: int, result: Mapping[str, Any], e
         updated = parse_time(value.get("updated"))
         later = ended is not None and (updated is None or updated < ended)
         told: dict[str, Any] = {"updated": iso(ended)} if later else {}
-        total = value.get("total_attempts")
-        told["current_attempt"] = number
-        told["total_attempts"] = max(total, number) if isinstance(total, int) else number
+        told |= counted_to(value, number)
         if status:
             told["status"] = status
         if status == TaskStatus.COMPLETED and ended is not None and not value.get("completed"):
@@ -208,8 +211,7 @@ def _tell_trajectory(
     told = {name: value for name, value in entry.items() if value is not None}
 
     def edit(document: JsonText) -> None:
-        put(document, (), {} if "attempts" in document.value else {"attempts": []})
-        entries = document.value["attempts"]
+        entries = ensure(document, "attempts", [])
         if not isinstance(entries, list):
             raise BadJson("expected a list under 'attempts'")
         at = next((at for at, one in enumerate(entries) if is_entry(one, attempt.number)), None)

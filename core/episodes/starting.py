@@ -13,7 +13,7 @@ from core.episodes.folders import AttemptFolder, TaskFolder, inside, publish
 from core.episodes.indexing import index_task
 from core.episodes.json_files import edit_object, encoded, put
 from core.episodes.planning import MAX_EARLIER, Lesson, plan_text
-from core.episodes.propagating import agents
+from core.episodes.propagating import agents, counted_to
 from core.episodes.strict_reader import StrictReader
 from core.errors import Refused, Unwritable
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -100,12 +100,7 @@ def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
     index(folder, TaskStatus.RUNNING)
 
     def edit(document: JsonText) -> None:
-        total = document.value.get("total_attempts")
-        told = {
-            "status": TaskStatus.RUNNING.value,
-            "current_attempt": number,
-            "total_attempts": max(total, number) if isinstance(total, int) else number,
-        }
+        told = {"status": TaskStatus.RUNNING.value, **counted_to(document.value, number)}
         if any(document.value.get(key) != value for key, value in told.items()):
             put(document, (), {"updated": iso(now), **told})
         if "completed" in document.value:  # the task goes on
