@@ -57,10 +57,8 @@ def reflections(
     if min_loops is not None and not recurring:
         raise click.UsageError("--min-loops goes with --recurring")
     snapshot = read_snapshot()
-    loop_ids = {loop}
-    for known in snapshot.loops.values():
-        if loop == known.id or loop in known.aliases:
-            loop_ids |= {known.id, *known.aliases}
+    home = snapshot.loop_called(loop) if loop is not None else None
+    loop_ids = {loop} if home is None else {home.id, *home.aliases}
     kinds = {word.replace("-", "_") for word in joined(kind)}
 
     def wanted(reflection: Reflection) -> bool:

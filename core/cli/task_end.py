@@ -9,12 +9,11 @@ from core.cli.options import Count, Fraction, OneOfAKind, json_option, project_o
 from core.cli.output import line, print_json, remark
 from core.cli.shapes import json_help
 from core.cli.task_begin import episodes
+from core.episodes.arguments import MAX_PERCENT
 from core.episodes.reflecting import TRIGGERS, TYPES, render_reflection
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.text import plural, visible_line
-
-_MAX_PERCENT = 100
 
 
 @click.command(cls=OneOfAKind, epilog=json_help("task complete"))
@@ -24,7 +23,7 @@ _MAX_PERCENT = 100
 @click.option("--timeout", "said", flag_value=Outcome.TIMEOUT.value, help="It ran out of time or of iterations.")
 @click.option("--reason", metavar="TEXT", default="", help="Why it came out so.")
 @click.option("--quality", type=Fraction(), help="What the work is worth. Default: as logged last.")
-@click.option("--percent", type=click.FloatRange(0, _MAX_PERCENT), metavar="N", help="How much of the task is done.")
+@click.option("--percent", type=click.FloatRange(0, MAX_PERCENT), metavar="N", help="How much of the task is done.")
 @click.option("--worked", metavar="TEXT", multiple=True, help="What worked; may be given several times.")
 @click.option("--didnt-work", metavar="TEXT", multiple=True, help="What did not.")
 @click.option("--suggest", metavar="TEXT", multiple=True, help="What to do differently next time.")
@@ -122,7 +121,7 @@ def reflect(
 ) -> None:
     """Put a reflection on an attempt at TASK into words; it takes the place of what was drafted from the log.
 
-    The plan of the next attempt takes it in.
+    Parts that are not given are taken over from the draft. The plan of the next attempt takes it in.
 
     \b
     Examples:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from core.demo.doings import NEW_TASKS, OPEN_TASK, Doing, PlayedTask, Try
 from core.episodes.protocol import Episodes
 from core.paths import ProjectPaths
+from core.records.debug_sessions import ESCALATED, IN_PROGRESS
 from core.records.loops import Outcome
 from core.records.times import iso
 
@@ -81,7 +82,7 @@ def escalate(project: ProjectPaths, now: datetime) -> None:
     """Let a debug session of the sample that is in progress ask for a person; nothing happens without one."""
     for file in sorted((project.ralph / "debug-memory" / "sessions").glob("*.json")):
         session = json.loads(file.read_text(encoding="utf-8"))
-        if session.get("status") == "in_progress":
-            session.update(status="escalated", updated_at=iso(now))
+        if session.get("status") == IN_PROGRESS:
+            session.update(status=ESCALATED, updated_at=iso(now))
             file.write_text(json.dumps(session, indent=2, ensure_ascii=False), encoding="utf-8")
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import ClassVar, Final
 
 from textual.content import Content
@@ -40,22 +40,34 @@ class ReflectionsPlace(Extracting, Browse):
         Column("iteration", "where", 6, keep=4),
         Column("loop", "loop or task", 20, flex=2, keep=3),
     )
+    LEARNINGS: ClassVar[tuple[Column, ...]] = (
+        Column("loops", "loops", 5, align="right"),
+        Column("text", "learned", 30, flex=4),
+        Column("kind", "kinds", 22, keep=7),
+        Column("at", "last told", 10, align="right", keep=6),
+        Column("loop", "by", 20, flex=1, keep=3),
+    )
+    """The columns where learnings that recur are shown."""
     FIELDS = REFLECTION_FIELDS
     HINT = "filter, e.g. kind:error effect:helpful timeout"
     SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))
 
     class Clustered(Message):
-        """The engine has found which learnings recur."""
+        """The engine has found which learnings recur, and which of them give no pattern."""
 
-        def __init__(self, clusters: Sequence[Cluster]) -> None:
+        def __init__(self, clusters: Sequence[Cluster], unfit: Mapping[str, str]) -> None:
             super().__init__()
             self.clusters = clusters
+            self.unfit = unfit
 
     def __init__(self) -> None:
         super().__init__()
         self._grouped = False
         self._clusters: dict[str, Cluster] | None = None
-        """By id, those of most loops first; None before they are first worked out."""
+        """By id, those of most loops first, but behind all that give a pattern those that give none; None before they
+        are first worked out."""
+        self._unfit: Mapping[str, str] = {}
+        """Why no pattern can be drafted, by learning."""
         self._unfolded: set[str] = set()
 
     def on_mount(self) -> None:
@@ -68,9 +80,10 @@ class ReflectionsPlace(Extracting, Browse):
         return bool(delta.reflections)
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
-        """Other reflections may recur."""
+        """Other reflections may recur, and others of them be known to the registry."""
         super().refresh_view(view, delta)
-        if self._grouped and (delta is None or delta.reflections or delta.tasks or delta.memory_tasks):
+        told = delta is None or delta.reflections or delta.tasks or delta.memory_tasks
+        if self._grouped and (told or (delta is not None and delta.patterns)):
             self._compare()
 
     def _compare(self) -> None:
@@ -78,13 +91,15 @@ class ReflectionsPlace(Extracting, Browse):
         engine = self.deck_app.engine
 
         def work() -> None:
-            self.post_message(self.Clustered(engine.deck.recurring()))
+            self.post_message(self.Clustered(engine.deck.recurring(), engine.deck.unfit_learnings()))
 
         engine.submit(work)
 
     def on_reflections_place_clustered(self, message: Clustered) -> None:
         """Show what recurs."""
-        self._clusters = {cluster.id: cluster for cluster in message.clusters}
+        self._unfit = message.unfit
+        ordered = sorted(message.clusters, key=lambda cluster: cluster.id in message.unfit)
+        self._clusters = {cluster.id: cluster for cluster in ordered}
         if self._grouped and self.whole:
             self._select(self.view)
             self._show_details(top=False)
@@ -108,6 +123,7 @@ class ReflectionsPlace(Extracting, Browse):
 
     def _select(self, view: View) -> None:
         """Learnings stand in an order of their own, so no heading has an arrow."""
+        self.table.use(self.LEARNINGS if self._grouped else self.COLUMNS)
         kept = self._sort
         self._sort = None if self._grouped else kept
         super()._select(view)
@@ -138,14 +154,15 @@ class ReflectionsPlace(Extracting, Browse):
         """One row."""
         now = self.deck_app.now()
         if cluster := self._cluster(key):
-            return dict(present.cluster_cells(cluster, now, self.glyphs, folded=key not in self._unfolded))
+            unfit, folded = key in self._unfit, key not in self._unfolded
+            return dict(present.cluster_cells(cluster, now, self.glyphs, folded=folded, unfit=unfit))
         reflection = self.view.snapshot.reflections.get(key)
         return dict(present.reflection_cells(reflection, now, below=self._grouped)) if reflection else {}
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """The whole text."""
         if cluster := self._cluster(key):
-            return present.cluster_text(self.view, cluster)
+            return present.cluster_text(self.view, cluster, self._unfit.get(key, ""))
         reflection = self.view.snapshot.reflections.get(key)
         return present.reflection_text(self.view, reflection, self.glyphs) if reflection else ()
 
@@ -172,6 +189,8 @@ class ReflectionsPlace(Extracting, Browse):
             if self._grouped:
                 return "a pattern is drafted from a learning, not from one reflection: go up to its line"
             return f"one reflection is no pattern: {self.deck_app.shown_key('group')} shows the learnings that recur"
+        if action == "draft" and cluster is not None and cluster.id in self._unfit:
+            return f"no pattern to draft: {self._unfit[cluster.id]}"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
@@ -197,10 +216,8 @@ class ReflectionsPlace(Extracting, Browse):
         reflection = snapshot.reflections.get(self.table.cursor_key or "")
         if reflection is None:
             return None
-        if loop := reflection.loop_id:
-            names = (id for id, known in snapshot.loops.items() if loop in known.aliases)
-            if found := loop if loop in snapshot.loops else next(names, ""):
-                return "loops", found
+        if loop := snapshot.loop_called(reflection.loop_id):
+            return "loops", loop.id
         attempt = f"{reflection.task_id}.{reflection.attempt}"
         if attempt in snapshot.attempts:
             return "memory", attempt_key(attempt)
