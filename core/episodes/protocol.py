@@ -23,7 +23,7 @@ from core.episodes.initializing import make_task
 from core.episodes.json_files import edit_object, put, read_object
 from core.episodes.log_summary import LogSummary
 from core.episodes.propagating import LISTS, MILESTONES, TASK_STATUS, propagate_all
-from core.episodes.reflecting import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, reflection_line
+from core.episodes.reflecting import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, parts_of_draft, reflection_line
 from core.episodes.starting import Intent, StartedAttempt, begin, index, make_attempt, resume, to_resume
 from core.episodes.strict_reader import StrictReader
 from core.errors import BadInput, Refused
@@ -330,6 +330,7 @@ class Episodes:
     ) -> Reflection:
         """Add a reflection on an attempt; for readers it takes the place of the drafts on it.
 
+        What is not said is taken over from the draft, so that one part can be said better without losing the others.
         The same reflection on the same attempt is not written twice in a row.
 
         Args:
@@ -344,27 +345,25 @@ class Episodes:
             "analysis": arguments.text(analysis, "analysis"),
             "learning": arguments.text(learning, "learning"),
         }
-        items = arguments.texts(action_items, "action_items")
         if not any(text.strip() for text in said.values()):
             raise BadInput("a reflection says what was observed, why it happened, or what to do differently")
+        parts = {**said, "action_items": arguments.texts(action_items, "action_items")}
+        given = {name: part for name, part in parts.items() if part}
         folder = TaskFolder.of(self._project, task_id)
         with folder.locked():
             place = attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             trigger_of = attempt_trigger(reader.attempt(place.number).outcome)
-            line = reflection_line(
-                place.number,
-                self._clock(),
-                **said,
-                action_items=items,
-                triggered_by=trigger,
-                reflection_type=reflection_type or TYPE_OF.get(trigger_of, TYPES[-1]),
-            )
+            kind = reflection_type or TYPE_OF.get(trigger_of, TYPES[-1])
+            drafts = [one for one in reader.reflections() if one.draft and one.attempt == place.number]
+            whole = {**parts, **(parts_of_draft(drafts[0]) if drafts else {}), **given}
+            line = reflection_line(place.number, self._clock(), **whole, triggered_by=trigger, reflection_type=kind)
             mine = [
                 one.value
                 for one in reader.reflection_lines()
                 if isinstance(one.value, dict) and one.value.get("attempt_id") == place.number
             ]
-            if not mine or {**mine[-1], "timestamp": ""} != {**line, "timestamp": ""}:
+            again = {**given, "triggered_by": trigger, "reflection_type": kind}
+            if not mine or drafts or {**mine[-1], **again} != mine[-1]:
                 Journal(folder.reflections).append([msgspec.json.encode(line)])
             return [one for one in reader.reflections() if one.attempt == place.number][-1]

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from core.episodes.log_summary import Failing, LogSummary
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
+from core.records.reflections import Reflection
 from core.records.times import iso
 from core.text import plural
 from core.wording import line
@@ -103,6 +104,17 @@ def reflection_line(
         "action_items": list(action_items),
         "triggered_by": triggered_by,
         "reflection_type": reflection_type,
+    }
+
+
+def parts_of_draft(draft: Reflection) -> dict[str, Any]:
+    """What somebody takes over who says a part of a draft better: the parts that tell something."""
+    learning = draft.learning if draft.learning != _NOTHING_LEARNED else ""
+    return {
+        "observation": draft.observation,
+        "analysis": draft.analysis,
+        "learning": learning,
+        "action_items": list(draft.actions),
     }
 
 

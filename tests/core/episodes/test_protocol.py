@@ -205,6 +205,25 @@ def test_a_plan_loads_what_somebody_said_rather_than_what_was_drafted(memory: Ep
     assert [lesson.attempt.number for lesson in started.learnings] == [1]
 
 
+def test_who_says_one_part_better_keeps_the_rest_of_the_draft(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    memory.log_action(task_id, bash("tsc", False, error="TS2322"))
+    [draft] = memory.complete_attempt(task_id, suggestions=["run tsc"]).reflections
+    made = memory.reflect(task_id, learning="types first")
+    assert (made.learning, made.draft) == ("types first", False)
+    assert (made.observation, made.analysis, made.actions) == (draft.observation, draft.analysis, draft.actions)
+    memory.reflect(task_id, learning="types first")
+    lines = (tmp_path / TASKS / task_id / "reflections.jsonl").read_text().splitlines()
+    assert len(lines) == 2
+    assert memory.reflect(task_id, analysis="the interface came last").learning == ""
+
+
+def test_a_draft_that_learned_nothing_is_not_taken_for_a_learning(memory: Episodes) -> None:
+    task_id = begun(memory)
+    memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
+    assert memory.reflect(task_id, observation="nobody worked at it").learning == ""
+
+
 def test_an_open_attempt_is_completed_abandoned_or_resumed(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory, approach="first")
     with pytest.raises(Refused, match="attempt 1 at task-001 is still open"):
