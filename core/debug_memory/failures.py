@@ -63,7 +63,7 @@ class KnownFix(Struct, frozen=True, kw_only=True):
     same_file: bool = False
 
 
-class Offer(Struct, frozen=True, kw_only=True):
+class Advice(Struct, frozen=True, kw_only=True):
     """All that is known about an error.
 
     Attributes:
@@ -83,7 +83,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 def on_failure(
     view: View, error: Failure, *, file_pattern: str = ANY_FILE, session: DebugSession | None = None
-) -> Offer:
+) -> Advice:
     """(4) check_similar_past_issues and apply_known_fix_template: the known fix, offered.
 
     Args:
@@ -109,8 +109,8 @@ def on_failure(
         for template in fix_templates(view.debug, category)
         if not template.doubtful
     )[:MAX_TEMPLATES]
-    offer = Offer(error=error, fixes=fixes, templates=templates, patterns=tuple(_patterns(view, error)))
-    return replace(offer, text=_rendered(offer, view))
+    advice = Advice(error=error, fixes=fixes, templates=templates, patterns=tuple(_patterns(view, error)))
+    return replace(advice, text=_rendered(advice, view))
 
 
 def _known_fixes(
@@ -175,15 +175,15 @@ def _patterns(view: View, error: Failure) -> list[tuple[Pattern, Assessment]]:
     return sorted(items, key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
 
 
-def _rendered(offer: Offer, view: View) -> str:
+def _rendered(advice: Advice, view: View) -> str:
     limit = view.settings.injection.max_field_chars
     blocks = []
-    if offer.fixes:
-        blocks.append(_section("### Similar Past Issues", [_fix_lines(fix, limit) for fix in offer.fixes]))
-    if offer.templates:
-        blocks.append(_section("### Fix Templates", [_template_lines(one, limit) for one in offer.templates]))
+    if advice.fixes:
+        blocks.append(_section("### Similar Past Issues", [_fix_lines(fix, limit) for fix in advice.fixes]))
+    if advice.templates:
+        blocks.append(_section("### Fix Templates", [_template_lines(one, limit) for one in advice.templates]))
     told = "\n\n".join([TITLE, INTRODUCTION, *blocks]) + "\n" if blocks else ""
-    context = render_context(offer.patterns, view.settings.injection)
+    context = render_context(advice.patterns, view.settings.injection)
     return "\n".join(part for part in (told, context) if part)
 
 
