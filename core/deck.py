@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -270,6 +270,11 @@ class Deck:
         """The learnings that more than one loop told; see `Offers.recurring`."""
         with self._lock:
             return self._offers.recurring(self._view.snapshot)
+
+    def unfit_learnings(self) -> Mapping[str, str]:
+        """The recurring learnings that give no candidate, by id, and why; see `Offers.unfit`."""
+        with self._lock:
+            return self._offers.unfit(self._view)
 
     @cached_property
     def _offers(self) -> Offers:

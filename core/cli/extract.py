@@ -113,7 +113,8 @@ def _print(extraction: Extraction, decided: Decided | None) -> None:
     if decided is not None:
         line(f"  {decided.summary}")
     elif not (extraction.new or extraction.merges):
-        remark(f"nothing new in {extraction.source_id}")
+        why = extraction.why_nothing
+        remark(f"nothing to extract from {extraction.source_id}: {why or 'nothing that is not known already'}")
 
 
 def _verdict(proposal: Proposal) -> tuple[str, str, str]:

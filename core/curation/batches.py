@@ -23,7 +23,7 @@ from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Effect, Verb
 from core.records.patterns import Pattern, PatternType
 from core.records.times import iso
-from core.text import plural
+from core.text import plural, visible_line
 
 ARCHIVED: Final = "archived"
 """The key of an archived record that says when, why, by whom and by which decision, and the file it is from."""
@@ -162,7 +162,8 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         hashes[identifier] = as_pattern(record).content_hash
         found[identifier] = _discovery(record, proposal.type, extraction.source_id, batch.at)
     if not new and not joined:
-        raise Refused(f"{shown(extraction.source_id)} has nothing to extract that is not known already")
+        why = visible_line(extraction.why_nothing or "nothing that is not known already", 200)
+        raise Refused(f"nothing to extract from {shown(extraction.source_id)}: {why}")
     effects, inverse = changes.result()
     return Draft(
         verb=Verb.EXTRACT,

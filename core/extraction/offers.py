@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -23,6 +24,9 @@ from core.text import visible_line
 if TYPE_CHECKING:
     from core.view import View
 
+MOST_JUDGED: Final = 200
+"""So many recurring learnings, those of most loops, are tried at once for whether they give a candidate."""
+
 
 class Offers:
     """The offers of one project; what many of them need is worked out once. For one thread at a time."""
@@ -32,6 +36,7 @@ class Offers:
         self._settings = settings
         self._indexed: tuple[Snapshot, Materials, Known] | None = None
         self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
+        self._unfit: tuple[Snapshot, Mapping[str, str]] | None = None
 
     def of(self, source_id: str, view: View, types: frozenset[PatternType]) -> Extraction:
         """What a loop, a task, a debug session or a recurring learning offers; reads their files.
@@ -63,16 +68,26 @@ class Offers:
             self._recurring = told, recurring_in(snapshot)
         return self._recurring[1]
 
+    def unfit(self, view: View) -> Mapping[str, str]:
+        """The recurring learnings that give no candidate, by id, and why; of the first `MOST_JUDGED`. Worked out once
+        for each snapshot.
+        """
+        snapshot = view.snapshot
+        if not self._settings.enabled:
+            return {}
+        if self._unfit is None or self._unfit[0] is not snapshot:
+            asked, known = _asked(snapshot), self._of_snapshot(view)[1]
+            judged = (draft(one, asked, known, self._settings) for one in self.recurring(snapshot)[:MOST_JUDGED])
+            self._unfit = snapshot, {offer.source_id: offer.why_nothing for offer in judged if offer.why_nothing}
+        return self._unfit[1]
+
     def _of_cluster(self, cluster_id: str, view: View, types: frozenset[PatternType]) -> Extraction:
         snapshot = view.snapshot
         cluster = next((cluster for cluster in self.recurring(snapshot) if cluster.id == cluster_id), None)
         if cluster is None:
             shown = visible_line(cluster_id, 80)
             raise UnknownRecord(f"no recurring learning {shown!r} by now; see: ralphdeck reflections --recurring")
-        asked = {id: task.description for id, task in past_tasks(snapshot).items()}
-        asked |= {id: loop.task for id, loop in snapshot.loops.items()}
-        _, known = self._of_snapshot(view)
-        offer = draft(cluster, asked, known, self._settings)
+        offer = draft(cluster, _asked(snapshot), self._of_snapshot(view)[1], self._settings)
         return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
 
     def _of_snapshot(self, view: View) -> tuple[Materials, Known]:
@@ -81,6 +96,12 @@ class Offers:
             known = Known.of(view.snapshot, view.likeness)
             self._indexed = view.snapshot, Materials(self._project, view.snapshot), known
         return self._indexed[1:]
+
+
+def _asked(snapshot: Snapshot) -> dict[str, str]:
+    """What loops and tasks were to do, by id."""
+    asked = {id: task.description for id, task in past_tasks(snapshot).items()}
+    return asked | {id: loop.task for id, loop in snapshot.loops.items()}
 
 
 def _ended(source_id: str, view: View) -> str:

@@ -65,3 +65,9 @@ class Extraction(Struct, frozen=True, kw_only=True):
     def refused(self) -> tuple[Proposal, ...]:
         """What is not taken."""
         return tuple(one for one in self.proposals if one.refused)
+
+    @property
+    def why_nothing(self) -> str:
+        """Why none of it is taken, where that is the same for all; "" else. Names ids of patterns."""
+        reasons = {one.refused for one in self.proposals}
+        return reasons.pop() if len(reasons) == 1 else ""

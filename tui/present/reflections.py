@@ -37,16 +37,18 @@ def reflection_cells(reflection: Reflection, now: datetime, *, below: bool = Fal
     }
 
 
-def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool) -> Cells:
-    """The row of a recurring learning."""
-    sources = plural(len(cluster.sources), "loop")
+def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool, unfit: bool) -> Cells:
+    """The row of a recurring learning; it stands back where it is `unfit` for a pattern."""
+    more = f" +{len(cluster.kinds) - 1}" if len(cluster.kinds) > 1 else ""
+    kind = visible_line((cluster.kinds or ("reflection",))[0].replace("_", " "), 80)
     return {
+        "loops": Content.styled(f"{len(cluster.sources):,}", "$quiet" if unfit else "$accent"),
         "at": Content.styled(ago(cluster.last_at, now), "$quiet"),
-        "kind": Content.styled(visible_line(_kinds(cluster), 80), "$secondary"),
+        "kind": Content.styled(f"{kind}{more}", "$quiet" if unfit else "$secondary"),
         "text": Content.assemble(
             (f"{glyphs.folded if folded else glyphs.unfolded} ", "$quiet"),
-            (f"{sources}  ", "$accent"),
-            visible_line(cluster.text, 300),
+            (f"{glyphs.deprecated} no pattern  " if unfit else "", "$warning"),
+            (visible_line(cluster.text, 300), "$quiet" if unfit else ""),
         ),
         "loop": Content.styled(visible_line(", ".join(cluster.sources[:3]), 200), "$quiet"),
     }
@@ -56,13 +58,18 @@ def _kinds(cluster: Cluster) -> str:
     return ", ".join(cluster.kinds).replace("_", " ") or "reflection"
 
 
-def cluster_text(view: View, cluster: Cluster) -> list[Content]:
-    """A recurring learning and everybody who told it, oldest first."""
+def cluster_text(view: View, cluster: Cluster, unfit: str) -> list[Content]:
+    """A recurring learning and everybody who told it, oldest first.
+
+    Args:
+        unfit: Why it gives no pattern; "" if it does.
+    """
     told = f"{plural(len(cluster.members), 'reflection')} from {plural(len(cluster.sources), 'loop')}"
     first, last = (moment_text(at, view.now) for at in (cluster.first_at, cluster.last_at))
     lines = [
         Content.styled(visible_line(_kinds(cluster), 80), "bold $secondary"),
         Content.styled(f"{told}, {first} to {last}", "$quiet"),
+        *([Content.styled(f"No pattern: {visible_line(unfit, 300)}", "$warning")] if unfit else []),
         Content(""),
         *(Content(visible_line(line, 4000)) for line in cluster.text.splitlines()[:200]),
         Content(""),

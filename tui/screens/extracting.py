@@ -8,7 +8,7 @@ from textual.message import Message
 
 from core.errors import RalphdeckError
 from core.extraction.proposals import Extraction
-from core.text import plural
+from core.text import plural, visible_line
 from tui.present import offers
 from tui.screens.dialogs import Preview
 from tui.screens.place import Place
@@ -52,6 +52,7 @@ class Extracting(Place):
                 self.deck_app.decide(lambda deck: deck.extract(found.source_id, seen=found))
 
         count = offers.offer_count(found)
-        title = f"{plural(count, 'pattern')} to extract" if count else "Nothing to extract that is not known already"
+        why = visible_line(found.why_nothing or "nothing that is not known already", 200)
+        title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
         text = offers.proposal_lines(found, self.glyphs)
         self.deck_app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)

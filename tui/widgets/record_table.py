@@ -184,10 +184,14 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.redraw()
         self._announce()
 
+    def use(self, columns: Sequence[Column]) -> None:
+        """Take other columns; `show` draws them."""
+        self.columns = tuple(columns)
+        self._layout = (-1, ())
+
     def retitle(self, column: str, title: str) -> None:
         """Put another heading over a column; `show` draws it."""
-        self.columns = tuple(replace(known, title=title) if known.id == column else known for known in self.columns)
-        self._layout = (-1, ())
+        self.use([replace(known, title=title) if known.id == column else known for known in self.columns])
 
     def redraw(self) -> None:
         """Draw the visible rows anew: what stands in them may have changed."""

@@ -50,7 +50,11 @@ def test_a_second_time_there_is_nothing_new(sample: Path, call: Call) -> None:
     call("extract", "current-loop", "--project", sample)
     after = ids(call, sample)
     again = call("extract", "current-loop", "--project", sample)
-    assert (again.code, again.err) == (0, "nothing new in current-loop\n")
+    assert (again.code, again.err) == (
+        0,
+        "nothing to extract from current-loop: already known from this loop as "
+        "pat-success-clean-up-lint-warnings-001\n",
+    )
     assert "already known from this loop as pat-success-clean-up-lint-warnings-001" in again.out
     assert ids(call, sample) == after
 

@@ -32,7 +32,7 @@ def cluster(learning: str, count: int) -> Cluster:
 
 def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
     found = cluster(WILD, 3)
-    drawn = [*cluster_cells(found, NOW, DRAWN, folded=True).values(), *cluster_text(VIEW, found)]
+    drawn = [*cluster_cells(found, NOW, DRAWN, folded=True, unfit=True).values(), *cluster_text(VIEW, found, WILD)]
     drawn += reflection_cells(found.central, NOW, below=True).values()
     text = "".join(content.plain for content in drawn)
     assert "lock first" in text
@@ -41,9 +41,9 @@ def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
 
 def test_a_learning_tells_how_often_it_came_and_what_is_below_it() -> None:
     found = cluster("Lock the carts in the order of their ids", 250)
-    folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded)["text"].plain for folded in (True, False))
-    assert (folded[0], open_[0]) == (ASCII.folded, ASCII.unfolded)
-    assert "250 loops  Lock the carts" in folded
-    lines = [line.plain for line in cluster_text(VIEW, found)]
+    folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded, unfit=False) for folded in (True, False))
+    assert (folded["text"].plain[0], open_["text"].plain[0]) == (ASCII.folded, ASCII.unfolded)
+    assert folded["loops"].plain == "250" and "Lock the carts" in folded["text"].plain
+    lines = [line.plain for line in cluster_text(VIEW, found, "")]
     assert lines[1].startswith("250 reflections from 250 loops")
     assert lines[-1] == "  and 50 more" and len(lines) < 215

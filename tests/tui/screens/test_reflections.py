@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.tui.story import story
+from tests.tui.story import copy_tree, story
 from tui.screens.dialogs import Preview
 from tui.widgets.text_pane import TextPane
 
@@ -81,7 +81,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         clusters = told.app.deck.recurring()
         most = clusters[0]
         assert list(told.table.keys) == [cluster.id for cluster in clusters]
-        assert "3 loops  Reset the shared fixtures" in told.row(most.id)
+        assert told.row(most.id).split()[1:6] == ["3", "▸", "Reset", "the", "shared"]
         assert "when ↓" not in told.text()
         told.place.go_to(most.id)
         await told.sees("3 reflections from 3 loops", "Told by", "task-002")
@@ -102,11 +102,29 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         )
         assert {source.loop_id for source in made.source_loops} == set(most.sources)
         assert "extracted 1 pattern from recurring-" in told.toasts()[-1]
+        await told.settled()
+        assert "⊘ no pattern" in told.row(most.id) and told.table.keys[-1] == most.id
+        told.place.go_to(most.id)
         await told.press("e")
-        await told.sees("already known from all of these loops")
-        await told.press("escape")
+        assert "no pattern to draft: already known from all of these loops" in told.toasts()[-1]
+        await told.sees("No pattern: already known")
+        assert "e draft" not in told.key_line()
         await told.decides("u")
         assert made.id not in told.app.view.snapshot.patterns
+
+
+async def test_what_gives_no_pattern_stands_last_and_learnings_have_room(tmp_path: Path, home: Path) -> None:
+    async with story(copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24)) as told:
+        await told.go("reflections")
+        await told.press("v")
+        await told.settled()
+        rows = [told.row(key) for key in told.table.keys]
+        unfit = ["⊘ no pattern" in row for row in rows]
+        assert unfit == sorted(unfit) and True in unfit
+        assert "success pattern  " in rows[0] and "Guard clauses at function entry" in rows[0]
+        await told.press("G", "e")
+        assert "it is an error message" in told.toasts()[-1]
+        assert "e draft" not in told.key_line()
 
 
 async def test_grouping_is_filtered_kept_and_left_for_a_single_reflection(sample: Path, home: Path) -> None:
