@@ -20,6 +20,7 @@ from core.sources.episodes import (
     ATTEMPT,
     ATTEMPTS,
     METADATA,
+    NUMBERED,
     OUTCOME,
     PLAN,
     REFLECTIONS,
@@ -34,7 +35,6 @@ from core.text import visible_line
 _DRAFTS: Final = ".drafts"
 """Below `index/`: folders that are being made; no reader looks there."""
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
-_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 
@@ -133,7 +133,7 @@ class TaskFolder:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return {}
-        found = sorted((int(name), name) for name in names if _NUMBER.fullmatch(name))
+        found = sorted((int(name), name) for name in names if NUMBERED.fullmatch(name))
         return {number: AttemptFolder(top / name, number) for number, name in found}
 
     def new_attempt(self, number: int) -> AttemptFolder:

@@ -5,7 +5,6 @@ Nothing of the library is needed, and nothing here fails over a bad file: what i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +25,7 @@ from core.sources.episodes import (
     ATTEMPT,
     ATTEMPTS,
     METADATA,
+    NUMBERED,
     OUTCOME,
     PLAN,
     REFLECTIONS,
@@ -44,8 +44,6 @@ from core.text import visible_line
 
 MAX_RESULTS: Final = 1000
 """Most names of results of one attempt, and most of its iterations that are looked into."""
-_FOLDER: Final = re.compile(r"\d{1,9}")
-"""Name of the folder of an attempt: its number, usually of three digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +196,7 @@ class _Folder:
         return {
             int(entry.name): entry.name
             for entry in sorted(entries, key=lambda entry: entry.name)
-            if _FOLDER.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            if NUMBERED.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
         }
 
     def document(self, name: str) -> Fields:

@@ -30,6 +30,7 @@ from core.sources.episodes import (
     ATTEMPT,
     ATTEMPTS,
     METADATA,
+    NUMBERED,
     OUTCOME,
     REFLECTIONS,
     TRAJECTORY,
@@ -134,7 +135,7 @@ class Matching:
         if Place.REFLECTIONS in self._places:
             yield from self._reflections(f"{folder}/{REFLECTIONS}", task_id)
         for entry in entries_of(self._paths.project / folder / ATTEMPTS) if self._logs or documents else ():
-            if not (entry.name.isdecimal() and entry.is_dir(follow_symlinks=False)):
+            if not (NUMBERED.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)):
                 continue
             inside = f"{folder}/{ATTEMPTS}/{entry.name}"
             if Place.TASKS in self._places:

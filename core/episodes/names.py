@@ -15,7 +15,7 @@ from core.text import plural, visible_line
 
 MOST_NAMED: Final = 5
 """So many tasks a message names."""
-_ATTEMPT_ID: Final = re.compile(r"(?P<task>.+)\.(?P<number>\d{1,9})")
+_ATTEMPT_ID: Final = re.compile(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
 
 
 def task_ids(paths: ProjectPaths) -> list[str]:

@@ -28,6 +28,8 @@ PLAN: Final = "plan.md"
 ATTEMPTS: Final = "attempts"
 RESULTS: Final = "results"
 """(1) storage: the files of a task and of an attempt, and the folders of attempts and of their results."""
+NUMBERED: Final = re.compile(r"[0-9]{1,9}")
+"""Name of the folder of an attempt: its number, usually of three digits."""
 
 MAX_TEXT: Final = 4096
 """Longest text of a list, in characters; the files themselves keep all of it."""
@@ -36,7 +38,7 @@ MAX_ENTRIES: Final = 1000
 _FILE: Final = re.compile(
     r"\.aiwg/ralph/tasks/(?P<task>[^/]+)/"
     r"(?:(?P<name>metadata\.json|trajectory\.json)"
-    r"|attempts/(?P<number>\d{1,9})/(?P<part>attempt\.json|outcome\.json|actions\.jsonl))"
+    r"|attempts/(?P<number>[0-9]{1,9})/(?P<part>attempt\.json|outcome\.json|actions\.jsonl))"
 )
 _STATUSES: Final = frozenset(TaskStatus)
 # What an agent calls a task that it works at, that waits, and so on, beside the four words of (1).
