@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from shlex import quote
+from typing import Final
+
 import click
 
 from core.cli.completing import complete_loop
 from core.cli.episode_shapes import lesson_json
 from core.cli.options import Count, json_option, project_option
 from core.cli.output import line, print_json, remark
-from core.cli.project import chosen_project, now, read_snapshot
+from core.cli.project import chosen_project, named_project, now, read_snapshot
 from core.cli.shapes import json_help
 from core.episodes.protocol import Episodes
 from core.errors import ProjectNotFound, UnknownRecord
@@ -17,15 +20,26 @@ from core.records.loops import Loop
 from core.text import visible_line
 
 
-def episodes() -> Episodes:
+_BEGIN: Final = 'ralphdeck task init "what it is to do" --project'
+
+
+def episodes(*, begins: bool = False) -> Episodes:
     """The episodic memory of the chosen project.
 
+    Args:
+        begins: Whether it may begin in a named folder that has no `.aiwg` yet; one that nobody named stays as it is.
+
     Raises:
-        ProjectNotFound: There is no such project; to write there, it must have an `.aiwg`.
+        ProjectNotFound: There is no such project, or nothing in it yet; the message says how to begin.
     """
-    project = chosen_project()
-    if not is_folder(project.aiwg):
-        raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
+    try:
+        project = chosen_project()
+    except ProjectNotFound as error:
+        if named_project() is not None:
+            raise
+        raise ProjectNotFound(f"{error}; to begin in this folder: {_BEGIN} .") from None
+    if not begins and not is_folder(project.aiwg):
+        raise ProjectNotFound(f"no .aiwg in {project.project}; begin with: {_BEGIN} {quote(str(project.project))}")
     return Episodes(project, clock=now)
 
 
@@ -51,12 +65,15 @@ def init(
 ) -> None:
     """Begin a task that does what DESCRIPTION says; prints its id.
 
+    In a folder that has no .aiwg yet, name it with --project: .aiwg/ralph is made there, and nowhere else.
+
     \b
     Examples:
       id=$(ralphdeck task init "Add OAuth login" --criteria "npm test passes" --tag auth)
       id=$(ralphdeck task init --loop ralph-fix-auth-a1b2c3d4)
+      id=$(ralphdeck task init "Add OAuth login" --project .)
     """
-    memory = episodes()
+    memory = episodes(begins=True)
     of = _loop(loop) if loop is not None else None
     if of is not None:
         description, criteria = description or of.task, criteria or "; ".join(of.criteria)

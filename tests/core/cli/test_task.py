@@ -97,6 +97,24 @@ def test_what_the_protocol_forbids_is_one_line(project: Path, call: Call) -> Non
     assert not (project / "none").exists()
 
 
+def test_a_memory_begins_in_a_folder_that_is_named_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    folder = tmp_path / "new one"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    unnamed = call("task", "init", "Add OAuth")
+    assert (unnamed.code, list(folder.iterdir())) == (1, [])
+    assert unnamed.err.endswith('to begin in this folder: ralphdeck task init "what it is to do" --project .\n')
+    begun_nowhere = call("task", "start", "task-001", "--project", ".")
+    assert f"begin with: ralphdeck task init \"what it is to do\" --project '{folder}'\n" in begun_nowhere.err
+    assert call("task", "init", "--project", ".").code == 2
+    assert list(folder.iterdir()) == []
+    assert call("--project", ".", "task", "init", "Add OAuth").out == "task-001\n"
+    assert (folder / ".aiwg/ralph/tasks/task-001/metadata.json").exists()
+    assert call("task", "start", "task-001").code == 0
+
+
 def test_a_task_takes_over_what_its_loop_is_to_do(sample: Path, call: Call) -> None:
     loop = next(one for one in call("loops", "--json", "--project", sample).document["loops"] if one["task"])
     made = call("task", "init", "--loop", loop["id"], "--json", "--project", sample).document["id"]
