@@ -21,7 +21,7 @@ def write_file(file: Path, data: bytes) -> None:
         file = file.resolve()
         present = file.stat() if file.exists() else None
         if present is not None and not stat.S_ISREG(present.st_mode):
-            raise BadInput(f"{visible_line(str(file), 300)} is no regular file; without --output it goes to stdout")
+            raise BadInput(f"{visible_line(str(file), 300)} is no regular file; name another one")
         draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
         try:
             with draft.open("xb") as opened:
