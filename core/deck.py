@@ -21,6 +21,7 @@ from core.curation.registry import Registry
 from core.curation.review import ReviewItem, review_queue
 from core.curation.settling import FreeIds
 from core.debug_memory.index import LazyDebugIndex
+from core.debug_memory.waiting import escalated
 from core.embeddings import PATTERNS, TASKS, Embeddings
 from core.episodes.similar import past_tasks
 from core.errors import Conflict, MovedOn, UnknownRecord
@@ -34,7 +35,6 @@ from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
 from core.paths import ProjectPaths
 from core.pruning import Prune, to_prune
-from core.records.debug_sessions import ESCALATED
 from core.records.decisions import Decision
 from core.records.events import Event, event_id
 from core.records.findings import Finding
@@ -588,7 +588,7 @@ class Deck:
             self.settings,
             prospects.alike,
             prospects.offers,
-            [session for session in snapshot.debug_sessions.values() if session.status == ESCALATED],
+            [found for one in snapshot.debug_sessions.values() if (found := escalated(one, snapshot)) is not None],
         )
 
 
@@ -600,5 +600,6 @@ def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
         and one.loops == other.loops
         and one.attempts == other.attempts
         and one.debug_sessions == other.debug_sessions
+        and one.escalations == other.escalations
         and one.patterns == other.patterns
     )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.curation.review import DUPLICATE, ESCALATION, OFFER
+from core.curation.review import DUPLICATE, ESCALATION, OFFER, ReviewItem
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
 from core.snapshot import Delta
@@ -73,9 +73,9 @@ def happenings(before: View, after: View, delta: Delta) -> list[Happening]:
             verb = decision.verb.value.replace("_", " ")
             text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(decision.subject, _MAX_WORDS)}"
             found.append(Happening(what=What.DECIDED, subject=decision.id, text=text))
-    asked = {(item.kind, item.subject) for item in before.queue}
+    asked = set(map(_asked, before.queue))
     for item in after.queue:
-        if (item.kind, item.subject) in asked:
+        if _asked(item) in asked:
             continue
         if item.kind == ESCALATION:
             text = f"{visible_line(item.question, 120)} {visible_line(item.reason, 200)}"
@@ -91,6 +91,12 @@ def happenings(before: View, after: View, delta: Delta) -> list[Happening]:
                 text = f"{visible_line(finding.file, 120)}: {visible_line(finding.message, 200)}"
                 found.append(Happening(what=What.FINDING, subject=finding.file, text=text, severity=Severity.ERROR))
     return sorted(found, key=lambda happening: happening.severity is not Severity.ERROR)
+
+
+def _asked(item: ReviewItem) -> tuple[str, str, str]:
+    """What makes a question another one: an agent that calls again for the same session is heard again."""
+    call = item.escalated.call if item.escalated is not None else None
+    return item.kind, item.subject, call.file if call is not None else ""
 
 
 def _loops(before: View, after: View, delta: Delta) -> list[Happening]:

@@ -29,6 +29,7 @@ from core.sources.cache import Cache, Cached, cache_file, decoded
 from core.sources.contribution import Contribution, Earlier, contribution, folder_contribution
 from core.sources.debug_sessions import join_sessions
 from core.sources.episodes import join_attempts, join_tasks
+from core.sources.escalations import join_escalations
 from core.sources.joining import LoopBook
 from core.sources.liveness import Processes, system_processes
 from core.sources.memory import join_memory
@@ -56,6 +57,7 @@ _LIMITS: Final = {  # of files that hold many records; others have `MAX_BYTES`
     Kind.EVENTS: MAX_PATTERN_BYTES,
     Kind.LEDGER: MAX_PATTERN_BYTES,
     Kind.ACTIONS: MAX_PATTERN_BYTES,
+    Kind.ESCALATION: MAX_PATTERN_BYTES,
 }
 _NOTHING: Final = Contribution()
 
@@ -104,6 +106,7 @@ class Library:
         self._tasks = Book(join_tasks)
         self._attempts = Book(join_attempts)
         self._debug_sessions = Book(join_sessions)
+        self._escalations = Book(join_escalations)
         self._events: tuple[Event, ...] = ()
         self._joined_events: tuple[Event, ...] = ()
         self._standing_events: tuple[Event, ...] = ()
@@ -283,6 +286,8 @@ class Library:
             self._attempts.replace(file, after.attempts)
         if before.debug_sessions or after.debug_sessions:
             self._debug_sessions.replace(file, after.debug_sessions)
+        if before.escalations or after.escalations:
+            self._escalations.replace(file, after.escalations)
         if after.findings:
             self._findings[file] = after.findings
         else:
@@ -313,6 +318,7 @@ class Library:
             tasks=self._tasks.join(),
             attempts=self._attempts.join(),
             debug_sessions=self._debug_sessions.join(),
+            escalations=self._escalations.join(),
             events=self._standing_events is not before.events,
             decisions=decided,
             findings=findings != before.findings or unreadable != before.unreadable,
@@ -328,6 +334,7 @@ class Library:
             tasks=MappingProxyType(self._tasks.records),
             attempts=MappingProxyType(self._attempts.records),
             debug_sessions=MappingProxyType(self._debug_sessions.records),
+            escalations=MappingProxyType(self._escalations.records),
             events=self._standing_events,
             decisions=self._decisions,
             curation=curation,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
+from core.debug_memory.waiting import escalated
 from core.query import Query, Term
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, by_task
@@ -46,6 +47,7 @@ class MemoryCatalog:
         tasks: By id; also those of which nothing but an action log is there.
         attempts: Of each task, by number.
         sessions: By id.
+        escalated: Ids of those that are escalated.
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
@@ -53,6 +55,7 @@ class MemoryCatalog:
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
         self.sessions = snapshot.debug_sessions
+        self.escalated = frozenset(id for id, one in self.sessions.items() if escalated(one, snapshot) is not None)
         self._task_texts: _Texts[Task] = _texts(self.tasks, _task_text, before._task_texts if before else {})
         self._attempt_texts: _Texts[Attempt] = _texts(
             snapshot.attempts, _attempt_text, before._attempt_texts if before else {}
@@ -122,10 +125,11 @@ class MemoryCatalog:
         value = term.value
         match term.field:
             case "is":
-                failed, escalated = session.status == FAILED, session.status == ESCALATED
-                return _is(value, session=True, open=session.is_open, failed=failed, escalated=escalated)
+                failed, waits = session.status == FAILED, session.id in self.escalated
+                return _is(value, session=True, open=session.is_open, failed=failed, escalated=waits)
             case "status":
-                return session.status.startswith(value)
+                waits = session.id in self.escalated and ESCALATED.startswith(value)
+                return waits or session.status.startswith(value)
             case "cause":
                 causes = (one.analysis.category for one in session.executions if one.analysis is not None)
                 return any(cause.lower().startswith(value) for cause in causes)

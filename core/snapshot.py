@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import CurationState, Decision
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
@@ -38,6 +38,7 @@ class Snapshot:
         tasks: Of the episodic memory, by id.
         attempts: At these tasks, by id.
         debug_sessions: Of the debug memory, by id.
+        escalations: The newest call for a person, by debug session.
         events: The event log, oldest first, without what came of decisions that were taken back.
         decisions: The ledger, oldest first; `curation` is what they amount to.
         findings: What is wrong, ordered by file.
@@ -53,6 +54,7 @@ class Snapshot:
     tasks: Mapping[str, Task] = field(default_factory=_nothing)
     attempts: Mapping[str, Attempt] = field(default_factory=_nothing)
     debug_sessions: Mapping[str, DebugSession] = field(default_factory=_nothing)
+    escalations: Mapping[str, Escalation] = field(default_factory=_nothing)
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     curation: CurationState = field(default_factory=CurationState)
@@ -77,6 +79,7 @@ class Delta:
     tasks: frozenset[str] = frozenset()
     attempts: frozenset[str] = frozenset()
     debug_sessions: frozenset[str] = frozenset()
+    escalations: frozenset[str] = frozenset()
     events: bool = False
     decisions: bool = False
     findings: bool = False
@@ -90,6 +93,7 @@ class Delta:
             or self.tasks
             or self.attempts
             or self.debug_sessions
+            or self.escalations
             or self.events
             or self.decisions
             or self.findings
@@ -105,6 +109,7 @@ class Delta:
             self.tasks | other.tasks,
             self.attempts | other.attempts,
             self.debug_sessions | other.debug_sessions,
+            self.escalations | other.escalations,
             self.events or other.events,
             self.decisions or other.decisions,
             self.findings or other.findings,

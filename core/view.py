@@ -12,6 +12,7 @@ import msgspec
 from core.curation.ledger import FILE as LEDGER
 from core.curation.review import ReviewItem, burst_text
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
+from core.debug_memory.waiting import Escalated, recent_escalations
 from core.embeddings import Embeddings, PastTask
 from core.errors import UnknownRecord
 from core.extraction.proposals import Extraction
@@ -79,6 +80,10 @@ class View:
     def debug(self) -> DebugIndex:
         """The debug sessions, searchable; the first to ask waits until it is made."""
         return self.lazy_debug.get()
+
+    def escalations(self, since: datetime | None = None) -> tuple[Escalated, ...]:
+        """The debug sessions that were escalated after `since`, newest first; of None all of them."""
+        return recent_escalations(self.debug, self.snapshot, since)
 
     def pattern(self, pattern_id: str) -> Pattern:
         """The pattern with this id (or with this alias), else `UnknownRecord`."""

@@ -14,11 +14,14 @@ from core.cli.options import Words, project_option, reading_options
 from core.cli.output import Column, end, findings_json, line, minute, percent, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
+from core.curation.review import call_text
 from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
-from core.records.debug_sessions import STATUSES, DebugSession, Execution
+from core.debug_memory.waiting import escalated
+from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession, Execution
 from core.text import plural
 
 if TYPE_CHECKING:
+    from core.snapshot import Snapshot
     from core.view import View
 
 COMMANDS: Final = {
@@ -71,7 +74,9 @@ def sessions(
     index = view.debug
     found = set(index.sessions)
     if status is not None:
-        found &= {id for word in status for id in index.keys[STATUS].get(word.replace("-", "_"), ())}
+        words = {word.replace("-", "_") for word in status}
+        waiting = {one.session.id for one in view.escalations()} if ESCALATED in words else set()
+        found &= waiting.union(*(index.keys[STATUS].get(word, ()) for word in words))
     if category is not None:
         found &= set(index.keys[CAUSE].get(cause_word(category), ()))
     fits = like(ANY_FILE if file_pattern is None else file_pattern)
@@ -87,13 +92,14 @@ def cause_word(category: str) -> str:
 def tell_sessions(view: View, found: Sequence[DebugSession], *, as_json: bool, strict: bool) -> None:
     """Print sessions as a table or as JSON, and end the command."""
     if as_json:
-        print_json({"sessions": list(map(session_json, found)), "findings": findings_json(view.findings)})
+        shapes = [session_json(session, view.snapshot) for session in found]
+        print_json({"sessions": shapes, "findings": findings_json(view.findings)})
     else:
-        _print_sessions(found)
+        _print_sessions(found, view.snapshot)
     end(view.findings, strict=strict)
 
 
-def _print_sessions(found: Sequence[DebugSession]) -> None:
+def _print_sessions(found: Sequence[DebugSession], snapshot: Snapshot) -> None:
     columns = (
         Column("SESSION"),
         Column("STATUS", colours=STATUS_COLOURS),
@@ -103,22 +109,27 @@ def _print_sessions(found: Sequence[DebugSession]) -> None:
         Column("ROOT CAUSE", free=True),
         Column("FILE", free=True),
     )
-    print_table(columns, map(_cells, found))
+    print_table(columns, (_cells(session, snapshot) for session in found))
     if not found:
         remark("no debug sessions")
 
 
-def _cells(session: DebugSession) -> tuple[str, ...]:
+def _cells(session: DebugSession, snapshot: Snapshot) -> tuple[str, ...]:
     broken = failing(session)
     return (
         session.id,
-        session.status.replace("_", " "),
+        _status(session, snapshot),
         minute(session.changed_at),
         str(len(session.executions)),
         "" if broken is None else str(broken),
         ", ".join(causes_of(session)),
         session.file_path,
     )
+
+
+def _status(session: DebugSession, snapshot: Snapshot) -> str:
+    """What a person should know of how it stands, in words."""
+    return (session.status if escalated(session, snapshot) is None else ESCALATED).replace("_", " ")
 
 
 @debug.command(epilog=json_help("debug show"))
@@ -136,18 +147,22 @@ def show(session_id: str, as_json: bool, strict: bool) -> None:
     session = view.debug_session(session_id)
     findings = tuple(finding for finding in view.findings if finding.file == session.file)
     if as_json:
-        print_json({"session": session_details_json(session), "findings": findings_json(findings)})
+        print_json({"session": session_details_json(session, view.snapshot), "findings": findings_json(findings)})
     else:
-        _print(session)
+        _print(session, view.snapshot)
     end(findings, strict=strict)
 
 
-def _print(session: DebugSession) -> None:
-    status = session.status.replace("_", " ") or "unknown"
+def _print(session: DebugSession, snapshot: Snapshot) -> None:
+    status = _status(session, snapshot) or "unknown"
     line((session.id, "bold"), "  ", (status, STATUS_COLOURS.get(status, "")), f"  {session.file_path}")
     changed = f"changed {session.changed_at:%Y-%m-%d %H:%M} UTC" if session.changed_at else "not dated"
     home = f", {session.loop_id}" if session.loop_id else ""
     line(f"  {changed}{home}{f', by {session.agent}' if session.agent else ''}, {session.file}")
+    if (call := snapshot.escalations.get(session.id)) is not None:
+        line(("escalated ", "bold"), f"{call.at:%Y-%m-%d %H:%M} UTC  {call_text(call)}")
+        for known in (call, *reversed(call.earlier)):
+            line(f"  context kept in {known.file}")
     for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
         _print_run(run, number, held)
     for lesson in session.lessons:

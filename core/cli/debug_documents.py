@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 _SESSIONS: Final = """\
-{sessions: [{id, status, file_path, runs, failing, error_types, causes, changed_at, loop_id, task_id, agent,
-file, pointer}], findings}"""
+{sessions: [{id, status, escalated, escalated_at, call: {at, by, reason, context}, file_path, runs,
+failing, error_types, causes, changed_at, loop_id, task_id, agent, file, pointer}], findings}"""
 
 DEBUG_DOCUMENTS: Final = {
     "debug sessions": _SESSIONS,
     "debug similar": _SESSIONS,
     "debug escalations": _SESSIONS,
     "debug show": """\
-{session: {id, status, file_path, runs, failing, error_types, causes, changed_at, loop_id, task_id, agent,
-file, pointer, created_at, iteration, executions: [{attempt, at, code_hash, code, environment,
+{session: {id, status, escalated, escalated_at, call: {at, by, reason, context}, file_path, runs, failing,
+error_types, causes, changed_at, loop_id, task_id, agent, file, pointer, created_at, iteration,
+executions: [{attempt, at, code_hash, code, environment,
 results: {total, passed, failed, errors, skipped, duration_ms, coverage},
 failures: [{error_type, message, source, line, function, test_name, test_file, test_line, stack_trace,
 expected, actual}], analysis: {root_cause, category, strategy, confidence, related, similar},
@@ -38,7 +39,7 @@ patterns: [{id, title, error_pattern, description, state, success_rate, usage_co
 lessons_written, problem, records: [as in record], extraction: {as in extract},
 decided: {decision, summary, warnings, written}, warnings}""",
     "debug escalate": """\
-{session_id, file, written, warnings}""",
+{session_id, file}""",
     "debug retain": """\
 {moved: [{from, to, session_ids}], warnings}. With --dry-run:
 {plan: [{file, due, terms: [{id, status, rule, days, until}]}]}""",

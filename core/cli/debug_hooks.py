@@ -155,23 +155,16 @@ def escalate(session_id: str, reason: str, by: str | None, as_json: bool) -> Non
     """Keep all that surrounds a session that an agent gives up on: the session, the last iterations of its loop,
     errors, reflections, injected patterns and the open attempt at its task.
 
-    The file is written once. Review asks about every session whose status is escalated, with this or without.
+    Prints the file that keeps it, which is never written again. Review asks about the session, whatever its status
+    says, until somebody answers; calling again keeps a further file and asks again.
 
     \b
     Example:
       ralphdeck debug escalate dm-001-example --reason "needs credentials"
     """
-    kept = on_escalation(open_deck(by, records=True), session_id, reason=reason)
-    for warning in kept.warnings:
-        warn(warning)
+    called = on_escalation(open_deck(by, records=True), session_id, reason=reason)
     if as_json:
-        print_json(
-            {
-                "session_id": kept.session_id,
-                "file": str(kept.file),
-                "written": kept.written,
-                "warnings": list(kept.warnings),
-            }
-        )
+        print_json({"session_id": called.session_id, "file": str(called.file)})
     else:
-        line(str(kept.file))
+        line(str(called.file))
+        remark("Review asks about it: ralphdeck, then 3")

@@ -9,12 +9,14 @@ import click
 from core.cli.debug import cause_word, tell_sessions
 from core.cli.debug_shapes import cause_json, recurrence_json, template_json
 from core.cli.options import Count, Fraction, Moment, reading_options
-from core.cli.output import Column, end, findings_json, percent, print_json, print_table, remark
+from core.cli.output import Column, end, findings_json, minute, percent, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
+from core.curation.review import stuck_text
 from core.debug_memory.index import ANY_FILE, MIN_EFFECTIVENESS, SIMILAR
 from core.debug_memory.reports import LEAST_RUNS, Held, fix_templates, recurring
 from core.debug_memory.reports import causes as root_causes
+from core.debug_memory.waiting import Escalated
 
 
 @click.command(epilog=json_help("debug similar"))
@@ -99,18 +101,39 @@ def _held(held: Held, level: float) -> tuple[str, str]:
 
 
 @click.command(epilog=json_help("debug escalations"))
-@click.option("--since", type=Moment(), metavar="TIME", help="Only sessions that changed after this time, ISO-8601.")
+@click.option("--since", type=Moment(), metavar="TIME", help="Only sessions escalated after this time, ISO-8601.")
 @reading_options
 def escalations(since: datetime | None, as_json: bool, strict: bool) -> None:
-    """List the sessions that were escalated to a person, newest first (recent_escalations).
+    """List the sessions that were escalated to a person, newest first (recent_escalations): by their status, or by
+    debug escalate, until somebody answers in Review.
 
     \b
     Example:
       ralphdeck debug escalations --since 2026-02-01
     """
     view = open_deck().view
-    found = view.debug.escalations(since)
-    tell_sessions(view, found, as_json=as_json, strict=strict)
+    found = view.escalations(since)
+    if as_json:
+        tell_sessions(view, [one.session for one in found], as_json=True, strict=strict)
+        return
+    columns = (
+        Column("SESSION"),
+        Column("SINCE"),
+        Column("BY"),
+        Column("REASON", free=True),
+        Column("CONTEXT", free=True),
+        Column("FILE", free=True),
+    )
+    print_table(columns, map(_escalation_cells, found))
+    if not found:
+        remark("no debug sessions")
+    end(view.findings, strict=strict)
+
+
+def _escalation_cells(one: Escalated) -> tuple[str, ...]:
+    call, why = one.call, stuck_text(one.session)
+    by, reason, context = (call.by, call.reason or why, call.file) if call is not None else ("", why, "")
+    return one.session.id, minute(one.at), by, reason, context, one.session.file_path
 
 
 @click.command(epilog=json_help("debug causes"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.cli.shapes import Shape, number
+from core.debug_memory.waiting import escalated
 from core.records.times import iso
 
 if TYPE_CHECKING:
@@ -13,15 +14,20 @@ if TYPE_CHECKING:
     from core.debug_memory.reports import Cause, FixTemplate, Held, Recurrence
     from core.debug_memory.retention import Kept, Term
     from core.learning.assessment import Assessment
-    from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
+    from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Lesson, Results
     from core.records.patterns import Pattern
+    from core.snapshot import Snapshot
 
 
-def session_json(session: DebugSession) -> Shape:
+def session_json(session: DebugSession, snapshot: Snapshot) -> Shape:
     """One session as lists print it; `failing` counts the tests that failed in its last run."""
+    found = escalated(session, snapshot)
     return {
         "id": session.id,
         "status": session.status or None,
+        "escalated": found is not None,
+        "escalated_at": iso(found.at) if found is not None else None,
+        "call": _call_json(snapshot.escalations.get(session.id)),
         "file_path": session.file_path,
         "runs": len(session.executions),
         "failing": failing(session),
@@ -34,6 +40,13 @@ def session_json(session: DebugSession) -> Shape:
         "file": session.file,
         "pointer": session.pointer,
     }
+
+
+def _call_json(call: Escalation | None) -> Shape | None:
+    """The newest call for a person; `context` is the file that keeps what surrounded the session."""
+    if call is None:
+        return None
+    return {"at": iso(call.at), "by": call.by or None, "reason": call.reason, "context": call.file}
 
 
 def failing(session: DebugSession) -> int | None:
@@ -52,10 +65,10 @@ def causes_of(session: DebugSession) -> list[str]:
     return list(dict.fromkeys(category for category in runs if category))
 
 
-def session_details_json(session: DebugSession) -> Shape:
+def session_details_json(session: DebugSession, snapshot: Snapshot) -> Shape:
     """One session with all its content."""
     return {
-        **session_json(session),
+        **session_json(session, snapshot),
         "created_at": iso(session.created_at),
         "iteration": session.iteration,
         "executions": [

@@ -15,16 +15,16 @@ from core.curation.rules import (
     burst_subject,
     day,
     duplicate_question,
-    escalation_question,
     extraction_question,
     shown,
 )
+from core.debug_memory.waiting import Escalated
 from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
 from core.learning.decay import decayed_value
 from core.learning.proposing import Inversion
 from core.learning.scoreboard import Scoreboard
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity, Pattern
 from core.settings import Settings
@@ -66,7 +66,7 @@ class ReviewItem:
         burst: The marks that wait, for a burst.
         other: The pattern that would be merged into the subject, for a duplicate; with `likeness`, 0..1.
         offer: What could be extracted, for an offer.
-        session: The debug session that was escalated, for an escalation.
+        escalated: The debug session that was escalated, for an escalation.
     """
 
     kind: str
@@ -79,7 +79,12 @@ class ReviewItem:
     other: str = ""
     likeness: float = 0.0
     offer: Extraction | None = None
-    session: DebugSession | None = None
+    escalated: Escalated | None = None
+
+    @property
+    def session(self) -> DebugSession | None:
+        """The debug session that was escalated, for an escalation."""
+        return self.escalated.session if self.escalated is not None else None
 
     @property
     def question_key(self) -> str:
@@ -88,14 +93,14 @@ class ReviewItem:
             return burst_subject(self.burst)
         if self.other:
             return duplicate_question(self.subject, self.other)
-        if self.session is not None:
-            return escalation_question(self.subject, self.session.changed_at)
+        if self.escalated is not None:
+            return self.escalated.question
         return extraction_question(self.subject) if self.offer is not None else self.subject
 
     @property
     def is_about_pattern(self) -> bool:
         """Whether the subject is a pattern."""
-        return self.burst is None and self.offer is None and self.session is None
+        return self.burst is None and self.offer is None and self.escalated is None
 
     @cached_property
     def inversion(self) -> Inversion | None:
@@ -111,7 +116,7 @@ def review_queue(
     settings: Settings,
     alike: Sequence[tuple[str, str, float]] = (),
     offers: Mapping[str, Extraction] = MappingProxyType({}),
-    sessions: Iterable[DebugSession] = (),
+    escalated: Iterable[Escalated] = (),
 ) -> tuple[ReviewItem, ...]:
     """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first.
 
@@ -120,7 +125,7 @@ def review_queue(
         now: The present moment.
         alike: Pairs of patterns that say nearly the same, with their likeness, best first.
         offers: What could be extracted, by loop.
-        sessions: The debug sessions that were escalated.
+        escalated: The debug sessions that were escalated.
     """
     items = [
         item
@@ -131,7 +136,7 @@ def review_queue(
             *_arrivals(patterns, board, curation),
             *_duplicates(patterns, board, alike),
             *_offers(offers),
-            *_escalations(sessions, now, settings),
+            *_escalations(escalated, now, settings),
         )
         if (not item.is_about_pattern or item.subject in patterns) and not _is_answered(item, curation, now)
     ]
@@ -265,32 +270,46 @@ def _duplicates(
 
 
 def _offers(offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
+    """Of loops that offer the very same only one: when that is decided, the next one comes."""
+    same: dict[frozenset[tuple[str, str]], list[str]] = {}
     for source_id, offer in offers.items():
+        said = frozenset((one.duplicate_of, one.headline) for one in (*offer.new, *offer.merges))
+        same.setdefault(said, []).append(source_id)
+    for said, (source_id, *others) in same.items():
+        offer = offers[source_id]
         new, further = len(offer.new), len(offer.merges)
-        if new or further:
+        also = f"; {plural(len(others), 'other loop')} offered the same" if others else ""
+        if said:
             yield ReviewItem(
                 kind=OFFER,
                 subject=source_id,
                 question=f"Extract what {shown(source_id)} has learned?",
-                reason=offer_text(offer),
+                reason=f"{offer_text(offer)}{also}",
                 worth=_TIDYING_SHARE * (new + further) / (new + further + _HALF_WORTH_AT),
                 offer=offer,
             )
 
 
-def _escalations(sessions: Iterable[DebugSession], now: datetime, settings: Settings) -> Iterator[ReviewItem]:
-    """(4) on_escalation notify_human, whoever wrote that a session is escalated."""
-    for session in sessions:
-        at = session.changed_at
+def _escalations(escalated: Iterable[Escalated], now: datetime, settings: Settings) -> Iterator[ReviewItem]:
+    """(4) on_escalation notify_human, whoever told that a session is escalated."""
+    for one in escalated:
+        session, at = one.session, one.at
         since = f", on {day(at)}" if at is not None else ""
+        called = f"; {call_text(one.call)}" if one.call is not None else ""
         yield ReviewItem(
             kind=ESCALATION,
             subject=session.id,
             question=f"An agent is stuck at {visible_line(session.file_path, 80) or shown(session.id)}: seen?",
-            reason=f"escalated after {plural(len(session.executions), 'run')}{since}; {stuck_text(session)}",
+            reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck_text(session)}",
             worth=_STUCK_WORTH * decayed_value(at or now, now, settings.learning.half_life_days),
-            session=session,
+            escalated=one,
         )
+
+
+def call_text(call: Escalation) -> str:
+    """Why a person was called, and by whom, in one line: `needs credentials — by ada`."""
+    by = f"by {visible_line(call.by, 40) or 'nobody named'}"
+    return f"{visible_line(call.reason, 200)} — {by}" if call.reason else f"called {by}"
 
 
 def stuck_text(session: DebugSession) -> str:

@@ -2,5 +2,6 @@
 
 `index` finds sessions by the keys of (4), `reports` counts over them. `hooks` is what agents call on success and on
 escalation, `failures` on failure; `lessons` is what a session teaches, `escalations` what is kept around one that was
-given up. `retention` says how long a session is kept, `archive` moves it out and back in.
+given up, `waiting` which sessions wait for a person. `retention` says how long a session is kept, `archive` moves it
+out and back in.
 """

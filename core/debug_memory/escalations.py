@@ -1,20 +1,22 @@
 """(4) hooks on_escalation, preserve_full_context: everything around an escalated session, kept in one file.
 
 `shared/curation/escalations/<session>.json` is written once and never again: it is what was known when the agent
-gave up, whatever becomes of the files that it comes from. Review asks about the session by itself (notify_human).
+gave up, whatever becomes of the files that it comes from. A further call for the session has a file of its own,
+`<session>-2.json` and so on. Each file is also the record of its call, on which Review asks (notify_human).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from core.errors import BadInput, Unwritable
+from core.errors import BadInput, Refused, Unwritable
 from core.extraction.material import read_material
 from core.paths import SAFE_ID, ProjectPaths
 from core.records.debug_sessions import DebugSession
@@ -23,32 +25,37 @@ from core.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
 from core.sources.reading import Line, Problem, decode, read_file
 from core.sources.writing import rewrite, take_theirs
+from core.text import visible_line
 
 FOLDER: Final = "escalations"
 MAX_ITERATIONS: Final = 20
 """Last iterations of the loop that are kept."""
+MAX_CALLS: Final = 1000
+"""Calls for one session that are kept."""
 _NAME_DIGITS: Final = 32
 
 
-def context_file(paths: ProjectPaths, session_id: str) -> Path:
-    """Where the context of a session is kept; an id that cannot be a name is named by its hash."""
+def context_file(paths: ProjectPaths, session_id: str, number: int = 1) -> Path:
+    """Where the context of a session is kept; an id that cannot be a name is named by its hash.
+
+    Args:
+        number: Of the call, from 1 up; which session a file is about is told by what it holds.
+    """
     safe = SAFE_ID.fullmatch(session_id) is not None and ".." not in session_id
     digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()[:_NAME_DIGITS]
-    return paths.curation / FOLDER / f"{session_id if safe else f'session-{digest}'}.json"
+    name = session_id if safe else f"session-{digest}"
+    return paths.curation / FOLDER / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
 
 
 def preserve_context(
     paths: ProjectPaths, snapshot: Snapshot, session: DebugSession, *, now: datetime, by: str, reason: str = ""
-) -> tuple[Path, bool]:
-    """Keep everything around a session.
-
-    Returns:
-        The file, and whether it was written now; one that is there already stays as it is.
+) -> Path:
+    """Keep everything around a session; returns the new file, nothing that is there already is written over.
 
     Raises:
+        Refused: So many calls are kept for this session that nobody answers any more.
         Unwritable: The disk or a permission forbids it, or the folder leads out of the project.
     """
-    path = context_file(paths, session.id)
     document = {
         "session_id": session.id,
         "preserved_at": iso(now),
@@ -60,22 +67,32 @@ def preserve_context(
     }
     # Texts of the files may hold half characters, which cannot be stored.
     data = json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    folder = paths.curation / FOLDER
+    try:
+        paths.inside(paths.relative(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+    except BadInput as error:
+        raise Unwritable(str(error)) from None
+    except OSError as error:
+        raise Unwritable(f"cannot make {folder}: {error.strerror}") from None
+    for number in range(1, MAX_CALLS + 1):
+        path = context_file(paths, session.id, number)
+        if not os.path.lexists(path) and _put(path, data):
+            return path
+    raise Refused(f"{MAX_CALLS:,} calls for {visible_line(session.id, 80)} are kept already")
+
+
+def _put(path: Path, data: bytes) -> bool:
+    """Write a new file; False if somebody else has just made one of that name."""
     written = False
 
     def change(present: bytes | None) -> bytes | None:
         nonlocal written
-        written = written or present is None
+        written = present in (None, data)
         return data if present is None else present
 
-    try:
-        paths.inside(paths.relative(path.parent))
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except BadInput as error:
-        raise Unwritable(str(error)) from None
-    except OSError as error:
-        raise Unwritable(f"cannot make {path.parent}: {error.strerror}") from None
     rewrite(path, change, merge=take_theirs, retry_seconds=())
-    return path, written
+    return written
 
 
 def _around(paths: ProjectPaths, snapshot: Snapshot, session: DebugSession) -> dict[str, Any]:

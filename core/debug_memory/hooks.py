@@ -19,7 +19,7 @@ from core.debug_memory.escalations import preserve_context
 from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
 from core.errors import Conflict, Refused, Unwritable
 from core.extraction.proposals import Extraction
-from core.records.debug_sessions import ESCALATED, DebugSession
+from core.records.debug_sessions import DebugSession
 from core.records.events import Event, event_id
 
 if TYPE_CHECKING:
@@ -131,30 +131,24 @@ def _bead(view: View, session: DebugSession) -> str:
     return newest.id if newest is not None else session.loop_id or session.id
 
 
-class Escalated(Struct, frozen=True, kw_only=True):
-    """Where the context of an escalated session is kept, and whether it was written just now."""
+class Called(Struct, frozen=True, kw_only=True):
+    """A call for a person, and where the context of its session is kept."""
 
     session_id: str
     file: Path
-    written: bool
-    warnings: tuple[str, ...] = ()
 
 
-def on_escalation(deck: Deck, session_id: str, *, reason: str = "") -> Escalated:
-    """(4) notify_human and preserve_full_context: Review asks about a session by its status alone, and what surrounds
-    it is kept, once.
+def on_escalation(deck: Deck, session_id: str, *, reason: str = "") -> Called:
+    """(4) notify_human and preserve_full_context: what surrounds the session is kept, and Review asks about it.
+
+    Each call is kept by itself: one for a session that somebody has answered about already asks again.
 
     Raises:
         UnknownRecord: There is no such session.
+        Refused: Too many calls for it are kept.
         Unwritable: The context cannot be written.
     """
     session = deck.view.debug_session(session_id)
-    file, written = preserve_context(
-        deck.project, deck.view.snapshot, session, now=deck.now(), by=deck.by, reason=reason
-    )
-    warnings = []
-    if session.status != ESCALATED:
-        warnings.append("Review asks about it once its file says `status: escalated`")
-    if not written:
-        warnings.append("its context was kept before, and stays as it was then")
-    return Escalated(session_id=session.id, file=file, written=written, warnings=tuple(warnings))
+    file = preserve_context(deck.project, deck.view.snapshot, session, now=deck.now(), by=deck.by, reason=reason)
+    deck.apply((file,))
+    return Called(session_id=session.id, file=file)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
 from core.errors import BadInput
 from core.lazily import Lazy
-from core.records.debug_sessions import ESCALATED, DebugSession, Lesson
+from core.records.debug_sessions import DebugSession, Lesson
 from core.text import Matcher, matcher, visible_line
 
 FILE_PATH: Final = "file_path"
@@ -32,7 +31,6 @@ MIN_EFFECTIVENESS: Final = 0.7
 
 _REBUILD_SHARE: Final = 4
 """An update of more than one session in so many is slower than a new index."""
-_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 _LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
@@ -132,14 +130,6 @@ class DebugIndex:
             for session in self.find(CATEGORY, category)
             for lesson in session.lessons
             if lesson.category == category and (lesson.effectiveness or 0.0) > min_effectiveness
-        )
-
-    def escalations(self, since: datetime | None = None) -> tuple[DebugSession, ...]:
-        """(4) recent_escalations: escalated sessions updated after `since`, newest first; of None all of them."""
-        return tuple(
-            session
-            for session in self.find(STATUS, ESCALATED)
-            if since is None or (session.changed_at or _EARLIEST) > since
         )
 
 

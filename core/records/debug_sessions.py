@@ -196,6 +196,28 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(map(_held, self.executions, (*self.executions[1:], None)))
 
 
+class Escalation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call of (4) on_escalation: an agent gave a session up, and what surrounded it was kept.
+
+    Attributes:
+        reason: In the words of whoever called, "" if none were given.
+        file: Where the context is kept, project-relative.
+        earlier: The calls for this session before this one, oldest first.
+    """
+
+    session_id: str
+    at: datetime
+    by: str = ""
+    reason: str = ""
+    file: str = ""
+    earlier: tuple[Escalation, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The session that it is about."""
+        return self.session_id
+
+
 def _held(run: Execution, following: Execution | None) -> bool | None:
     if run.fix is None or run.fix.verified is not None:
         return run.fix.verified if run.fix is not None else None

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.curation.ledger import DecisionLog
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Decision
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
@@ -17,6 +17,7 @@ from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.debug_sessions import is_debug_memory, read_sessions
 from core.sources.episodes import ActionTally, episode_file, read_episode
+from core.sources.escalations import read_escalation
 from core.sources.events import EventLog
 from core.sources.loops import LoopFact, directory_fact, read_crash_log, read_loops
 from core.sources.memory import is_memory_file, read_memory
@@ -37,6 +38,7 @@ class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tasks: tuple[Task, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     debug_sessions: tuple[DebugSession, ...] = ()
+    escalations: tuple[Escalation, ...] = ()
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -91,9 +93,21 @@ def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution
         return Contribution(attempts=(attempt,) if attempt else (), findings=findings)
     if kind is Kind.HISTORY:
         return _history(file, raw)
+    if kind is Kind.ESCALATION:
+        return _escalation(file, raw)
     mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
     found = read_patterns(file, raw.data, mirror_of, earlier.records)
     return found.problem or Contribution(patterns=found.patterns, findings=found.findings)
+
+
+def _escalation(file: str, raw: RawFile) -> Contribution | Problem:
+    decoded = decode(file, raw.data)
+    if decoded.failed:
+        return decoded.problems[0]
+    calls, findings = read_escalation(file, decoded.value)
+    return Contribution(
+        escalations=calls, findings=(*(problem.finding(file) for problem in decoded.problems), *findings)
+    )
 
 
 def _history(file: str, raw: RawFile) -> Contribution | Problem:

@@ -28,6 +28,8 @@ class Kind(StrEnum):
     """The folder of a loop, which makes it a row even if nothing in it can be read; ends in `/`."""
     EVENTS = "events"
     LEDGER = "ledger"
+    ESCALATION = "escalation"
+    """The kept context of a debug session that was given up."""
 
 
 _DATA: Final = r"[^/]+\.(?:json|ya?ml|jsonl)"
@@ -35,6 +37,7 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.PATTERNS: (rf"ralph/shared/patterns/(?!effectiveness-metrics\.){_DATA}",),
     Kind.LEDGER: (r"ralph/shared/curation/ledger\.jsonl",),
     Kind.EVENTS: (r"ralph/shared/curation/events\.jsonl",),
+    Kind.ESCALATION: (r"ralph/shared/curation/escalations/[^/]+\.json",),
     Kind.MIRROR: (
         rf"ralph/(?:memory|reflections|debug-memory)/patterns/{_DATA}",
         r"ralph/memory/patterns-index\.(?:json|ya?ml)",

@@ -7,12 +7,13 @@ from typing import Final
 
 from textual.content import Content
 
-from core.records.debug_sessions import ESCALATED, Analysis, DebugSession, Execution, Failure, Fix, Results
+from core.debug_memory.waiting import escalated
+from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.layout import UNBROKEN, bullets, hanging, heading
 from tui.present.marks import Glyphs, result_mark
-from tui.present.memory import escalation_reason, session_mark
+from tui.present.memory import call_line, escalation_reason, session_mark
 from tui.present.numbers import ago, duration, moment_text, percent
 
 MOST_TEXT_LINES: Final = 200
@@ -33,19 +34,22 @@ def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
     """
     now = view.now
     changed = session.changed_at
+    waiting, call = escalated(session, view.snapshot), view.snapshot.escalations.get(session.id)
     lines = [
         Content.styled(visible_line(session.file_path or session.id, 500), "bold"),
         Content.assemble(
-            session_mark(session, glyphs),
+            session_mark(session, glyphs, escalated=waiting is not None),
             (f"   began {moment_text(session.created_at, now)}" if session.created_at else "", "$quiet"),
             (f"   changed {ago(changed, now)}" if changed else "", "$quiet"),
             (f"   by {visible_line(session.agent, 60)}" if session.agent else "", "$quiet"),
             (f"   iteration {session.iteration}" if session.iteration is not None else "", "$quiet"),
         ),
     ]
-    if session.status == ESCALATED:
-        reason = visible_line(escalation_reason(session), 1000)
+    if waiting is not None:
+        reason = visible_line(escalation_reason(session, call), 1000)
         lines.append(Content.assemble(("Wants a person: ", "$warning bold"), reason))
+    if call is not None:
+        lines.append(call_line(call, now))
     if not session.executions:
         lines += [Content(""), Content.styled("Nothing has been run in this session yet.", "$quiet")]
     for number, execution in enumerate(session.executions, 1):

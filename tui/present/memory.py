@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.episodes.condition import AttemptState, Condition
-from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Execution
+from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Escalation, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.text import visible_line
 from tui.present.marks import Cells, Glyphs, outcome_mark
@@ -78,16 +78,17 @@ def _state_mark(state: AttemptState, glyphs: Glyphs) -> Content:
     return Content.styled(f"{glyph} {state.value}", _STATE_STYLES[state])
 
 
-def session_mark(session: DebugSession, glyphs: Glyphs) -> Content:
-    """Glyph and word of a debug session's status."""
+def session_mark(session: DebugSession, glyphs: Glyphs, *, escalated: bool) -> Content:
+    """Glyph and word of a debug session's status; that it is escalated counts more than what its file says."""
+    status = ESCALATED if escalated else session.status
     glyph = {
         PASSED: glyphs.done,
         FAILED: glyphs.failed,
         IN_PROGRESS: glyphs.running,
         ESCALATED: glyphs.escalated,
-    }.get(session.status, glyphs.unknown)
-    word = visible_line(session.status.replace("_", " ") or "unknown", 15)
-    return Content.styled(f"{glyph} {word}", _SESSION_STYLES.get(session.status, "$quiet"))
+    }.get(status, glyphs.unknown)
+    word = visible_line(status.replace("_", " ") or "unknown", 15)
+    return Content.styled(f"{glyph} {word}", _SESSION_STYLES.get(status, "$quiet"))
 
 
 # Rows
@@ -150,7 +151,7 @@ def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs:
     }
 
 
-def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs) -> Cells:
+def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escalated: bool) -> Cells:
     """A debug session: what was worked on and what failed first; quality is the share of the tests that pass."""
     passing = [share for execution in session.executions if (share := passed_share(execution)) is not None]
     return {
@@ -159,7 +160,7 @@ def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs) -> Cells
             (path_end(session.file_path or session.id), "$secondary"),
             f"  {visible_line(first_failure(session), 300)}",
         ),
-        "status": session_mark(session, glyphs),
+        "status": session_mark(session, glyphs, escalated=escalated),
         "tries": Content(f"{len(session.executions):,}" if session.executions else ""),
         "quality": _quality(passing, passing[-1] if passing else None, glyphs),
         "sign": Content.styled(ago(session.changed_at, now), "$quiet"),
@@ -213,8 +214,11 @@ def passed_share(execution: Execution) -> float | None:
     return min(max(results.passed / results.total, 0.0), 1.0)
 
 
-def escalation_reason(session: DebugSession) -> str:
-    """Why a person should see it: what stays unresolved, else the last root cause, else what failed."""
+def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
+    """Why a person should see it: the words of who called, else what stays unresolved, else the last root cause, else
+    what failed."""
+    if call is not None and call.reason:
+        return call.reason
     for recurring in session.recurring:
         if recurring.resolution == ESCALATED:
             return recurring.notes or recurring.test
@@ -222,3 +226,11 @@ def escalation_reason(session: DebugSession) -> str:
         if execution.analysis is not None and execution.analysis.root_cause:
             return execution.analysis.root_cause
     return first_failure(session) or "its agent gave it up"
+
+
+def call_line(call: Escalation, now: datetime) -> Content:
+    """Who called for a person, when, and where the context is kept."""
+    return Content.assemble(
+        (f"called by {visible_line(call.by, 40) or 'nobody named'}, {ago(call.at, now)}; context kept in ", "$quiet"),
+        (visible_line(call.file, 300), "$secondary"),
+    )

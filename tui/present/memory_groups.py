@@ -14,7 +14,7 @@ from core.text import plural, visible_line
 from core.view import View
 from tui.present.layout import heading
 from tui.present.marks import Glyphs
-from tui.present.memory import escalation_reason, path_end
+from tui.present.memory import call_line, escalation_reason, path_end
 from tui.present.numbers import ago, interval_bar, percent
 
 MOST_LOOPS: Final = 6
@@ -28,15 +28,17 @@ _NAME_CELLS: Final = 24
 def escalation_lines(view: View) -> list[Content]:
     """Each escalation: what it is about, since when, and why."""
     lines = [Content.styled("These wait for a person: their agents gave them up.", "bold")]
-    for session in view.debug.escalations():
+    for one in view.escalations():
         lines += [
             Content(""),
             Content.assemble(
-                (path_end(session.file_path or session.id), "$secondary"),
-                (f"   {ago(session.changed_at, view.now)}", "$warning"),
+                (path_end(one.session.file_path or one.session.id), "$secondary"),
+                (f"   {ago(one.at, view.now)}", "$warning"),
             ),
-            Content(f"  {visible_line(escalation_reason(session), 1000)}"),
+            Content(f"  {visible_line(escalation_reason(one.session, one.call), 1000)}"),
         ]
+        if one.call is not None:
+            lines.append(Content.assemble("  ", call_line(one.call, view.now)))
     return lines
 
 

@@ -10,7 +10,6 @@ from typing import Final
 from core.debug_memory.index import newest_first
 from core.memory_query import FoundTask, MemoryCatalog
 from core.query import Query
-from core.records.debug_sessions import ESCALATED
 from core.records.episodes import Attempt, Task
 
 ESCALATIONS: Final = "group/escalations"
@@ -70,9 +69,9 @@ def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: M
     order, descending = sort
     found.sort(key=lambda one: ORDERS[order](one.task, catalog.attempts.get(one.task.id, ())), reverse=descending)
     groups: dict[str, list[str]] = {
-        ESCALATIONS: [session_key(one.id) for one in sessions if one.status == ESCALATED],
+        ESCALATIONS: [session_key(one.id) for one in sessions if one.id in catalog.escalated],
         TASKS: [],
-        SESSIONS: [session_key(one.id) for one in sessions if one.status != ESCALATED],
+        SESSIONS: [session_key(one.id) for one in sessions if one.id not in catalog.escalated],
     }
     counts = {key: len(rows) for key, rows in groups.items()} | {TASKS: len(found)}
     folds: dict[str, bool] = {}

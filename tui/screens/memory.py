@@ -20,9 +20,10 @@ from core.learning.finished import reports_of
 from core.memory_links import MemoryLinks, Remembered
 from core.memory_query import MEMORY_FIELDS, MemoryCatalog
 from core.query import Query, any_id
-from core.records.debug_sessions import ESCALATED, DebugSession
+from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.snapshot import Delta, Snapshot
+from core.text import plural
 from core.view import View
 from tui.present import debugging, memory_groups, memory_tasks
 from tui.present import memory as present
@@ -41,7 +42,7 @@ BESIDE_WIDE: Final = 180
 QUOTE: Final = '"'
 """Ends what stands in quotes in a filter."""
 _ABOUT_RECORDS: Final = frozenset({"to_loop", "to_patterns", "to_reflections", "edit_file", "copy"})
-_OF_THE_LIST: Final = frozenset({"open", "whole", "fold", "unfold"})
+_OF_THE_LIST: Final = frozenset({"open", "fold", "unfold"})
 TABS: Final = {
     "group": ("Overview",),
     "task": ("Overview", "Reflections", "Loop"),
@@ -128,8 +129,10 @@ class MemoryPlace(Browse):
     # The list
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are tasks, attempts and sessions; the rest stands in the details, which are made anew each time."""
-        return bool(delta.tasks or delta.attempts or delta.debug_sessions)
+        """Rows are tasks, attempts and sessions, grouped by who is called for; the rest stands in the details, which
+        are made anew each time."""
+        rows = delta.tasks or delta.attempts or delta.debug_sessions
+        return bool(rows or delta.escalations or delta.decisions)
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Make the catalog anew where it can be another, and read the attempt under the cursor where it changed."""
@@ -168,7 +171,7 @@ class MemoryPlace(Browse):
             left = bool(attempts) and self._condition(attempts[-1]).state is AttemptState.LEFT
             return dict(present.task_cells(task, attempts, now, glyphs, folded=folded, left=left))
         if session := self._session_of(key):
-            return dict(present.session_cells(session, now, glyphs))
+            return dict(present.session_cells(session, now, glyphs, escalated=session.id in self._catalog.escalated))
         if key in self._tree.counts:
             shown, total = self._tree.counts[key], self._totals()[key]
             return dict(present.group_cells(key, shown, total, folded=bool(folded), glyphs=glyphs))
@@ -176,7 +179,7 @@ class MemoryPlace(Browse):
 
     def _totals(self) -> dict[str, int]:
         """How many records each group has without a filter."""
-        escalated = len(self.view.debug.escalations())
+        escalated = len(self._catalog.escalated)
         sessions = len(self._catalog.sessions) - escalated
         return {ESCALATIONS: escalated, TASKS: len(self._catalog.tasks), SESSIONS: sessions}
 
@@ -328,7 +331,10 @@ class MemoryPlace(Browse):
             self.do_whole()
 
     def do_whole(self) -> None:
-        """Give the details the whole screen."""
+        """Give the details the whole screen, or the list its part of it again."""
+        if self.has_class("-detail"):
+            self.do_back()
+            return
         super().do_open()
         self.call_after_refresh(self._redraw_details)
 
@@ -362,7 +368,7 @@ class MemoryPlace(Browse):
         if attempt := self._attempt_of(key):
             return task_key(attempt.task_id)
         if session := self._session_of(key):
-            return ESCALATIONS if session.status == ESCALATED else SESSIONS
+            return ESCALATIONS if session.id in self._catalog.escalated else SESSIONS
         return TASKS
 
     def go_to(self, key: str) -> None:
@@ -371,6 +377,12 @@ class MemoryPlace(Browse):
         self._folded |= {above: False, self._above(above): False}
         self._select(self.view)
         super().go_to(key)
+
+    def named(self, key: str) -> str:
+        """`task task-001`, `attempt 2 at task-001`."""
+        kind, record_id = parts(key)
+        task_id, _, number = record_id.rpartition(".")
+        return f"attempt {number} at {task_id}" if kind == "attempt" else f"{kind} {record_id}"
 
     # Leading on
 
@@ -396,7 +408,9 @@ class MemoryPlace(Browse):
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
-        """What enter does here."""
+        """What enter does here, and that whole details go back to the list."""
+        if action == "whole" and self.has_class("-detail"):
+            return "back to the list"
         if action != "open":
             return None
         key = self.table.cursor_key or ""
@@ -416,7 +430,11 @@ class MemoryPlace(Browse):
             if len(found) == 1:
                 self.deck_app.open_record("patterns", found[0])
             else:
-                self.deck_app.open_filtered("patterns", any_id(found), found[0])
+                text, left = any_id(found)
+                self.deck_app.open_filtered("patterns", text, found[0])
+                if left:
+                    more = plural(left, "further pattern")
+                    self.deck_app.say(f"the filter has no room for {more} of this", severity="warning")
 
     def do_to_reflections(self) -> None:
         """Go to the reflections on the task, or of the session's loop, and to the newest one on this."""

@@ -160,7 +160,7 @@ def test_yaml_is_left_alone_and_a_failed_session_teaches_nothing(tmp_path: Path,
     assert (refused.code, "is failed" in refused.err) == (1, True)
 
 
-def test_an_escalation_keeps_its_context_once(sample: Path, call: Call) -> None:
+def test_each_escalation_keeps_its_context_and_is_told(sample: Path, call: Call) -> None:
     words = ("debug", "escalate", MAILER, "--reason", "no \x1b credentials", "--project", sample)
     path = Path(call(*words).out.strip())
     assert path == sample / f".aiwg/ralph/shared/curation/escalations/{MAILER}.json"
@@ -169,9 +169,17 @@ def test_an_escalation_keeps_its_context_once(sample: Path, call: Call) -> None:
     assert kept["loop"]["iterations"] and kept["loop"]["injected_patterns"]
     assert (kept["reason"], kept["by"]) == ("no \x1b credentials", "ada")
     before = path.read_bytes()
-    again = call(*words, "--json")
-    assert again.document["written"] is False
+    again = Path(call(*words, "--json").document["file"])
+    assert again.name == f"{MAILER}-2.json"
     assert path.read_bytes() == before
+    about = ("--project", sample)
+    assert call("debug", "show", MAILER, *about).out.count("context kept in .aiwg/ralph/shared/curation/") == 2
+    told = call("debug", "escalations", *about).out
+    assert "credentials" in told and again.name in told and "\x1b" not in told
+    (listed,) = (one for one in call("debug", "escalations", "--json", *about).document["sessions"] if one["call"])
+    assert (listed["id"], listed["escalated"], listed["call"]["by"]) == (MAILER, True, "ada")
+    assert listed["call"]["context"] == again.relative_to(sample).as_posix()
+    assert MAILER in ids(call("debug", "sessions", "--status", "escalated", "--json", *about).document)
 
 
 def test_an_id_that_is_no_name_becomes_no_path(tmp_path: Path, call: Call) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from core.curation.review import ReviewItem, review_queue
+from core.debug_memory.waiting import Escalated
 from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
@@ -74,8 +75,9 @@ def arrival(kind: str, **changes: Any) -> Arrival:
 
 
 def offer(source_id: str, new: int = 0, merges: int = 0, refused: int = 0) -> Extraction:
-    proposals = [Proposal(type=PatternType.ERROR, slug="a", record={})] * new
-    proposals += [Proposal(type=PatternType.ERROR, slug="a", record={}, duplicate_of="p")] * merges
+    record = {"error_signature": {"error_type": "E", "error_pattern": "e"}, "fix_approach": {"description": "f"}}
+    proposals = [Proposal(type=PatternType.ERROR, slug="a", record=record)] * new
+    proposals += [Proposal(type=PatternType.ERROR, slug="a", record=record, duplicate_of="p")] * merges
     proposals += [Proposal(type=PatternType.ERROR, slug="a", record={}, refused="too broad")] * refused
     return Extraction(source_id=source_id, proposals=tuple(proposals))
 
@@ -212,6 +214,14 @@ def test_what_offers_nothing_new_is_not_asked_about() -> None:
     assert queue([], [], offers={"l": offer("l", refused=2)}) == ()
 
 
+def test_of_loops_that_offer_the_same_one_is_asked_about() -> None:
+    asked = queue([], [], offers={id: offer(id, new=1) for id in ("l", "m", "n")} | {"o": offer("o", merges=1)})
+    assert {item.subject for item in asked} == {"l", "o"}
+    assert {item.reason for item in asked} == {
+        "1 pattern to extract; 2 other loops offered the same", "1 further use of known ones"
+    }  # fmt: skip
+
+
 def test_a_question_that_is_dismissed_is_never_asked_again_whichever_way_round_it_comes() -> None:
     patterns = [make_pattern("a"), make_pattern("b")]
     pair, offers = [("a", "b", 0.9)], {"l": offer("l", new=1)}
@@ -240,7 +250,8 @@ def escalated(**changes: Any) -> DebugSession:
 
 def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tuple[ReviewItem, ...]:
     board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
-    return review_queue({}, board, curation or CurationState(), LATER, SETTINGS, sessions=sessions)
+    waiting = [Escalated(session=session) for session in sessions]
+    return review_queue({}, board, curation or CurationState(), LATER, SETTINGS, escalated=waiting)
 
 
 def test_an_escalation_is_asked_about_near_the_top_and_less_urgently_as_it_grows_old() -> None:

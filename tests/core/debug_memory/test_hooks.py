@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from core.debug_memory.escalations import context_file
 from core.debug_memory.hooks import on_escalation, on_success
 from core.deck import Deck
 from core.errors import Unwritable
+from core.happenings import What, happenings
+from core.memory_query import MemoryCatalog
 from core.paths import ProjectPaths
 from core.settings import DebugMemorySettings, Settings
+from core.snapshot import Delta
 from tests.core.debug_memory.making import NOW
 
 STATE = {
@@ -54,7 +58,6 @@ def test_the_context_of_an_escalation_is_all_that_surrounds_it(tmp_path: Path) -
     write(tmp_path, "tasks/task-001/metadata.json", {"id": "task-001", "description": "x", "status": "running"})
     write(tmp_path, "tasks/task-001/attempts/002/attempt.json", {"id": 2, "task_id": "task-001"})
     kept = on_escalation(opened(tmp_path), "s", reason="why")
-    assert (kept.written, kept.warnings) == (True, ())
     context = json.loads(kept.file.read_bytes())
     assert context["session"] == stored(metadata={"task_id": "task-001"})
     assert [iteration["number"] for iteration in context["loop"]["iterations"]] == list(range(11, 31))
@@ -63,12 +66,43 @@ def test_the_context_of_an_escalation_is_all_that_surrounds_it(tmp_path: Path) -
     assert (context["reason"], context["by"]) == ("why", "ada")
 
 
-def test_a_session_that_is_not_escalated_is_kept_with_a_word_on_it(tmp_path: Path) -> None:
+def test_each_call_is_kept_and_nothing_written_over(tmp_path: Path) -> None:
     write(tmp_path, "debug-memory/s.json", stored(status="failed"))
-    kept = on_escalation(opened(tmp_path), "s")
-    assert kept.written and "status: escalated" in kept.warnings[0]
-    again = on_escalation(opened(tmp_path), "s")
-    assert not again.written and "stays as it was" in again.warnings[-1]
+    write(tmp_path, "debug-memory/s-2.json", stored(session_id="s-2", status="failed"))
+    deck = opened(tmp_path)
+    files = [on_escalation(deck, id, reason=reason).file for id, reason in (("s", "a"), ("s-2", "b"), ("s", "c"))]
+    assert [file.name for file in files] == ["s.json", "s-2.json", "s-3.json"]
+    assert [json.loads(file.read_bytes())["reason"] for file in files] == ["a", "b", "c"]
+    call = deck.view.snapshot.escalations["s"]
+    assert (call.reason, [one.reason for one in call.earlier]) == ("c", ["a"])
+
+
+def test_a_session_waits_from_the_call_on_until_somebody_answers_and_again_from_the_next(tmp_path: Path) -> None:
+    write(tmp_path, "debug-memory/s.json", stored(status="in_progress"))
+    times = iter(NOW + timedelta(minutes=minute) for minute in range(100))
+    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: next(times), cache=False)
+    deck.load()
+    assert (deck.view.escalations(), deck.view.queue) == ((), ())
+    for reason in ("needs credentials", "still needs them"):
+        before = deck.view
+        on_escalation(deck, "s", reason=reason)
+        view = deck.view
+        (one,), (item,) = view.escalations(), view.queue
+        assert (one.call, item.kind, item.escalated) == (view.snapshot.escalations["s"], "escalation", one)
+        assert f"; {reason} — by ada; " in item.reason
+        (told,) = happenings(before, view, Delta(escalations=frozenset({"s"})))
+        assert told.what is What.ESCALATED and reason in told.text
+        assert MemoryCatalog(deck.view.snapshot).escalated == {"s"}
+        deck.dismiss(item.question_key, "seen")
+        assert (deck.view.escalations(), deck.view.queue) == ((), ())
+        assert MemoryCatalog(deck.view.snapshot).escalated == frozenset()
+        deck.undo()
+        assert deck.view.queue[0].question_key == item.question_key
+        deck.dismiss(item.question_key, "seen")
+    on_escalation(deck, "s")
+    before = deck.view
+    on_escalation(deck, "s", reason="again, though nobody has answered")
+    assert [one.what for one in happenings(before, deck.view, Delta())] == [What.ESCALATED]
 
 
 def test_no_context_leaves_the_project(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.debug_memory.index import CAUSE, ERROR_TYPE, FILE_PATH, PATTERN, STATUS, TEST, DebugIndex, like
+from core.debug_memory.waiting import recent_escalations
 from core.errors import BadInput
 from core.library import Library
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession
 from core.settings import Settings
+from core.snapshot import Snapshot
 from tests.core.debug_memory.making import EXAMPLE, NOW, by_id, document_session, lesson, run, session
 
 
@@ -47,7 +48,7 @@ def test_the_example_of_the_document_answers_its_queries() -> None:
     ((found, template),) = index.templates("null_undefined_access")
     assert (found.id, template.pattern, template.effectiveness) == ("dm-001-example", "null_access_without_check", 1.0)
     assert template.fix_template == "Add null check: if (!input) return/throw"
-    assert index.escalations() == ()
+    assert recent_escalations(index, Snapshot()) == ()
 
 
 @pytest.mark.parametrize(
@@ -91,13 +92,6 @@ def test_a_template_must_work_more_often_than_seven_times_in_ten() -> None:
     other = lesson("other", category="race_condition")
     index = DebugIndex.build(by_id(session("s", lessons=(*lessons, other))))
     assert [lesson.pattern for _, lesson in index.templates("null_undefined_access")] == ["0.71"]
-
-
-def test_escalations_after_a_time_newest_first() -> None:
-    sessions = [session(f"s{days}", days=days, status="escalated") for days in (3, 1, 2)]
-    index = DebugIndex.build(by_id(*sessions, session("failed")))
-    assert ids(index.escalations()) == ["s1", "s2", "s3"]
-    assert ids(index.escalations(NOW - timedelta(days=2))) == ["s1"]
 
 
 @pytest.mark.parametrize(

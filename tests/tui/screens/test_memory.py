@@ -97,7 +97,7 @@ async def test_a_filter_shows_the_task_of_an_attempt_that_matches(sample: Path, 
         assert set(kinds(told)) == {"group", "session"}
         await told.filter("is:escalated")
         assert told.table.keys[0] == ESCALATIONS
-        assert len(told.table.keys) == 1 + len(told.app.view.debug.escalations())
+        assert len(told.table.keys) == 1 + len(told.app.view.escalations())
         await told.press("escape")
         assert "attempt" in kinds(told)
 
