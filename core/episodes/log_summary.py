@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
+from operator import itemgetter
 from typing import Final
 
 from msgspec import Struct
@@ -28,15 +31,21 @@ class Failing(Struct, kw_only=True):
     Attributes:
         what: The command, or the tool and the file it was used on.
         message: The error as it was told the first time, on one line.
+        times: How often it failed with this error.
+        runs: How often it failed with any error.
+        last: The number of the action that failed last.
         solved: Whether the same, or the same check of as much or more, came out well later.
-        changed: The files that were changed between its last failure and that.
+        replaced: Whether it failed later with another error, and not with this one.
+        changed: The files that were changed since its last failure, until it was solved.
     """
 
     what: str
     message: str
-    times: int = 1
+    times: int = 0
+    runs: int = 0
     last: int = 0
     solved: bool = False
+    replaced: bool = False
     changed: tuple[str, ...] = ()
 
 
@@ -47,7 +56,7 @@ class LogSummary(Struct, kw_only=True):
         actions, errors: How many, and how many of these failed.
         iterations: The highest that an action names, 0 if none does.
         files: Those that were changed, in the order of their first change.
-        failures: Most frequent first.
+        failures: Those of what failed most often first.
         check: How the last check came out, None where there was none or something was changed after it.
         ended_wrong: Whether the last action that tells its result failed.
         last_at: When the last action was that tells its time.
@@ -116,8 +125,7 @@ class _Tally:
             return
         for earlier, failing in alike:
             if command.covers(earlier):
-                failing.solved = True
-                failing.changed = tuple(dict.fromkeys(file for at, file in self._edits if at > failing.last))
+                failing.solved, failing.changed = True, self._changed_since(failing.last)
         alike[:] = [one for one in alike if not one[1].solved]
 
     def _fail(self, action: Action, command: Command, alike: list[tuple[Command, Failing]]) -> None:
@@ -127,7 +135,7 @@ class _Tally:
         key = what, _NUMBER.sub("0", message)
         if key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
-        failing = self._failures.setdefault(key, Failing(what=what, message=message, times=0))
+        failing = self._failures.setdefault(key, Failing(what=what, message=message))
         failing.times += 1
         failing.last, failing.solved, failing.changed = done.actions, False, ()
         if all(failing is not known for _, known in alike):
@@ -135,8 +143,23 @@ class _Tally:
 
     def done(self) -> LogSummary:
         self._done.files = tuple(self._files)
-        self._done.failures = tuple(sorted(self._failures.values(), key=lambda failing: -failing.times))
+        runs = Counter[str]()
+        for failing in self._failures.values():
+            runs[failing.what] += failing.times
+        for failing in self._failures.values():
+            failing.runs = runs[failing.what]
+        for alike in self._unsolved.values():
+            for command, failing in alike:
+                failing.changed = self._changed_since(failing.last)
+                failing.replaced = any(other.last > failing.last and run.covers(command) for run, other in alike)
+        found = self._failures.values()
+        self._done.failures = tuple(sorted(found, key=lambda failing: (-failing.runs, -failing.times)))
         return self._done
+
+    def _changed_since(self, number: int) -> tuple[str, ...]:
+        """The files that were changed after an action."""
+        first = bisect_right(self._edits, number, key=itemgetter(0))
+        return tuple(dict.fromkeys(file for _, file in self._edits[first:]))
 
 
 def _what_of(action: Action) -> str:

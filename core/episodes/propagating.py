@@ -118,18 +118,22 @@ def _reflect(
     there = {str(line.get("trigger", "")) for line in mine}
     drafts: list[dict[str, Any]] = []
     if told.attempt.outcome in (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT) and not there - {TASK_COMPLETION}:
-        drafts.append(draft_reflection(told, ended, _earlier(folder, reader, number)))
+        before = [other for other in folder.attempts() if other < number]
+        earlier = _told(folder, reader, before[-1]) if before else None
+        drafts.append(draft_reflection(told, ended, earlier))
     if completed and TASK_COMPLETION not in there:
         whole = [_counted(one, told.attempt, told.log) for one in completed]
-        drafts.append(draft_completion(whole, ended))
+        failed = [one.number for one in completed[:-1] if one.outcome is not Outcome.SUCCESS]
+        last_failed = _told(folder, reader, failed[-1]) if failed else None
+        drafts.append(draft_completion(whole, ended, told.log, last_failed))
     if drafts:
         Journal(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
 
 
-def _earlier(folder: TaskFolder, reader: StrictReader, number: int) -> Told | None:
-    """The attempt before one."""
-    before = [place for other, place in folder.attempts().items() if other < number]
-    return Told(reader.attempt(before[-1].number), reader.log(before[-1])) if before else None
+def _told(folder: TaskFolder, reader: StrictReader, number: int) -> Told:
+    """An attempt and what was done in it, as far as its files are still there."""
+    place = folder.attempts().get(number)
+    return Told(reader.attempt(number), reader.log(place) if place else LogSummary())
 
 
 def _counted(one: Attempt, attempt: Attempt, log: LogSummary) -> Attempt:

@@ -143,25 +143,31 @@ def draft_reflection(told: Told, at: datetime, earlier: Told | None = None) -> d
     ) | {"trigger": trigger, "draft": True}
 
 
-def draft_completion(attempts: Sequence[Attempt], at: datetime) -> dict[str, Any]:
-    """The reflection on a whole task that an attempt, the last of `attempts`, has completed; marked as a draft."""
-    last = attempts[-1]
-    failed = [attempt for attempt in attempts[:-1] if attempt.outcome is not Outcome.SUCCESS]
+def draft_completion(
+    attempts: Sequence[Attempt], at: datetime, log: LogSummary | None = None, failed: Told | None = None
+) -> dict[str, Any]:
+    """The reflection on a whole task that an attempt has completed; marked as a draft.
+
+    Args:
+        attempts: All of them, that one last.
+        log: What was done in that one.
+        failed: The last attempt before it that did not reach the goal.
+    """
+    last = Told(attempts[-1], log or LogSummary())
     actions, errors = sum(one.actions or 0 for one in attempts), sum(one.errors or 0 for one in attempts)
     observation = (
-        f"The task was completed by attempt {last.number}, after {plural(len(attempts), 'attempt')} with "
+        f"The task was completed by attempt {last.attempt.number}, after {plural(len(attempts), 'attempt')} with "
         f"{plural(actions, 'action')} and {plural(errors, 'error')} in all."
     )
-    if not failed:
-        analysis, learning = "No attempt before it failed.", "The approach carried at once."
+    if failed is None:
+        planned = f" It planned: {line(last.attempt.plan)}." if last.attempt.plan else ""
+        analysis, learning = "No attempt before it failed.", f"The approach carried at once.{planned}"
     else:
-        reasons = _listed([f"attempt {one.number}: {line(one.reason or one.outcome.value)}" for one in failed])
-        analysis = f"What came before did not reach the goal ({reasons})."
-        learning = "It took more than one attempt; begin with what the last one did."
-    if last.plan:
-        learning += f" It planned: {line(last.plan)}."
+        reason = _sentence(failed.attempt.reason or failed.attempt.outcome.value)
+        analysis = f"Attempt {failed.attempt.number} did not reach the goal: {reason}"
+        learning = " ".join(_made_the_difference(last, failed)) or _NOTHING_LEARNED
     return reflection_line(
-        last.number,
+        last.attempt.number,
         at,
         observation=observation,
         analysis=f"{analysis} {_UNSEEN}",
@@ -182,7 +188,7 @@ def _observation(told: Told) -> Iterator[str]:
     else:
         yield "No action was logged."
     for failing in log.failures[:1]:
-        yield f"{'Most often' if len(log.failures) > 1 else 'What'} failed ({_times(failing)}): {_quoted(failing)}."
+        yield f"{_how_often(failing, log)}: {_quoted(failing)}."
     if log.files:
         yield f"Changed: {_listed(log.files)}."
     if len(attempt.quality) > 1:
@@ -195,15 +201,30 @@ def _observation(told: Told) -> Iterator[str]:
 def _analysis(told: Told, earlier: Told | None) -> Iterator[str]:
     attempt, log = told
     for failing in log.failures[:_MOST_TOLD]:
+        how = f" after changes to {_listed(failing.changed)}" if failing.changed else ""
         if failing.solved:
-            how = f" after changes to {_listed(failing.changed)}" if failing.changed else ""
             yield f"{_quoted(failing)} went away{how}."
+        elif failing.replaced:
+            yield f"{_quoted(failing)} did not come again, but `{failing.what}` failed with another error."
         else:
-            yield f"{_quoted(failing)} had not gone away by the end."
+            yield f"{_quoted(failing)} was not checked again{how}."
     if attempt.failed:
         yield f"Did not work: {_listed(attempt.failed)}."
     if earlier is not None:
         yield from _differences(told, earlier)
+
+
+def _made_the_difference(told: Told, failed: Told) -> Iterator[str]:
+    """What an attempt that reached the goal did otherwise than one that did not."""
+    (attempt, log), number = told, failed.attempt.number
+    if attempt.plan and attempt.plan != failed.attempt.plan:
+        instead = f"; {_quote(failed.attempt.plan)} did not" if failed.attempt.plan else ""
+        yield f"{_quote(attempt.plan)} reached the goal{instead}."
+    new = [file for file in log.files if file not in failed.log.files]
+    if new:
+        yield f"Unlike attempt {number} it changed {_listed(new)}."
+    if attempt.worked:
+        yield f"Worked: {_listed(attempt.worked)}."
 
 
 def _differences(told: Told, earlier: Told) -> Iterator[str]:
@@ -220,7 +241,7 @@ def _differences(told: Told, earlier: Told) -> Iterator[str]:
 
 
 def _learning(attempt: Attempt, log: LogSummary) -> Iterator[str]:
-    unsolved = [failing for failing in log.failures if not failing.solved]
+    unsolved = [failing for failing in log.failures if not (failing.solved or failing.replaced)]
     solved = [failing for failing in log.failures if failing.solved and failing.changed]
     if attempt.outcome is Outcome.SUCCESS and attempt.plan:
         yield f"This approach succeeded: {_sentence(attempt.plan)}"
@@ -229,7 +250,7 @@ def _learning(attempt: Attempt, log: LogSummary) -> Iterator[str]:
     if attempt.failed:
         yield f"Avoid: {_listed(attempt.failed)}."
     if attempt.outcome is not Outcome.SUCCESS and unsolved:
-        yield f"Expect {_quoted(unsolved[0])}: it was not solved in {plural(log.actions, 'action')}."
+        yield f"Expect {_quoted(unsolved[0])}: the log does not show that it was solved."
     if solved:
         yield f"{_quoted(solved[0])} can be solved in {_listed(solved[0].changed)}."
     if attempt.suggestions:
@@ -241,14 +262,24 @@ def _action_items(attempt: Attempt, log: LogSummary) -> Iterator[str]:
     if attempt.outcome is Outcome.SUCCESS:
         return
     for failing in log.failures:
-        if not failing.solved:
+        if failing.solved or failing.replaced:
+            continue
+        if failing.changed:
+            yield f"Check again after the changes to {_listed(failing.changed)}: {_quoted(failing)}"
+        else:
             yield f"Find the cause of {_quoted(failing)} before changing anything else"
     if attempt.outcome is Outcome.TIMEOUT:
         yield "Plan fewer or smaller steps, or allow more time"
 
 
-def _times(failing: Failing) -> str:
-    return plural(failing.times, "time")
+def _how_often(failing: Failing, log: LogSummary) -> str:
+    """The words before the failure that a draft names first."""
+    if len(log.failures) == 1:
+        return f"What failed ({plural(failing.times, 'time')})"
+    if failing.runs == 1:
+        return "What failed first"
+    errors = "" if failing.times == failing.runs else ", with different errors"
+    return f"Most often failed ({plural(failing.runs, 'time')}{errors})"
 
 
 def _quoted(failing: Failing) -> str:

@@ -218,6 +218,17 @@ def test_who_says_one_part_better_keeps_the_rest_of_the_draft(memory: Episodes, 
     assert memory.reflect(task_id, analysis="the interface came last").learning == ""
 
 
+def test_the_draft_on_a_whole_task_tells_what_made_the_difference(memory: Episodes) -> None:
+    task_id = begun(memory, approach="big bang")
+    memory.log_action(task_id, edit("a.ts"))
+    memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
+    memory.start_attempt(task_id, approach="types first")
+    memory.log_action(task_id, edit("types.ts"))
+    *_, whole = memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, task_done=True).reflections
+    assert whole.analysis.startswith("Attempt 1 did not reach the goal: red.")
+    assert whole.learning == '"types first" reached the goal; "big bang" did not. Unlike attempt 1 it changed types.ts.'
+
+
 def test_a_draft_that_learned_nothing_is_not_taken_for_a_learning(memory: Episodes) -> None:
     task_id = begun(memory)
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
@@ -267,7 +278,7 @@ def test_no_outcome_is_guessed_and_none_is_changed(memory: Episodes, tmp_path: P
     assert tree(tmp_path) == before
     with pytest.raises(Refused, match="ended in failure already"):
         memory.complete_attempt(task_id, outcome=Outcome.SUCCESS)
-    with pytest.raises(Refused, match="has ended; start another one: ralphdeck task start task-001$"):
+    with pytest.raises(Refused, match=r"has ended; start another one: ralphdeck task start task-001$"):
         memory.log_action(task_id, edit("a.ts"))
 
 

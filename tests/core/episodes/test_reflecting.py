@@ -131,13 +131,45 @@ def test_a_draft_tells_what_failed_most_and_whether_it_went_away() -> None:
     )
     assert draft["analysis"].startswith(
         "`npm test`: TypeError: 3 missing went away after changes to src/types.ts. "
-        "`npm run lint`: 1 problem had not gone away by the end. Did not work: big bang."
+        "`npm run lint`: 1 problem was not checked again after changes to src/types.ts. Did not work: big bang."
     )
     assert draft["learning"] == (
-        "Avoid: big bang. Expect `npm run lint`: 1 problem: it was not solved in 5 actions. "
+        "Avoid: big bang. Expect `npm run lint`: 1 problem: the log does not show that it was solved. "
         "`npm test`: TypeError: 3 missing can be solved in src/types.ts."
     )
-    assert draft["action_items"] == ["Find the cause of `npm run lint`: 1 problem before changing anything else"]
+    assert draft["action_items"] == ["Check again after the changes to src/types.ts: `npm run lint`: 1 problem"]
+
+
+def test_a_draft_claims_only_what_the_log_shows() -> None:
+    draft = draft_reflection(
+        told(
+            run(1, "npx tsc", False, "TS2322"),
+            change(2, "src/auth.ts"),
+            run(3, "npm test", False, "login fails"),
+            run(4, "npm test", False, "logout fails"),
+            run(5, "npm test", True),
+            run(6, "make", False, "no rule"),
+        ),
+        AT,
+    )
+    assert "Most often failed (2 times, with different errors): `npm test`: login fails." in draft["observation"]
+    assert "`npx tsc`: TS2322 was not checked again after changes to src/auth.ts." in draft["analysis"]
+    assert "`make`: no rule was not checked again." in draft["analysis"]
+    assert draft["action_items"] == [
+        "Check again after the changes to src/auth.ts: `npx tsc`: TS2322",
+        "Find the cause of `make`: no rule before changing anything else",
+    ]
+
+
+def test_an_error_in_whose_place_another_came_is_not_expected_again() -> None:
+    draft = draft_reflection(told(run(1, "npm test", False, "login"), run(2, "npm test", False, "logout")), AT)
+    assert "`npm test`: login did not come again, but `npm test` failed with another error." in draft["analysis"]
+    assert draft["action_items"] == ["Find the cause of `npm test`: logout before changing anything else"]
+
+
+def test_what_failed_once_did_not_fail_most_often() -> None:
+    draft = draft_reflection(told(run(1, "make", False, "x"), run(2, "npm test", False, "y")), AT)
+    assert "What failed first: `make`: x." in draft["observation"]
 
 
 def test_a_draft_says_what_it_could_not_see() -> None:
@@ -165,11 +197,15 @@ def test_untrusted_texts_stay_on_one_short_line() -> None:
 
 def test_a_completed_task_is_reflected_on_as_a_whole() -> None:
     attempts = [
-        Attempt(task_id="t", number=1, outcome=Outcome.TIMEOUT, reason="too slow", actions=4, errors=1),
-        Attempt(task_id="t", number=2, outcome=Outcome.SUCCESS, plan="types first", actions=8, errors=2),
+        Attempt(task_id="t", number=1, outcome=Outcome.TIMEOUT, plan="big bang", reason="slow", actions=4, errors=1),
+        Attempt(task_id="t", number=2, outcome=Outcome.SUCCESS, plan="types first", actions=8, errors=2, worked=("x",)),
     ]
-    draft = draft_completion(attempts, AT)
+    failed = Told(attempts[0], summarise_log([change(1, "a.ts")]))
+    draft = draft_completion(attempts, AT, summarise_log([change(1, "a.ts"), change(2, "types.ts")]), failed)
     assert (draft["trigger"], draft["reflection_type"]) == ("task_completion", "process-improvement")
     assert "by attempt 2, after 2 attempts with 12 actions and 3 errors" in draft["observation"]
-    assert "attempt 1: too slow" in draft["analysis"]
-    assert "types first" in draft["learning"]
+    assert draft["analysis"].startswith("Attempt 1 did not reach the goal: slow.")
+    assert draft["learning"] == (
+        '"types first" reached the goal; "big bang" did not. Unlike attempt 1 it changed types.ts. Worked: x.'
+    )
+    assert draft_completion(attempts[1:], AT)["learning"] == "The approach carried at once. It planned: types first."
