@@ -9,6 +9,7 @@ from core.records.patterns import Pattern
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
 from core.text import plural, visible, visible_line
 from core.view import View
+from tui.present.layout import labelled
 from tui.present.marks import Glyphs, standing_mark, state_mark
 from tui.present.numbers import moment_text, percent
 from tui.present.patterns import TYPE_WORDS
@@ -33,22 +34,22 @@ def origin(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     ]
     if arrival is not None:
         came = f"{_CAME.get(arrival.kind, visible_line(arrival.kind, 40))}, {moment_text(arrival.at, view.now)}"
-        lines.append(_labelled("Came in", f"{came}, by {visible_line(arrival.by, 60)}"))
+        lines.append(labelled("Came in", f"{came}, by {visible_line(arrival.by, 60)}"))
         decision = next((one for one in view.snapshot.decisions if one.id == arrival.decision_id), None)
         if decision is not None and decision.verb is not Verb.QUARANTINE:
-            lines.append(_labelled("From", decision.subject))
+            lines.append(labelled("From", decision.subject))
         if arrival.reason:
-            lines.append(_labelled("Because", arrival.reason))
+            lines.append(labelled("Because", arrival.reason))
     claim = pattern.claim
     claimed = f"{percent(claim.rate)} of {plural(claim.uses, 'use')}" if claim.uses is not None else "no counts"
     seen = sum(one.count for one in view.observations(pattern.id) if one.loop_id)
     lines += [
         Content(""),
-        _labelled("It claims", claimed),
-        _labelled("Loops here tell of", plural(seen, "use")),
+        labelled("It claims", claimed),
+        labelled("Loops here tell of", plural(seen, "use")),
         *(Content.styled(f"! {visible_line(finding.message, 300)}", "$warning") for finding in view.doubts(pattern.id)),
-        _labelled("Loops named", ", ".join(loop.loop_id for loop in pattern.source_loops[:12]) or "none"),
-        _labelled("File", pattern.file),
+        labelled("Loops named", ", ".join(loop.loop_id for loop in pattern.source_loops[:12]) or "none"),
+        labelled("File", pattern.file),
     ]
     return lines
 
@@ -94,7 +95,3 @@ def _fields(pattern: Pattern) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ("related", pattern.related),
         ("also called", pattern.aliases),
     )
-
-
-def _labelled(label: str, text: str) -> Content:
-    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 1000))

@@ -12,8 +12,10 @@ from core.records.loops import InjectedUse, Iteration, Liveness, Loop, LoopStory
 from core.records.reflections import Reflection
 from core.text import plural, visible, visible_line
 from core.view import View
+from tui.present.layout import labelled
 from tui.present.marks import Cells, Glyphs, outcome_mark, result_mark, status_mark
 from tui.present.numbers import ago, bar, duration, moment_text, percent, sparkline
+from tui.present.reflections import kind_word
 
 TABS = ("Now", "Iterations", "Patterns", "Reflections", "Files")
 
@@ -133,14 +135,14 @@ def now_lines(
         *outcome_lines(loop, view),
     ]
     if loop.criteria:
-        lines.append(_labelled("Done when", "; ".join(loop.criteria)))
+        lines.append(labelled("Done when", "; ".join(loop.criteria)))
     if loop.owner or loop.priority or loop.tags:
-        lines.append(_labelled("By", "  ".join(filter(None, (loop.owner, loop.priority, ", ".join(loop.tags))))))
+        lines.append(labelled("By", "  ".join(filter(None, (loop.owner, loop.priority, ", ".join(loop.tags))))))
     if story is not None and story.facts:
         facts = "   ".join(f"{visible_line(name, 40)} {visible_line(value, 80)}" for name, value in story.facts)
         lines.append(Content.styled(facts, "$quiet"))
     if loop.last_result:
-        lines += [Content(""), _labelled("Last result", loop.last_result)]
+        lines += [Content(""), labelled("Last result", loop.last_result)]
     if loop.learnings:
         lines.append(Content.styled("Learned:", "$quiet"))
         lines += [Content(f"  {visible_line(text, 500)}") for text in loop.learnings[-8:]]
@@ -168,16 +170,12 @@ def outcome_lines(loop: Loop, view: View) -> list[Content]:
     ]
     told = (signals.strategy, signals.failure_mode, signals.failure_details)
     if any(told):
-        lines.append(_labelled("it says", "; ".join(filter(None, told))))
+        lines.append(labelled("it says", "; ".join(filter(None, told))))
     return lines
 
 
 def _badges(loop: Loop) -> Content:
     return Content.styled("".join(f"  {badge}" for badge in loop.badges), "$warning")
-
-
-def _labelled(label: str, text: str) -> Content:
-    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 2000))
 
 
 def iteration_lines(iteration: Iteration, now: datetime, glyphs: Glyphs) -> list[Content]:
@@ -264,11 +262,10 @@ def reflection_lines(reflections: Sequence[Reflection], view: View, glyphs: Glyp
         return [Content.styled("This loop has left no reflection.", "$quiet")]
     lines: list[Content] = []
     for reflection in reflections:
-        kind = reflection.kind.replace("_", " ") or "reflection"
         lines.append(
             Content.assemble(
                 (f"{reflection.iteration if reflection.iteration is not None else '?':>4} ", "$accent"),
-                (f"{visible_line(kind, 30)}  ", "$secondary"),
+                (f"{kind_word(reflection)}  ", "$secondary"),
                 visible_line(reflection.text, 1000),
             )
         )
@@ -277,15 +274,15 @@ def reflection_lines(reflections: Sequence[Reflection], view: View, glyphs: Glyp
 
 def file_lines(loop: Loop, story: LoopStory | None) -> list[Content]:
     """Which files know the loop, and the texts beside it."""
-    lines = [_labelled("Known by", ", ".join(loop.sources))]
+    lines = [labelled("Known by", ", ".join(loop.sources))]
     if loop.aliases:
-        lines.append(_labelled("Also called", ", ".join(loop.aliases)))
+        lines.append(labelled("Also called", ", ".join(loop.aliases)))
     lines += [Content.styled(f"  {visible_line(name, 300)}", "$quiet") for name in loop.files]
     if story is None:
         return lines
     if story.checkpoints:
         shown = ", ".join(story.checkpoints[:12])
-        lines.append(_labelled(plural(len(story.checkpoints), "checkpoint"), shown))
+        lines.append(labelled(plural(len(story.checkpoints), "checkpoint"), shown))
     for title, text in story.notes:
         lines += [Content(""), Content.styled(visible_line(title, 100), "bold")]
         lines += [Content(f"  {line}") for line in visible(text, 64_000).split("\n")]

@@ -22,6 +22,7 @@ from tui.present.marks import Glyphs, result_mark
 from tui.present.memory import attempt_mark, task_mark
 from tui.present.memory_tree import final_quality
 from tui.present.numbers import ago, duration, moment_text, percent
+from tui.present.reflections import DRAFT, kind_word, told_parts
 
 CHART_LINES: Final = 5
 """Lines of a chart; odd, so that 50 % has one."""
@@ -192,18 +193,13 @@ def reflection_lines(reflections: Sequence[Reflection], view: View, *, of_task: 
         lines.append(
             Content.assemble(
                 (where, "$secondary"),
-                (visible_line(reflection.kind.replace("_", " ") or "reflection", 40), "bold $secondary"),
-                ("   draft: nobody has put it into words yet" if reflection.draft else "", "$warning"),
+                (kind_word(reflection), "bold $secondary"),
+                (f"   {DRAFT}" if reflection.draft else "", "$warning"),
                 (f"   {ago(reflection.at, view.now)}" if reflection.at else "", "$quiet"),
             )
         )
-        for label, text in (
-            ("What happened", reflection.observation),
-            ("Why", reflection.analysis),
-            ("What to do differently", reflection.learning),
-        ):
-            if text:
-                lines += [Content.styled(label, "$quiet"), Content(f"  {visible_line(text, 4000)}")]
+        for label, text in told_parts(reflection):
+            lines += [Content.styled(label, "$quiet"), Content(f"  {visible_line(text, 4000)}")]
         if reflection.actions:
             lines.append(Content.styled("Action items", "$quiet"))
             lines += [Content(f"  - {visible_line(action, 1000)}") for action in reflection.actions]

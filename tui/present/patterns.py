@@ -17,6 +17,7 @@ from core.records.patterns import Pattern, PatternType
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.decisions import decision_line
+from tui.present.layout import labelled
 from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark
 from tui.present.numbers import ago, fraction, interval_bar, moment_text, percent, until
 
@@ -74,8 +75,8 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         lines.append(Content.styled(f"Also in {visible_line(mirror.file, 100)} ({word}, not counted)", "$quiet"))
     lines += [Content(""), *body(pattern)]
     if pattern.tags:
-        lines += [Content(""), _labelled("Tags", ", ".join(pattern.tags))]
-    lines.append(_labelled("File", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"))
+        lines += [Content(""), labelled("Tags", ", ".join(pattern.tags))]
+    lines.append(labelled("File", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"))
     return lines
 
 
@@ -89,10 +90,6 @@ TYPE_WORDS = {
 
 def _also(text: str) -> str:
     return f"   {visible_line(text, 60)}" if text else ""
-
-
-def _labelled(label: str, text: str) -> Content:
-    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 2000))
 
 
 def state_line(assessment: Assessment, now: datetime, glyphs: Glyphs) -> Content:
@@ -139,7 +136,7 @@ def body(pattern: Pattern) -> list[Content]:
 
     def text(label: str, value: str) -> None:
         if value:
-            lines.append(_labelled(label, value))
+            lines.append(labelled(label, value))
 
     def items(label: str, values: Sequence[str], numbered: bool = False) -> None:
         if values:
@@ -179,7 +176,7 @@ def body(pattern: Pattern) -> list[Content]:
     )
     code("Diff", pattern.diff_pattern)
     for name, meaning in pattern.placeholders:
-        lines.append(_labelled(f"  {{{{{visible_line(name, 40)}}}}}", meaning))
+        lines.append(labelled(f"  {{{{{visible_line(name, 40)}}}}}", meaning))
     text("Inverted from", pattern.inverted_from)
     text("Related", ", ".join(pattern.related))
     return lines

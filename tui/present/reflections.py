@@ -14,6 +14,7 @@ from core.view import View
 from tui.present.marks import Cells, Glyphs, outcome_mark
 from tui.present.numbers import ago, moment_text
 
+DRAFT = "draft: nobody has put it into words yet"
 _EFFECTS = {"helpful": "$success", "unhelpful": "$error", "harmful": "$error", "neutral": "$quiet"}
 
 
@@ -27,7 +28,7 @@ def reflection_cells(reflection: Reflection, now: datetime, *, below: bool = Fal
     draft = ("draft  ", "$warning") if reflection.draft else ""
     return {
         "at": Content.styled(f"{about}{ago(reflection.at, now)}", "$quiet"),
-        "kind": Content.styled(visible_line(reflection.kind.replace("_", " ") or "reflection", 40), "$secondary"),
+        "kind": Content.styled(kind_word(reflection), "$secondary"),
         "text": Content.assemble("    " if below else "", draft, visible_line(reflection.text, 300)),
         "effect": Content.styled(
             visible_line(reflection.effectiveness, 20), _EFFECTS.get(reflection.effectiveness, "$quiet")
@@ -96,15 +97,30 @@ def _where(reflection: Reflection) -> str:
     return "" if reflection.iteration is None else f"it {reflection.iteration}"
 
 
+def kind_word(reflection: Reflection) -> str:
+    """What kind of reflection it is, displayable."""
+    return visible_line(reflection.kind.replace("_", " ") or "reflection", 40)
+
+
+def told_parts(reflection: Reflection) -> tuple[tuple[str, str], ...]:
+    """What it says under each of the questions of (1) `reflection_template`, as far as it does; untrusted."""
+    parts = (
+        ("What happened", reflection.observation),
+        ("Why", reflection.analysis),
+        ("What to do differently", reflection.learning),
+    )
+    return tuple((label, text) for label, text in parts if text)
+
+
 def reflection_text(view: View, reflection: Reflection, glyphs: Glyphs) -> list[Content]:
     """The whole reflection."""
     loop = view.snapshot.loops.get(reflection.loop_id)
     lines = [
         Content.assemble(
-            (visible_line(reflection.kind.replace("_", " ") or "reflection", 40), "bold $secondary"),
+            (kind_word(reflection), "bold $secondary"),
             (f"   {moment_text(reflection.at, view.now)}", "$quiet"),
             (" (time of its file)" if reflection.at_approximate else "", "$quiet"),
-            ("   draft: nobody has put it into words yet" if reflection.draft else "", "$warning"),
+            (f"   {DRAFT}" if reflection.draft else "", "$warning"),
         )
     ]
     if reflection.outcome is not Outcome.UNKNOWN or reflection.trigger or reflection.effectiveness:
@@ -125,14 +141,9 @@ def reflection_text(view: View, reflection: Reflection, glyphs: Glyphs) -> list[
         )
     if reflection.task_id:
         lines.append(Content.assemble(("Task ", "$quiet"), visible_line(reflection.task_id, 120)))
-    for label, text in (
-        ("What happened", reflection.observation),
-        ("Why", reflection.analysis),
-        ("What to do differently", reflection.learning),
-    ):
-        if text:
-            lines += [Content(""), Content.styled(label, "$quiet")]
-            lines += [Content(visible_line(line, 4000)) for line in text.splitlines()[:200]]
+    for label, text in told_parts(reflection):
+        lines += [Content(""), Content.styled(label, "$quiet")]
+        lines += [Content(visible_line(line, 4000)) for line in text.splitlines()[:200]]
     if reflection.actions:
         lines += [Content(""), Content.styled("Actions", "$quiet")]
         lines += [Content(f"  - {visible_line(action, 1000)}") for action in reflection.actions]

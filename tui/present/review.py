@@ -25,6 +25,7 @@ from core.text import plural, visible_line
 from core.view import View
 from tui.present.arrivals import exact_text, origin
 from tui.present.debugging import learned_lines, session_lines
+from tui.present.layout import labelled
 from tui.present.marks import Glyphs, result_mark, state_mark
 from tui.present.merging import beside, merged_counts, merged_lineage
 from tui.present.numbers import moment_text, percent
@@ -155,13 +156,13 @@ def suspicion(view: View, burst: Burst) -> list[Content]:
         *([Content.styled(visible_line(loop.task, 400), "bold")] if loop and loop.task else []),
         Content.styled(visible_line(burst.source, 200), "$secondary"),
         Content(""),
-        _labelled("Marks", f"{plural(len(burst.patterns), 'pattern')}, {when}"),
-        _labelled("Never had", f"{burst.never_applied:,} of them, as far as anything tells"),
+        labelled("Marks", f"{plural(len(burst.patterns), 'pattern')}, {when}"),
+        labelled("Never had", f"{burst.never_applied:,} of them, as far as anything tells"),
     ]
     if loop is not None:
-        lines.append(_labelled("The loop", loop.status.value))
+        lines.append(labelled("The loop", loop.status.value))
     if (found := view.outcome(burst.source)) is not None:
-        lines.append(_labelled("Came out", found[1].reasoning))
+        lines.append(labelled("Came out", found[1].reasoning))
     lines += [
         Content(""),
         Content.styled(
@@ -191,16 +192,14 @@ def proposal(inversion: Inversion, view: View) -> list[Content]:
     lines = [
         Content.styled(visible_line(inversion.text, 1000), "bold"),
         Content(""),
-        _labelled("New id", f"pat-anti-{inversion.slug}-, with the next free number"),
-        _labelled("Failure mode", inversion.failure_mode.replace("_", " ")),
-        _labelled("Why it fails", inversion.why_it_fails),
+        labelled("New id", f"pat-anti-{inversion.slug}-, with the next free number"),
+        labelled("Failure mode", inversion.failure_mode.replace("_", " ")),
+        labelled("Why it fails", inversion.why_it_fails),
     ]
     if inversion.better_alternative or inversion.better_pattern_id:
         better = view.snapshot.patterns.get(inversion.better_pattern_id)
         rate = f" ({percent(view.assessment(better.id).rate)})" if better is not None else ""
-        lines.append(
-            _labelled("Instead", f"{inversion.better_alternative} {inversion.better_pattern_id}{rate}".strip())
-        )
+        lines.append(labelled("Instead", f"{inversion.better_alternative} {inversion.better_pattern_id}{rate}".strip()))
     else:
         lines.append(Content.styled("Instead: no success pattern fits; name one by rewriting", "$quiet"))
     if inversion.lint:
@@ -226,8 +225,8 @@ def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
     if pin is not None:
         since_good, since_bad = view.board.later_results(item.subject)
         lines += [
-            _labelled("Decided", f"{moment_text(pin.at, view.now)} by {pin.by}"),
-            _labelled("Reason given", pin.reason or "none"),
+            labelled("Decided", f"{moment_text(pin.at, view.now)} by {pin.by}"),
+            labelled("Reason given", pin.reason or "none"),
             Content.assemble(
                 ("Since then: ", "$quiet"),
                 (f"{since_good} {glyphs.done}", "$success"),
@@ -236,10 +235,6 @@ def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
             ),
         ]
     return lines
-
-
-def _labelled(label: str, text: str) -> Content:
-    return Content.assemble((f"{label}: ", "$quiet"), visible_line(text, 1000))
 
 
 def consequence_lines(result: Forecast, view: View, glyphs: Glyphs) -> list[Content]:
