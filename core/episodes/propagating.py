@@ -64,6 +64,9 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime) ->
     counted = [_counted(one, attempt, log) for one in attempts]
     _summarise(folder, task, counted, reader.reflections())
     index_task(folder.project, folder.id, task.status.value, agents(task, attempts))
+    # What the trajectory counted while the attempt was open is out of date.
+    iterations = reader.own(place).iterations
+    attempt = attempt if iterations is None else msgspec.structs.replace(attempt, iterations=iterations)
     _tell_trajectory(folder, attempt, result, log, ended)
     return log
 

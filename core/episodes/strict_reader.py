@@ -65,6 +65,11 @@ class StrictReader:
         unknown = Attempt(task_id=self._folder.id, number=number)
         return joined.get(unknown.id, unknown)
 
+    def own(self, place: AttemptFolder) -> Attempt:
+        """One attempt as its own files alone tell it."""
+        [attempt] = join_attempts(self._of_folder(place)).values()
+        return attempt
+
     def trajectory(self) -> dict[int, Attempt]:
         """The attempts that the trajectory says have ended, by number."""
         told = self._read(self._folder.trajectory, self._object(self._folder.trajectory) or {})

@@ -218,6 +218,19 @@ def test_who_says_one_part_better_keeps_the_rest_of_the_draft(memory: Episodes, 
     assert memory.reflect(task_id, analysis="the interface came last").learning == ""
 
 
+def test_counts_that_a_trajectory_told_of_an_open_attempt_are_brought_up_to_date(
+    memory: Episodes, tmp_path: Path
+) -> None:
+    task_id = begun(memory)
+    trajectory = tmp_path / TASKS / task_id / "trajectory.json"
+    entry = {"attempt_id": 1, "outcome": "running", "actions": 1, "iterations": 1, "note": "mine"}
+    trajectory.write_text(json.dumps({"attempts": [entry]}))
+    memory.log_actions(task_id, [edit("a.ts"), bash("npm test", False, iteration=2)], iteration=3)
+    memory.complete_attempt(task_id)
+    [told] = json.loads(trajectory.read_bytes())["attempts"]
+    assert (told["actions"], told["errors"], told["iterations"], told["note"]) == (2, 1, 3, "mine")
+
+
 def test_the_draft_on_a_whole_task_tells_what_made_the_difference(memory: Episodes) -> None:
     task_id = begun(memory, approach="big bang")
     memory.log_action(task_id, edit("a.ts"))
