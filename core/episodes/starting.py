@@ -93,7 +93,7 @@ def to_resume(folder: TaskFolder, *, abandon: bool, now: datetime) -> AttemptFol
 
 
 def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
-    """Say in the index and the metadata that somebody works at an attempt.
+    """Say in the index, the summary and the metadata that somebody works at an attempt.
 
     The metadata come last: an attempt that they count has been begun, and is not begun again.
     """
@@ -110,10 +110,12 @@ def begin(folder: TaskFolder, number: int, *, now: datetime) -> None:
 
 
 def index(folder: TaskFolder, status: TaskStatus) -> None:
-    """Say in the index that a task stands so."""
+    """Say in the index, and in a summary that is there, that a task stands so."""
     reader = StrictReader(folder)
     workers = agents(reader.task(), tuple(reader.attempts().values()))
     index_task(folder.project, folder.id, status.value, workers)
+    if folder.summary.exists():
+        edit_object(folder.summary, lambda document: put(document, (), {"status": status.value}), {})
 
 
 def resume(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:

@@ -271,6 +271,9 @@ def test_a_task_ends_only_when_somebody_says_so(memory: Episodes, tmp_path: Path
         memory.start_attempt(task_id)
     memory.start_attempt(task_id, reopen=True)
     assert "completed" not in read_json(tmp_path, "metadata.json")
+    assert read_json(tmp_path, "summary.json")["status"] == "running"
+    memory.pause_task(task_id)
+    assert read_json(tmp_path, "summary.json")["status"] == "paused"
     with pytest.raises(Refused, match="can be done only by one that succeeded"):
         memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=True)
     assert memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False).status is TaskStatus.FAILED
