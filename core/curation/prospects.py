@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from types import MappingProxyType
 from typing import Final
 
@@ -65,7 +65,10 @@ class Prospects:
         Returns:
             Whether anything else is offered or alike now; None if nothing was left to look at.
         """
-        for loop in self._candidates(snapshot):
+        candidates = tuple(self._candidates(snapshot))
+        if self._withdraw({loop.id for loop in candidates}):
+            return True
+        for loop in candidates:
             if self._looked_at.get(loop.id) is not loop:
                 self._looked_at[loop.id] = loop
                 return self._offer(loop, extraction)
@@ -85,6 +88,14 @@ class Prospects:
                 left -= 1
                 if not left:
                     return
+
+    def _withdraw(self, candidates: Set[str]) -> bool:
+        """What loops offer that are no longer among those that ended last is not asked any more."""
+        gone = self.offers.keys() - candidates
+        for loop_id in gone:
+            self._looked_at.pop(loop_id, None)
+            self.take(loop_id)
+        return bool(gone)
 
     def _offer(self, loop: Loop, extraction: Callable[[str], Extraction]) -> bool:
         try:

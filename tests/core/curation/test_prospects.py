@@ -124,6 +124,18 @@ def test_only_the_newest_loops_are_asked_and_none_that_still_runs() -> None:
     assert desk.asked == [f"loop-{number:02}" for number in range(OFFERED_LOOPS)]
 
 
+def test_what_older_loops_offered_is_withdrawn_so_that_offers_never_pile_up() -> None:
+    desk = Desk(loops=ended("old"))
+    desk.offering = {"old", "new-0"}
+    desk.look_at_all()
+    desk.snapshot = Snapshot(loops=ended(*(f"new-{number}" for number in range(OFFERED_LOOPS)), "old"))
+    desk.look_at_all()
+    assert set(desk.prospects.offers) == {"new-0"}
+    desk.snapshot = Snapshot(loops=ended("old"))
+    desk.look_at_all()
+    assert set(desk.prospects.offers) == {"old"}, "it is the newest again"
+
+
 def test_after_a_change_of_the_registry_what_was_offered_is_asked_again() -> None:
     desk = Desk(ONE, loops=ended("a", "b"))
     desk.offering = {"a"}
