@@ -107,15 +107,15 @@ several of them with commas between."""
 _VECTORS: Final = frozenset({"state", "uses", "rate", "score", "is"})
 
 
-def any_id(ids: Iterable[str]) -> str:
-    """The pattern query that finds these, or as many of them as it may be long."""
+def any_id(ids: Sequence[str]) -> tuple[str, int]:
+    """The pattern query that finds these, or as many of them as it may be long, and how many it leaves out."""
     text = ""
-    for pattern_id in ids:
+    for number, pattern_id in enumerate(ids):
         longer = f"{text},{pattern_id}" if text else f"id:{pattern_id}"
         if len(longer) > MAX_ANY_ID:
-            break
+            return text, len(ids) - number
         text = longer
-    return text
+    return text, 0
 
 
 class PatternCatalog:

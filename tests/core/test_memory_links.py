@@ -86,7 +86,8 @@ def test_the_reflections_on_each_newest_first() -> None:
 
 def test_a_query_for_several_patterns_is_as_long_as_it_may_be() -> None:
     ids = [f"pat-error-null-check-{number:03d}" for number in range(40)]
-    text = any_id(ids)
+    text, left = any_id(ids)
+    assert left == len(ids) - len(text.split(",")) > 0 and any_id(ids[:2])[1] == 0
     assert len(text) <= MAX_ANY_ID
     (term,) = parse_query(text, PATTERN_FIELDS).terms
     assert term.field == "id"

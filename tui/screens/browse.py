@@ -300,7 +300,12 @@ class Browse(Place):
             self._query = Query(())
             self._select(self.view)
         if not self.table.go_to(key):
-            self.deck_app.say(f"{key} is not among the {PLACES[self.place][1].lower()}", severity="warning")
+            place = PLACES[self.place][1]
+            self.deck_app.say(f"{self.named(key)} is not in {place} any more", severity="warning")
+
+    def named(self, key: str) -> str:
+        """What a person calls a record; untrusted."""
+        return key
 
     def copy_text(self) -> str:
         """The id under the cursor, or the details if they have focus."""

@@ -229,6 +229,18 @@ async def test_what_an_agent_writes_shows_at_once(sample: Path, home: Path) -> N
         await told.sees("nobody has tried it yet:  ralphdeck task start task-900")
 
 
+async def test_v_goes_to_the_whole_details_and_back_and_what_is_gone_is_named(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        place = await in_memory(told)
+        await told.press("v")
+        assert place.has_class("-detail") and "v back to the list" in told.key_line()
+        await told.press("v")
+        assert not place.has_class("-detail") and told.in_focus(told.table)
+        place.go_to(task_key("task-gone"))
+        await told.pilot.pause()
+        assert told.toasts()[-1] == "task task-gone is not in Memory any more"
+
+
 async def test_an_empty_project_says_what_to_do(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     (project / LEDGER).parent.mkdir(parents=True)
