@@ -69,6 +69,8 @@ log = logging.getLogger("ralphdeck")
 
 NARROW: Final = 100
 """Cells below which the top bar shortens its names."""
+ROOMY: Final = 118
+"""Cells from which it has room for words on what runs."""
 TYPED_AHEAD: Final = 1000
 """Keys in flight that are remembered with what had focus when they came."""
 SWITCH_SECONDS: Final = 0.001
@@ -379,7 +381,8 @@ class DeckApp(App[None], inherit_bindings=False):
             len(self.view.queue),
             narrow=narrow,
         )
-        pulse = frame.pulse(self.view.snapshot, self.progress, self.watch_state, self.glyphs, narrow=narrow)
+        short = self.size.width < ROOMY
+        pulse = frame.pulse(self.view.snapshot, self.progress, self.watch_state, self.glyphs, narrow=short)
         return [Item(content, value) for content, value in left], [Item(pulse, "findings")]
 
     def use_theme(self, name: str) -> None:

@@ -140,7 +140,8 @@ def _print_task(history: TaskHistory) -> None:
 def _row(attempt: Attempt) -> tuple[str, ...]:
     minutes = ""
     if attempt.started_at and attempt.ended_at:
-        minutes = f"{(attempt.ended_at - attempt.started_at).total_seconds() / 60:.0f}"
+        took = (attempt.ended_at - attempt.started_at).total_seconds() / 60
+        minutes = f"{took:.0f}" if took >= 1 else "<1"
     return (
         str(attempt.number),
         came_out(attempt),

@@ -58,7 +58,7 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
         await told.sees("acme-api", "2 Patterns", "reading…", "▮▮▮▯▯▯▯▯▯▯ 300/900")
         assert "acme-api" in drawn[0], "the frame stood before the engine began"
         go_on.set()
-        await told.sees("4 running", "live")
+        await told.sees("4 loops running", "live")
         assert "reading…" not in told.text()
 
 

@@ -54,5 +54,5 @@ def pulse(
         parts.append(("polling", "$warning"))
     else:
         parts.append(("waiting for .aiwg", "$warning"))
-    parts.append((f" {running} running", "$quiet"))
+    parts.append((f" {running} running" if narrow else f" {plural(running, 'loop')} running", "$quiet"))
     return Content.assemble(*parts)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from math import ceil, floor
+from typing import Final
 
 from tui.present.marks import Glyphs
+
+CLOCK_SKEW: Final = timedelta(minutes=1)
+"""So far ahead another machine's clock may be; what it says then has just happened."""
 
 
 def duration(seconds: float) -> str:
@@ -28,12 +32,12 @@ def duration(seconds: float) -> str:
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
-    """How long ago: `5 h ago`, `in 3 d` for the future, `—` for unknown."""
+    """How long ago: `5 h ago`, `in 3 d` for the future, `—` for unknown; `now` where clocks differ a little."""
     if moment is None:
         return "—"
     seconds = (now - moment).total_seconds()
-    if seconds < -1:
-        return f"in {duration(-seconds)}"
+    if seconds < 0:
+        return "now" if seconds > -CLOCK_SKEW.total_seconds() else f"in {duration(-seconds)}"
     return f"{duration(seconds)} ago"
 
 

@@ -53,7 +53,7 @@ def test_a_length_of_time_is_short(seconds: float) -> None:
 def test_how_long_ago_and_how_long_until() -> None:
     assert ago(None, NOW) == "—"
     assert ago(NOW - timedelta(hours=5), NOW) == "5 h ago"
-    assert ago(NOW + timedelta(milliseconds=500), NOW) == "0.0 s ago", "clocks differ a little"
+    assert ago(NOW + timedelta(seconds=1.5), NOW) == ago(NOW + timedelta(seconds=59), NOW) == "now"
     assert ago(NOW + timedelta(days=3), NOW) == "in 3 d"
     assert until(NOW + timedelta(days=24), NOW) == "24 d"
     assert until(NOW - timedelta(days=24), NOW) == "0.0 s"

@@ -29,7 +29,7 @@ async def test_loops_at_work_stand_first(sample: Path, home: Path) -> None:
         active = [loops[key].status.active for key in told.table.keys]
         assert active == sorted(active, reverse=True)
         assert any(active)
-        await told.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} running")
+        await told.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} loops running")
 
 
 async def test_each_tab_of_each_loop_can_be_read(sample: Path, home: Path) -> None:
