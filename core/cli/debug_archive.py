@@ -98,12 +98,18 @@ def archived(as_json: bool, strict: bool) -> None:
 def restore(session_id: str, by: str | None, as_json: bool) -> None:
     """Bring the file of an archived session back to where it was; it is kept for another term.
 
+    Of several files that hold the session the one that was archived last comes back, and the others are named.
+
     \b
     Example:
       ralphdeck debug archived && ralphdeck debug restore dm-001-example
     """
-    moved = DebugArchive(chosen_project(), by=by or decider()).restore(session_id, now())
+    restored = DebugArchive(chosen_project(), by=by or decider()).restore(session_id, now())
     if as_json:
-        print_json({"moved": [moved_json(moved)]})
-    else:
-        line(f"restored {plural(len(moved.sessions), 'session')}: {moved.target}")
+        print_json({"moved": [moved_json(restored.moved)], "others": list(restored.others)})
+        return
+    line(f"restored {plural(len(restored.moved.sessions), 'session')}: {restored.moved.target}")
+    for other in restored.others:
+        taken = other in restored.taken
+        how = "its place is taken now: move it by hand" if taken else "restore again to have that one, too"
+        remark(f"{session_id} is in {other} as well, which stays archived; {how}")

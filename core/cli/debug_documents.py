@@ -44,7 +44,7 @@ decided: {decision, summary, warnings, written}, warnings}""",
 {moved: [{from, to, session_ids}], warnings}. With --dry-run:
 {plan: [{file, due, terms: [{id, status, rule, days, until}]}]}""",
     "debug restore": """\
-{moved: [{from, to, session_ids}]}""",
+{moved: [{from, to, session_ids}], others}""",
     "debug archived": """\
 {archived: [{id, status, file_path, changed_at, file, at, by}], findings}""",
 }

@@ -72,6 +72,19 @@ class Archived(Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
+class Restored(Struct, frozen=True, kw_only=True):
+    """A file that came back.
+
+    Attributes:
+        others: Further archived files that hold the session, newest first; they stay.
+        taken: Those of them that were archived from the same place, so that they cannot be restored as well.
+    """
+
+    moved: Moved
+    others: tuple[str, ...] = ()
+    taken: frozenset[str] = frozenset()
+
+
 class DebugArchive:
     """The archive of one project. Moves exclude each other, in this process and in others.
 
@@ -134,8 +147,8 @@ class DebugArchive:
                 found.append(Archived(session=session, file=file, at=at, by=by if isinstance(by, str) else ""))
         return tuple(sorted(found, key=lambda item: (_month(item.file), iso(item.at) or "", item.file), reverse=True))
 
-    def restore(self, session_id: str, now: datetime) -> Moved:
-        """Bring the file that holds an archived session back to where it was.
+    def restore(self, session_id: str, now: datetime) -> Restored:
+        """Bring the file that holds an archived session back to where it was; of several the one archived last.
 
         Raises:
             UnknownRecord: No archived session has this id.
@@ -145,22 +158,23 @@ class DebugArchive:
         self._check_journal()
         with self._journal.locked():
             listed = self.listed()
-            item = next((item for item in listed if item.session.id == session_id), None)
-            if item is None:
+            files = list(dict.fromkeys(item.file for item in listed if item.session.id == session_id))
+            if not files:
                 shown = visible_line(session_id, 80)
                 raise UnknownRecord(f"no archived debug session {shown!r}; see: ralphdeck debug archived")
-            home, inside = split(item.file)
-            target = f"{home}/{PurePosixPath(*PurePosixPath(inside).parts[2:])}"
+            file, *others = files
+            target = _place(file)
             if not is_debug_memory(target):
-                raise Refused(f"{visible_line(item.file, 160)} lies in no month of the archive; move it by hand")
+                raise Refused(f"{visible_line(file, 160)} lies in no month of the archive; move it by hand")
             try:
-                target = self._move(item.file, target, None)
+                target = self._move(file, target, None)
             except OSError as error:
-                raise Unwritable(f"cannot restore {visible_line(item.file, 160)}: {error.strerror}") from None
-            ids = tuple(other.session.id for other in listed if other.file == item.file)
-            moved = Moved(source=item.file, target=target, sessions=ids)
+                raise Unwritable(f"cannot restore {visible_line(file, 160)}: {error.strerror}") from None
+            ids = tuple(item.session.id for item in listed if item.file == file)
+            moved = Moved(source=file, target=target, sessions=ids)
             self._note(_RESTORED, [moved], now)
-        return moved
+        taken = frozenset(other for other in others if _place(other) == target)
+        return Restored(moved=moved, others=tuple(others), taken=taken)
 
     def _move(self, source: str, target: str, stamp: Stamp | None) -> str:
         """Give a file a new name, through no link and over no other file; returns the name.
@@ -270,6 +284,12 @@ def read_memory(paths: ProjectPaths) -> Memory:
             if found and stamp is not None:
                 sessions[file], stamps[file] = found, stamp
     return Memory(sessions=sessions, stamps=stamps)
+
+
+def _place(file: str) -> str:
+    """Where an archived file was."""
+    home, inside = split(file)
+    return f"{home}/{PurePosixPath(*PurePosixPath(inside).parts[2:])}"
 
 
 def split(file: str) -> tuple[str, str]:

@@ -205,7 +205,11 @@ def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     assert [one["session_ids"] for one in moved] == [[EXAMPLE], [EXAMPLE]]
     assert debug("sessions").err == "no debug sessions\n"
     assert EXAMPLE in debug("archived").out
-    assert debug("restore", EXAMPLE).code == 0
+    restored = debug("restore", EXAMPLE)
+    assert restored.code == 0
+    (said,) = restored.err.splitlines()
+    assert said.endswith("stays archived; restore again to have that one, too")
+    assert sum(one["to"] in said for one in moved) == 1
     assert ids(debug("sessions", "--json").document) == [EXAMPLE]
     assert debug("retain").err == "no debug session is due\n"
 

@@ -102,7 +102,7 @@ def test_a_file_goes_to_the_archive_beside_it_and_comes_back_as_it_was(memory: M
     assert memory.sessions() == {"young"}
     (item,) = memory.archive.listed()
     assert (item.session.id, item.file, item.at, item.by) == ("s", f".aiwg/{target}", NOW, "ada")
-    assert memory.archive.restore("s", NOW).target == f".aiwg/{name}"
+    assert memory.archive.restore("s", NOW).moved.target == f".aiwg/{name}"
     assert path.read_bytes() == before
     assert memory.sessions() == {"s", "young"}
     assert memory.archive.listed() == ()
@@ -136,6 +136,18 @@ def test_nothing_is_ever_written_over(memory: Memory) -> None:
     assert memory.retain() == {"ralph/debug-memory/s.json": "ralph/debug-memory/archive/2026-11/s-2.json"}
     assert not path.exists()
     assert {item.session.id for item in memory.archive.listed()} == {"s", "other"}
+
+
+def test_of_several_files_of_a_session_the_newest_comes_back_and_the_others_are_named(memory: Memory) -> None:
+    archive = ".aiwg/ralph/debug-memory/archive"
+    memory.write("ralph/debug-memory/archive/2026-09/b.json", stored("s"))
+    memory.write("ralph/debug-memory/archive/2026-10/a.json", stored("s"))
+    memory.write("ralph/debug-memory/a.json", stored("s"))
+    memory.retain()
+    restored = memory.archive.restore("s", NOW)
+    assert restored.moved.source == f"{archive}/2026-11/a.json"
+    assert restored.others == (f"{archive}/2026-10/a.json", f"{archive}/2026-09/b.json")
+    assert restored.taken == {f"{archive}/2026-10/a.json"}
 
 
 def test_what_is_no_whole_file_or_lies_behind_a_link_stays(memory: Memory, tmp_path: Path) -> None:
