@@ -38,7 +38,8 @@ def plan_text(
     lessons: Sequence[Lesson] = (),
     similar: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """(1) `generate_plan_incorporating_learnings`, as Markdown. Every text stays on a line of its own, as data.
+    """(1) `generate_plan_incorporating_learnings`, as Markdown. Every text stays on a line of its own, as data,
+    and none in a heading.
 
     Args:
         number: Of the attempt.
@@ -77,8 +78,9 @@ def _task(description: str, criteria: str) -> Iterator[str]:
 def _lesson(lesson: Lesson) -> Iterator[str]:
     attempt = lesson.attempt
     came_out = "left open" if attempt.outcome is Outcome.UNKNOWN else attempt.outcome.value
-    reason = f": {field(attempt.reason, MAX_CHARS)}" if attempt.reason else ""
-    yield f"### Attempt {attempt.number} ({came_out}{reason})\n"
+    yield f"### Attempt {attempt.number} ({came_out})\n"
+    if attempt.reason:
+        yield f"- Reason: {field(attempt.reason, MAX_CHARS)}"
     if attempt.plan:
         yield f"- Approach: {field(attempt.plan, MAX_CHARS)}"
     for reflection in lesson.reflections:
