@@ -574,7 +574,6 @@ class Deck:
             now,
             self._prospects.offers,
             self.embeddings,
-            self.task_embeddings,
             lazy_debug=debug,
         )
 

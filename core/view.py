@@ -13,7 +13,7 @@ from core.curation.ledger import FILE as LEDGER
 from core.curation.review import ReviewItem, burst_text
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.debug_memory.waiting import Escalated, recent_escalations
-from core.embeddings import Embeddings, PastTask
+from core.embeddings import Embeddings
 from core.errors import UnknownRecord
 from core.extraction.proposals import Extraction
 from core.learning.explanation import Explanation, explain
@@ -50,8 +50,8 @@ class View:
         queue: What a person should decide, most worth first.
         now: The moment the scores are for.
         offers: What could be extracted from loops that have ended, as far as somebody has looked.
-        embeddings, task_embeddings: What patterns and tasks mean, as far as their vectors are made; shared by all
-            views of a deck. None: only words are compared.
+        embeddings: What patterns mean, as far as their vectors are made; shared by all views of a deck. None: only
+            words are compared.
     """
 
     snapshot: Snapshot
@@ -63,7 +63,6 @@ class View:
     now: datetime
     offers: Mapping[str, Extraction]
     embeddings: Embeddings[Pattern] | None = None
-    task_embeddings: Embeddings[PastTask] | None = None
     lazy_debug: LazyDebugIndex = field(default_factory=lambda: LazyDebugIndex({}))
 
     @property

@@ -54,9 +54,8 @@ def failing(session: DebugSession) -> int | None:
     if not session.executions:
         return None
     last = session.executions[-1]
-    if last.results is None or (last.results.failed is None and last.results.errors is None):
-        return len(last.failures) or None
-    return (last.results.failed or 0) + (last.results.errors or 0)
+    counted = last.results.failing if last.results is not None else None
+    return counted if counted is not None else len(last.failures) or None
 
 
 def causes_of(session: DebugSession) -> list[str]:

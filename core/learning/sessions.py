@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from core.records.debug_sessions import DebugSession, Execution
+from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, by_task
 from core.records.loops import Loop
 from core.snapshot import Delta, Snapshot
@@ -53,15 +53,8 @@ def errors_in(sessions: Iterable[DebugSession]) -> int | None:
     """
     runs = [run for session in sessions for run in session.executions]
     told = {(failure.test_name, failure.error_type, failure.message) for run in runs for failure in run.failures}
-    counts = [count for run in runs if (count := _counted(run)) is not None]
+    counts = [run.results.failing for run in runs if run.results is not None and run.results.failing is not None]
     return max(len(told), *counts, 0) if told or counts else None
-
-
-def _counted(run: Execution) -> int | None:
-    results = run.results
-    if results is None or (results.failed is None and results.errors is None):
-        return None
-    return (results.failed or 0) + (results.errors or 0)
 
 
 def _attempt(

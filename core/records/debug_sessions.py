@@ -64,12 +64,17 @@ class Results(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     coverage: float | None = None
 
     @property
+    def failing(self) -> int | None:
+        """How many tests failed or broke off; None where that is not told."""
+        told = [count for count in (self.failed, self.errors) if count is not None]
+        return sum(told) if told else None
+
+    @property
     def green(self) -> bool | None:
         """Whether all tests pass; None where that is not told."""
-        wrong = [count for count in (self.failed, self.errors) if count is not None]
-        if any(wrong):
+        if self.failing:
             return False
-        return True if wrong and (self.passed or self.total) else None
+        return True if self.failing == 0 and (self.passed or self.total) else None
 
 
 class PastIssue(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
