@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
-from core.learning.statistics import cannot_tell, needed_to_tell
+from core.learning.statistics import Difference, cannot_tell, needed_to_tell
 from core.learning.sums import rounded
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -76,32 +76,21 @@ class Group(NamedTuple):
     lacking: tuple[int, ...]
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
+class Comparison(Difference, frozen=True, kw_only=True):
     """Iterations with and without patterns, loops of the same task category against each other.
 
     Direct standardisation: every category that has loops of both kinds counts by its number of loops. The interval
-    is that of Student's t with one variance for all loops, estimated within kind and category.
+    is that of Student's t with one variance for all loops, estimated within kind and category. The difference is in
+    iterations, below 0 is an improvement.
 
     Attributes:
         groups: The categories that have both kinds, by name; "" is that of tasks of no known category.
         having, lacking: Standardised averages of the loops with and without.
-        difference: having - lacking, in iterations: below 0 is an improvement.
-        low, high: Ends of its interval; None where there are too few loops.
-        needed: How many more loops of each kind would most likely tell; 0 if the interval excludes 0 already.
     """
 
     groups: tuple[Group, ...] = ()
     having: float | None = None
     lacking: float | None = None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    needed: int = 0
-
-    @property
-    def tells(self) -> bool:
-        """Whether the sample carries a claim."""
-        return self.low is not None and self.needed == 0
 
     @property
     def loops(self) -> tuple[int, int]:

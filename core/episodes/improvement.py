@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.learning.finished import Report, success_of_attempt
-from core.learning.statistics import cannot_tell, jeffreys_interval, needed_to_tell
+from core.learning.statistics import Difference, cannot_tell, jeffreys_interval, needed_to_tell
 from core.records.episodes import Attempt
 from core.records.reflections import Reflection
 from core.settings import Settings
@@ -53,28 +53,15 @@ class Group(Struct, frozen=True, kw_only=True):
         return self.successes / self.attempts if self.attempts else None
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
+class Comparison(Difference, frozen=True, kw_only=True):
     """Success rates of two groups against each other.
 
-    The interval is Newcombe's, made of the Jeffreys intervals of both rates.
-
-    Attributes:
-        difference: Of the rates, having - lacking, -1..1: above 0 is an improvement; None where a group is empty.
-        low, high: Ends of its interval; None where there are too few attempts.
-        needed: How many more attempts of each kind would most likely tell; 0 if the interval excludes 0 already.
+    The difference is -1..1, above 0 is an improvement. Its interval is Newcombe's, made of the Jeffreys intervals of
+    both rates.
     """
 
     having: Group
     lacking: Group
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    needed: int = 0
-
-    @property
-    def tells(self) -> bool:
-        """Whether the sample carries a claim."""
-        return self.low is not None and self.needed == 0
 
     @property
     def relative(self) -> float | None:

@@ -6,6 +6,7 @@ import math
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from core.text import plural
@@ -66,6 +67,26 @@ def needed_to_tell(difference: float, variance: float, level: float, power: floa
     quantiles = float(ndtri((1 + level) / 2)) + float(ndtri(power))
     cases = 2 * variance * quantiles**2 / difference**2 if difference else math.inf
     return 2 * MOST_NEEDED if cases > 2 * MOST_NEEDED else math.ceil(cases)
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """How far two averages are apart, and how sure that is.
+
+    Attributes:
+        difference: Of those that have something, less those that lack it; None where there are none of a kind.
+        low, high: Ends of its interval; None where there are too few cases.
+        needed: How many more cases of each kind would most likely tell; 0 if the interval excludes 0 already.
+    """
+
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    needed: int = 0
+
+    @property
+    def tells(self) -> bool:
+        """Whether the sample carries a claim."""
+        return self.low is not None and self.needed == 0
 
 
 def cannot_tell(needed: int, noun: str) -> str:
