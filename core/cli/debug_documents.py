@@ -35,8 +35,8 @@ actual}, fixes: [{session, source, message, cause, category, strategy, fix, held
 templates: [{pattern, category, fix_template, claimed, fixes: {held, failed, rate, interval}, session_ids}],
 patterns: [{id, title, error_pattern, description, state, success_rate, usage_count}], text, findings}""",
     "debug success": """\
-{session_id, bead, applied, lessons: [{pattern, category, frequency, fix_template, effectiveness}],
-lessons_written, problem, records: [as in record], extraction: {as in extract},
+{session_id, file, bead, applied, lessons: [{pattern, category, frequency, fix_template, effectiveness}],
+lessons_written, file_changed, problem, records: [as in record], extraction: {as in extract},
 decided: {decision, summary, warnings, written}, warnings}""",
     "debug escalate": """\
 {session_id, file}""",

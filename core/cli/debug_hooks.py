@@ -20,9 +20,10 @@ from core.cli.shapes import decided_json, extraction_json, json_help
 from core.debug_memory.failures import on_failure
 from core.debug_memory.hooks import Succeeded, on_escalation, on_success
 from core.debug_memory.index import ANY_FILE
+from core.debug_memory.lessons import takes_lessons
 from core.errors import Refused
 from core.records.debug_sessions import DebugSession, Failure
-from core.text import visible_line
+from core.text import plural, visible_line
 
 
 @click.command(epilog=json_help("debug failure"))
@@ -117,10 +118,12 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool, by: str | 
         print_json(
             {
                 "session_id": told.session_id,
+                "file": told.file,
                 "bead": told.bead,
                 "applied": list(told.applied),
                 "lessons": [lesson_json(lesson) for lesson in told.learned.lessons],
                 "lessons_written": told.learned.written,
+                "file_changed": told.learned.changed,
                 "problem": told.learned.problem or None,
                 "records": [counted_json(counted) for counted in told.counted],
                 "extraction": extraction_json(told.extraction) if told.extraction is not None else None,
@@ -129,10 +132,10 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool, by: str | 
             }
         )
     else:
-        _print(told)
+        _print(told, dry_run=dry_run)
 
 
-def _print(told: Succeeded) -> None:
+def _print(told: Succeeded, *, dry_run: bool) -> None:
     for pattern_id in told.applied:
         line(f"applied by {told.bead}: {pattern_id}, which succeeded")
     print_counted(told.counted)
@@ -141,9 +144,20 @@ def _print(told: Succeeded) -> None:
         line(("learned ", "bold"), f"{lesson.pattern}, seen in {lesson.frequency}{works}: {lesson.fix_template}")
     for proposal in told.extraction.new if told.extraction is not None else ():
         line(("+ ", "green"), f"{proposal.type.value} {proposal.headline}")
+    many = plural(len(told.learned.lessons), "lesson")
+    if dry_run:
+        into = "would go into" if takes_lessons(told.file) else "would not go into the YAML of"
+        line(f"nothing is written; without --dry-run {many} {into} {told.file}")
+        return
+    if told.learned.changed:
+        line(f"wrote {many} into {told.file}")
+    elif told.learned.written and told.learned.lessons:
+        line(f"{told.file} has {many} already")
     if told.decided is not None:
-        line(told.decided.summary)
-    elif not (told.applied or told.learned.lessons):
+        line(f"decision: {told.decided.summary}")
+    elif told.extraction is not None and told.learned.lessons:
+        line("the registry has all of it already")
+    if not (told.applied or told.learned.lessons or told.decided):
         remark(f"nothing to learn from {told.session_id}")
 
 

@@ -31,6 +31,7 @@ class Succeeded(Struct, frozen=True, kw_only=True):
     """What came of a session that succeeded.
 
     Attributes:
+        file: Of the session.
         bead: The loop or attempt that the uses of patterns are recorded for.
         applied: Ids of the patterns that helped.
         counted: What became of the records of these patterns.
@@ -40,6 +41,7 @@ class Succeeded(Struct, frozen=True, kw_only=True):
     """
 
     session_id: str
+    file: str
     bead: str
     applied: tuple[str, ...]
     learned: Learned
@@ -73,7 +75,8 @@ def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_
     bead = _bead(view, session)
     found = lessons(session, view.debug)
     if dry_run:
-        told = Succeeded(session_id=session.id, bead=bead, applied=patterns, learned=Learned(lessons=found))
+        learned = Learned(lessons=found)
+        told = Succeeded(session_id=session.id, file=session.file, bead=bead, applied=patterns, learned=learned)
         return _extracted(deck, told, dry_run=True)
     counted: list[Counted] = []
     warnings: list[str] = []
@@ -100,6 +103,7 @@ def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_
         learned = Learned(lessons=found, problem=str(error))
     told = Succeeded(
         session_id=session.id,
+        file=session.file,
         bead=bead,
         applied=patterns,
         learned=learned,

@@ -32,11 +32,13 @@ class Learned(Struct, frozen=True, kw_only=True):
     Attributes:
         lessons: All that the session teaches, those that its file has already first.
         written: Whether they are in its file.
-        problem: Why they are not, "" if they are.
+        changed: Whether the file had to be changed for that.
+        problem: Why they are not in it, "" if they are.
     """
 
     lessons: tuple[Lesson, ...]
     written: bool = False
+    changed: bool = False
     problem: str = ""
 
 
@@ -92,6 +94,11 @@ def _measured(lesson: Lesson, session: DebugSession, index: DebugIndex) -> Lesso
     )
 
 
+def takes_lessons(file: str) -> bool:
+    """Whether lessons are written into such a file: it is JSON."""
+    return file.endswith((".json", ".jsonl"))
+
+
 def write_lessons(
     paths: ProjectPaths, session: DebugSession, found: Sequence[Lesson], retry_seconds: Sequence[float]
 ) -> Learned:
@@ -101,7 +108,7 @@ def write_lessons(
         Conflict: The file cannot be understood, or others keep changing it.
         Unwritable: The disk or a permission forbids it.
     """
-    if not session.file.endswith((".json", ".jsonl")):
+    if not takes_lessons(session.file):
         return Learned(lessons=tuple(found), problem=f"{visible_line(session.file, 160)} is YAML; it is left as it is")
     try:
         path = paths.inside(session.file)
@@ -111,18 +118,23 @@ def write_lessons(
         problem = f"{visible_line(session.file, 160)} lies behind a link; it is left as it is"
         return Learned(lessons=tuple(found), problem=problem)
 
+    changed = False
+
     def change(data: bytes | None) -> bytes | None:
+        nonlocal changed
         if data is None:
             raise Refused(f"{visible_line(session.file, 160)} is gone")
         document = JsonText(data)
         _put(document, session, found)
-        return document.encode()
+        after = document.encode()
+        changed |= after != data
+        return after
 
     try:
         rewrite(path, change, merge=take_theirs, retry_seconds=retry_seconds)
     except Refused as error:
         return Learned(lessons=tuple(found), problem=str(error))
-    return Learned(lessons=tuple(found), written=True)
+    return Learned(lessons=tuple(found), written=True, changed=changed)
 
 
 def _put(document: JsonText, session: DebugSession, found: Sequence[Lesson]) -> None:

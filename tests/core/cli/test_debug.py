@@ -101,8 +101,10 @@ def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, ca
     dry = call(*words, "--dry-run", "--json").document
     assert path.read_text() == text
     assert [proposal["type"] for proposal in dry["extraction"]["proposals"]] == ["error"]
+    shown = call(*words, "--dry-run").out
+    assert f"nothing is written; without --dry-run 1 lesson would go into {SESSIONS}/{EXAMPLE}.json\n" in shown
     done = call(*words, "--json").document
-    assert done["lessons_written"] is True
+    assert (done["lessons_written"], done["file_changed"]) == (True, True)
     after = path.read_text()
     assert '"mine": 1.5' in after and "\\u00e4" in after and after.startswith('{\n   "session_id"')
     assert json.loads(after)["learnings"] == {
@@ -123,7 +125,10 @@ def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, ca
     assert done["decided"]["decision"]["verb"] == "extract"
     again = call(*words)
     assert again.code == 0
+    assert again.out.endswith(f"{SESSIONS}/{EXAMPLE}.json has 1 lesson already\nthe registry has all of it already\n")
     assert path.read_text() == after
+    path.write_text(text)
+    assert f"\nwrote 1 lesson into {SESSIONS}/{EXAMPLE}.json\n" in call(*words).out
     assert call("undo", "--project", tmp_path).code == 0
 
 
