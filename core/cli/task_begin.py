@@ -10,7 +10,7 @@ import click
 from core.cli.completing import complete_loop
 from core.cli.episode_shapes import lesson_json
 from core.cli.options import Count, json_option, project_option
-from core.cli.output import line, print_json, remark
+from core.cli.output import line, print_json, remark, warn
 from core.cli.project import chosen_project, named_project, now, read_snapshot
 from core.cli.shapes import json_help
 from core.episodes.protocol import Episodes
@@ -18,7 +18,6 @@ from core.errors import ProjectNotFound, UnknownRecord
 from core.paths import is_folder
 from core.records.loops import Loop
 from core.text import visible_line
-
 
 _BEGIN: Final = 'ralphdeck task init "what it is to do" --project'
 
@@ -80,6 +79,7 @@ def init(
         tags, agent = tags or of.tags, agent or of.owner
     if not description:
         raise click.UsageError("say in DESCRIPTION what the task is, or name a --loop that does")
+    warnings: list[str] = []
     made = memory.init_task(
         description,
         criteria=criteria,
@@ -88,7 +88,10 @@ def init(
         agent=agent,
         loop_id=of.id if of else "",
         task_id=task_id,
+        warnings=warnings,
     )
+    for text in warnings:
+        warn(text)
     if as_json:
         print_json({"id": made})
     else:

@@ -9,16 +9,19 @@ from typing import Final
 from core.episodes.folders import index_locked
 from core.episodes.json_files import edit_object, read_object
 from core.episodes.names import task_ids
-from core.errors import Conflict
 from core.paths import ProjectPaths
 from core.records.episodes import Task, TaskStatus
 from core.sources.episodes import METADATA, read_episode
 from core.sources.json_text import BadJson, JsonText
+from core.sources.reading import RawFile, decode_json, read_file
 
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"
 STATUSES: Final = tuple(status.value for status in TaskStatus if status is not TaskStatus.UNKNOWN)
-"""(1) `task_metadata.status`; each has a list in the index, also while it is empty."""
+"""(1) `task_metadata.status`; each has a list in the index, also while it is empty.
+
+Another list, `unknown`, has the tasks whose metadata told no status when the index took them in.
+"""
 
 
 def index_task(project: ProjectPaths, task_id: str, status: str, agents: Sequence[str]) -> None:
@@ -53,13 +56,11 @@ def index_task(project: ProjectPaths, task_id: str, status: str, agents: Sequenc
 
 
 def _stands(project: ProjectPaths, task_id: str) -> Task:
-    """What the metadata of another task say; whatever is wrong there is not for this writer to tell."""
+    """What the metadata of another task say at the first look; what is wrong there is not for this writer to tell."""
     file = project.tasks / task_id / METADATA
-    try:
-        value = read_object(file, project.aiwg)
-    except Conflict:
-        value = None
-    tasks = read_episode(project.relative(file), value or {})[0]
+    raw = read_file(file, project.aiwg)
+    value = decode_json(raw.data).value if isinstance(raw, RawFile) else None
+    tasks = read_episode(project.relative(file), value if isinstance(value, dict) else {})[0]
     return tasks[0]
 
 
@@ -71,7 +72,7 @@ def _lists(project: ProjectPaths, path: Path) -> dict[str, list[str]]:
 
 def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], *, only: bool) -> None:
     """Bring each id into its lists; with `only` also out of all others."""
-    wanted = {id: frozenset(key for key in keys if key and key != TaskStatus.UNKNOWN) for id, keys in entries}
+    wanted = {id: frozenset(key for key in keys if key) for id, keys in entries}
     added: dict[str, list[str]] = {}
     for id, keys in wanted.items():
         for key in keys:

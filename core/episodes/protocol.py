@@ -26,7 +26,7 @@ from core.episodes.propagating import LISTS, MILESTONES, TASK_STATUS, propagate_
 from core.episodes.reflecting import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, parts_of_draft, reflection_line
 from core.episodes.starting import Intent, StartedAttempt, begin, index, make_attempt, resume, to_resume
 from core.episodes.strict_reader import StrictReader
-from core.errors import BadInput, Refused
+from core.errors import BadInput, Conflict, Refused, Unwritable
 from core.paths import ProjectPaths, safe_component
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -99,6 +99,7 @@ class Episodes:
         agent: str = "",
         loop_id: str = "",
         task_id: str | None = None,
+        warnings: list[str] | None = None,
     ) -> str:
         """(1) `init_task`: make the folder of a task, and return its id.
 
@@ -107,6 +108,7 @@ class Episodes:
             related: Ids of other tasks.
             task_id: Its id; by default the next free `task-NNN`. A task of this id that nobody has begun, with
                 the same description, is this one.
+            warnings: Gets why the index does not list the task yet; a later call of any kind makes up for it.
         """
         now = iso(self._clock())
         agent = arguments.text(agent or self._by, "agent", arguments.MAX_ID)
@@ -124,7 +126,11 @@ class Episodes:
         metadata |= {"agent": agent} if agent else {}
         metadata |= {"loop_id": arguments.text(loop_id, "loop_id", arguments.MAX_ID)} if loop_id else {}
         made = make_task(self._project, metadata, None if task_id is None else arguments.task_id(task_id, "task_id"))
-        index_task(self._project, made, TaskStatus.RUNNING.value, (agent,))
+        try:
+            index_task(self._project, made, TaskStatus.RUNNING.value, (agent,))
+        except (Conflict, Unwritable) as error:  # the folder is the task; who is told of no id would make another one
+            if warnings is not None:
+                warnings.append(f"{made} is not in the index yet: {error}")
         return made
 
     def start_attempt(

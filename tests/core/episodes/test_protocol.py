@@ -194,6 +194,40 @@ def test_the_index_takes_in_what_it_lacks(memory: Episodes, tmp_path: Path) -> N
     assert by_agent == {"bob": ["task-002"], "eve": ["task-002"], "ada": ["task-001"]}
 
 
+def test_tasks_whose_metadata_cannot_be_read_are_indexed_once_and_not_waited_for(
+    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        (tmp_path / TASKS / f"torn-{number}").mkdir(parents=True)
+        (tmp_path / TASKS / f"torn-{number}/metadata.json").write_bytes(b'{"id":')
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    memory.init_task("a")
+    assert sum(pauses) < 0.1
+    monkeypatch.setattr("core.episodes.indexing.read_file", pytest.fail)
+    memory.init_task("b")
+    by_status = json.loads((tmp_path / ".aiwg/ralph/index/by-status.json").read_bytes())
+    assert by_status["running"] == ["task-001", "task-002"]
+    assert by_status["unknown"] == ["torn-0", "torn-1", "torn-2"]
+
+
+def test_a_task_is_made_although_the_index_cannot_be_written(
+    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
+    index = tmp_path / ".aiwg/ralph/index/by-status.json"
+    index.parent.mkdir()
+    index.write_bytes(b'{"running": {}}')
+    warnings: list[str] = []
+    assert memory.init_task("a", warnings=warnings) == "task-001"
+    [told] = warnings
+    assert "task-001 is not in the index yet" in told
+    assert "by-status.json" in told
+    index.unlink()
+    memory.init_task("b")
+    assert json.loads(index.read_bytes())["running"] == ["task-002", "task-001"]
+
+
 def test_a_plan_loads_what_somebody_said_rather_than_what_was_drafted(memory: Episodes) -> None:
     task_id = begun(memory)
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
