@@ -30,6 +30,10 @@ _SHARED: Final = 0.6
 """Two patterns worth comparing have at least this share of the threshold of their words in common."""
 _MAX_LIST: Final = 32
 """Longest list of steps that is looked at."""
+_MAX_SEEN: Final = 4_096
+"""Entries of the lists of words that are looked through to find what one of many texts is compared with."""
+_MAX_COMPARED: Final = 64
+"""With so many others one of many texts is compared: those that share most of its rarer words."""
 _REBUILD_SHARE: Final = 4
 """An update of more than one pattern in so many is slower than a new index."""
 # A backslash before a letter is a class of a regex (`\d`), no word.
@@ -178,6 +182,48 @@ class TextBlock:
         needed = max(1, shared - (len(words) - len(rare)))
         counts = np.bincount(np.concatenate(rare), minlength=1)
         return np.flatnonzero(counts >= needed).astype(np.int32)
+
+
+class ManyTexts:
+    """Texts by their `words_in_order`, to which more are added, each compared with a bounded number of them.
+
+    So thousands that are all alike cost no more than thousands that are not. Up to some dozens that share words,
+    nothing is left out; where words are shared by more, the texts that were added first are looked at.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts: list[str] = []
+        self._rows: dict[str, array[int]] = {}
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Put one more into the next row; the first is in row 0."""
+        for word in dict.fromkeys(text.split()):
+            self._rows.setdefault(word, array("i")).append(len(self._texts))
+        self._texts.append(text)
+
+    def alike(self, text: str, threshold: float) -> list[tuple[int, float]]:
+        """Rows of texts more than `threshold` similar to `text`, in order; about 100 us."""
+        rows = self._worth_comparing(text)
+        ratios = _ratios(text, [self._texts[row] for row in rows], threshold) if rows else []
+        return [(row, ratio) for row, ratio in zip(rows, ratios, strict=True) if ratio > threshold]
+
+    def _worth_comparing(self, text: str) -> list[int]:
+        found: list[Rows] = []
+        left = _MAX_SEEN
+        lists = (self._rows[word] for word in dict.fromkeys(text.split()) if word in self._rows)
+        for holding in sorted(lists, key=len):
+            found.append(np.frombuffer(holding, np.int32, min(len(holding), left)))
+            left -= len(found[-1])
+            if not left:
+                break
+        if not found:
+            return []
+        rows, shared = np.unique(np.concatenate(found), return_counts=True)
+        if len(rows) > _MAX_COMPARED:
+            rows = np.sort(rows[np.argsort(-shared, kind="stable")[:_MAX_COMPARED]])
+        return [int(row) for row in rows]
 
 
 def _ratios(text: str, others: list[str], threshold: float) -> list[float]:

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
 from core.records.episodes import Task
 from core.records.loops import Loop
@@ -82,6 +83,33 @@ def test_tasks_count_as_the_loop_that_they_record_and_else_as_themselves() -> No
     assert recurring_in(same) == ()
     (found,) = recurring_in(Snapshot(loops=loops, tasks=tasks, reflections={"1": of_loop, "2": of_task}))
     assert found.sources == ("a", "task-002")
+
+
+def test_thousands_that_are_alike_are_one_and_each_is_compared_with_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    cdist = process.cdist
+
+    def counted(queries: list[str], choices: list[str], **options: Any) -> Any:
+        compared.append(len(choices))
+        return cdist(queries, choices, **options)
+
+    monkeypatch.setattr(process, "cdist", counted)
+    told_by = [
+        reflection(f"loop-{n}", f"When adding part {n} update number {n * 7919} of {n % 97}") for n in range(2000)
+    ]
+    (found,) = recurring(told_by, {})
+    assert len(found.members) == 2000
+    assert max(compared) <= 64 and len(compared) <= 2 * len(told_by)
+
+
+def test_small_groups_are_found_among_many_that_share_words() -> None:
+    random = Random(5)
+    words = ["".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=random.randint(3, 9))) for _ in range(300)]
+    groups = [" ".join(random.sample(words, 10)) for _ in range(400)]
+    told_by = [
+        reflection(f"loop-{n}-{m}", f"{text} {random.choice(words)}") for n, text in enumerate(groups) for m in "ab"
+    ]
+    assert sorted(len(cluster.members) for cluster in recurring(told_by, {})) == [2] * len(groups)
 
 
 def test_drafts_the_homeless_and_what_says_next_to_nothing_take_no_part() -> None:
