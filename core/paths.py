@@ -100,6 +100,19 @@ class ProjectPaths:
             raise BadInput(f"path {relative[:120]!r} leads out of {self.aiwg}")
         return path
 
+    def unlinked(self, relative: str) -> Path:
+        """Like `inside`, for what is to be written: below `.aiwg/ralph` no part of the path may be a link, since it
+        could lead into files that are not those of the writer.
+        """
+        self.inside(relative)
+        path = self.project / relative
+        for part in (path, *path.parents):
+            if part in (self.ralph, self.aiwg):
+                break
+            if part.is_symlink():
+                raise BadInput(f"{self.relative(part)[:120]!r} is a link; nothing is written through it")
+        return path
+
 
 def is_folder(path: Path) -> bool:
     """Whether `path` is a folder; yes where only a permission keeps that from being seen."""

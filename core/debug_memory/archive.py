@@ -234,7 +234,7 @@ class DebugArchive:
 
     def _check_journal(self) -> None:
         try:
-            self._paths.inside(self._paths.relative(self._paths.curation))
+            self._paths.unlinked(self._paths.relative(self._paths.curation))
         except BadInput as error:
             raise Unwritable(str(error)) from None
 

@@ -54,7 +54,7 @@ def preserve_context(
 
     Raises:
         Refused: So many calls are kept for this session that nobody answers any more.
-        Unwritable: The disk or a permission forbids it, or the folder leads out of the project.
+        Unwritable: The disk or a permission forbids it, or a link leads to the folder.
     """
     document = {
         "session_id": session.id,
@@ -69,7 +69,7 @@ def preserve_context(
     data = json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     folder = paths.curation / FOLDER
     try:
-        paths.inside(paths.relative(folder))
+        paths.unlinked(paths.relative(folder))
         folder.mkdir(parents=True, exist_ok=True)
     except BadInput as error:
         raise Unwritable(str(error)) from None

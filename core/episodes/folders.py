@@ -171,12 +171,12 @@ def attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder:
 
 
 def inside(project: ProjectPaths, path: Path) -> None:
-    """Refuse a path that a link leads out of `.aiwg`.
+    """Refuse a path that leads out of the project, or through a link: it may be that of a loop or of the registry.
 
     Raises:
         BadInput: It does.
     """
-    project.inside(project.relative(path))
+    project.unlinked(project.relative(path))
 
 
 @contextmanager

@@ -90,12 +90,12 @@ class VectorFile:
         First the file is made anew if it is damaged, or if too many of its vectors are not in `wanted`.
 
         Raises:
-            Unwritable: Another process is adding many vectors, the disk or a permission forbids it, the folder leads
-                out of the project, or the file is full.
+            Unwritable: Another process is adding many vectors, the disk or a permission forbids it, a link leads to
+                the folder, or the file is full.
         """
         folder = self.path.parent
         with self._telling_errors():
-            self._paths.inside(self._paths.relative(folder))
+            self._paths.unlinked(self._paths.relative(folder))
         with file_lock(self.path.with_name(f"{self.path.name}.lock"), _WAIT_SECONDS):
             with self._telling_errors():
                 remove_drafts(folder)

@@ -65,6 +65,19 @@ def test_nothing_outside_is_reached(tmp_path: Path) -> None:
             paths.inside(name)
 
 
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path / "project")
+    paths.patterns.mkdir(parents=True)
+    (paths.ralph / "link").symlink_to(paths.patterns)
+    for name in (".aiwg/ralph/link", ".aiwg/ralph/link/deep/er.json"):
+        assert paths.inside(name).is_relative_to(paths.patterns)
+        with pytest.raises(BadInput, match=r"ralph/link' is a link"):
+            paths.unlinked(name)
+    (tmp_path / "other").symlink_to(tmp_path / "project")
+    behind = ProjectPaths(tmp_path / "other")
+    assert behind.unlinked(".aiwg/ralph/tasks/t") == behind.tasks / "t"
+
+
 @pytest.mark.parametrize("name", ["a\x00b", "\ud800"], ids=["null", "surrogate"])
 def test_what_is_no_path_is_refused(tmp_path: Path, name: str) -> None:
     paths = ProjectPaths(tmp_path)

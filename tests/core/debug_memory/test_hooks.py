@@ -117,6 +117,17 @@ def test_no_context_leaves_the_project(tmp_path: Path) -> None:
     assert list(outside.iterdir()) == []
 
 
+def test_no_context_gets_into_the_registry(tmp_path: Path) -> None:
+    write(tmp_path, "debug-memory/s.json", stored())
+    deck = opened(tmp_path)
+    deck.project.patterns.mkdir(parents=True)
+    deck.project.curation.mkdir(exist_ok=True)
+    (deck.project.curation / "escalations").symlink_to(deck.project.patterns)
+    with pytest.raises(Unwritable, match="is a link"):
+        on_escalation(deck, "s")
+    assert list(deck.project.patterns.iterdir()) == []
+
+
 @pytest.mark.parametrize("id", ["../x", "a/b", ".hidden", "", "x" * 300, "a..b", "\ud800"])
 def test_the_name_of_a_context_is_safe(id: str, tmp_path: Path) -> None:
     path = context_file(ProjectPaths(tmp_path), id)

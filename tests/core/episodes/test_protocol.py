@@ -460,6 +460,22 @@ def test_no_link_is_followed_out_of_the_project(memory: Episodes, tmp_path: Path
     assert after == before
 
 
+@pytest.mark.parametrize("name", ["", "attempts", "attempts/001/results", "attempts/001/results/iter-001"])
+def test_no_link_is_followed_to_another_place_of_the_project(memory: Episodes, tmp_path: Path, name: str) -> None:
+    task_id = begun(memory)
+    memory.log_action(task_id, edit("a.ts"), attempt=1)
+    loop = tmp_path / ".aiwg/ralph/loops/ralph-x"
+    place = tmp_path / TASKS / task_id / name
+    loop.parent.mkdir()
+    place.mkdir(parents=True, exist_ok=True)
+    place.rename(loop)
+    place.symlink_to(loop)
+    before = {file: file.read_bytes() for file in loop.rglob("*") if file.is_file()}
+    with pytest.raises(BadInput, match="is a link; nothing is written through it"):
+        memory.log_actions(task_id, [edit("b.ts")], results={"error-patterns.json": b"{}"})
+    assert {file: file.read_bytes() for file in loop.rglob("*") if file.is_file()} == before
+
+
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, -1, 10**400, 1e300, "x", "9" * 40, [], [[]], {}, {"a": []}, [None, 7, {"b": {}}]]
 )

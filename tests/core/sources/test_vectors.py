@@ -127,6 +127,16 @@ def test_a_folder_that_leads_out_of_the_project_is_left_alone(file: VectorFile, 
     assert list(outside.iterdir()) == []
 
 
+def test_a_folder_that_is_a_link_to_another_one_of_the_project_is_left_alone(file: VectorFile, tmp_path: Path) -> None:
+    registry = tmp_path / ".aiwg/ralph/shared/patterns"
+    registry.mkdir(parents=True)
+    file.path.parent.parent.mkdir(parents=True, exist_ok=True)
+    file.path.parent.symlink_to(registry)
+    with pytest.raises(Unwritable, match="is a link"):
+        write(file, 0)
+    assert list(registry.iterdir()) == []
+
+
 def test_one_process_writes_at_a_time(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "_WAIT_SECONDS", 0.0)
     with file_lock(file.path.with_name("patterns.vec.lock")), pytest.raises(Unwritable, match="another process"):
