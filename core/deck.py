@@ -227,13 +227,17 @@ class Deck:
         """Let the marks of a burst count; see `revoke`."""
         return self._decide_any(lambda now: self.curator.confirm(self._burst(source, seen), now=now, reason=reason))
 
-    def snooze_question(self, question: str, *, until: datetime, reason: str = "") -> Decided:
-        """Ask again after `until` what `ReviewItem.question_key` names."""
-        return self._decide_any(lambda now: self.curator.snooze_question(question, until=until, now=now, reason=reason))
+    def snooze_question(self, question: str, *, until: datetime, about: str = "", reason: str = "") -> Decided:
+        """Ask again after `until` what `ReviewItem.question_key` names; `about` is `ReviewItem.about`."""
+        return self._decide_any(
+            lambda now: self.curator.snooze_question(question, until=until, now=now, about=about, reason=reason)
+        )
 
-    def dismiss(self, question: str, summary: str, *, reason: str = "") -> Decided:
-        """Never ask again what `ReviewItem.question_key` names; `summary` says what that means."""
-        return self._decide_any(lambda now: self.curator.dismiss(question, summary, now=now, reason=reason))
+    def dismiss(self, question: str, summary: str, *, about: str = "", reason: str = "") -> Decided:
+        """Never ask again what `ReviewItem.question_key` names; `summary` says what that means, `about` see there."""
+        return self._decide_any(
+            lambda now: self.curator.dismiss(question, summary, now=now, about=about, reason=reason)
+        )
 
     def quarantine(self, pattern_id: str, *, reason: str) -> Decided:
         """Keep a pattern out of every context until somebody has seen its text."""

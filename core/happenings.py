@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.curation.review import DUPLICATE, ESCALATION, OFFER, ReviewItem
+from core.curation.rules import subject_text
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
 from core.snapshot import Delta
@@ -71,7 +72,7 @@ def happenings(before: View, after: View, delta: Delta) -> list[Happening]:
     for decision in after.snapshot.decisions:
         if decision.id not in known:
             verb = decision.verb.value.replace("_", " ")
-            text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(decision.subject, _MAX_WORDS)}"
+            text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(subject_text(decision), _MAX_WORDS)}"
             found.append(Happening(what=What.DECIDED, subject=decision.id, text=text))
     asked = set(map(_asked, before.queue))
     for item in after.queue:

@@ -10,7 +10,7 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, print_json, print_table, remark
 from core.cli.project import read_snapshot
 from core.cli.shapes import decision_json, json_help
-from core.curation.rules import changed
+from core.curation.rules import changed, subject_text
 from core.records.decisions import Decision, Verb
 
 
@@ -66,7 +66,7 @@ def _row(decision: Decision, by_id: Mapping[str, Decision], undone: bool) -> tup
         f"{decision.at:%Y-%m-%d %H:%M}",
         decision.by,
         decision.verb.value.replace("_", " ") + (" (taken back)" if undone else ""),
-        f"{taken.verb.value.replace('_', ' ')} {taken.subject}" if taken else decision.subject,
+        f"{taken.verb.value.replace('_', ' ')} {subject_text(taken)}" if taken else subject_text(decision),
         changed(decision),
         note if isinstance(note, str) else decision.reason,
     )

@@ -188,15 +188,17 @@ class Curator:
         """Let the harmful marks of a burst count."""
         return self._judge(Verb.CONFIRM, burst, now, reason)
 
-    def snooze_question(self, question: str, *, until: datetime, now: datetime, reason: str = "") -> Decided:
-        """Ask again after a time about something that is no single pattern."""
+    def snooze_question(
+        self, question: str, *, until: datetime, now: datetime, about: str = "", reason: str = ""
+    ) -> Decided:
+        """Ask again after a time about something that is no single pattern; `about` names it for people."""
         reason = _clean(reason, "reason")
-        return self._append(lambda _state, _: rules.snooze_question(question, until, now, reason), now)
+        return self._append(lambda _state, _: rules.snooze_question(question, until, now, about, reason), now)
 
-    def dismiss(self, question: str, summary: str, *, now: datetime, reason: str = "") -> Decided:
-        """Never ask a question again."""
+    def dismiss(self, question: str, summary: str, *, now: datetime, about: str = "", reason: str = "") -> Decided:
+        """Never ask a question again; `about` names it for people."""
         reason = _clean(reason, "reason")
-        return self._append(lambda state, _: rules.dismiss(question, summary, reason, state), now)
+        return self._append(lambda state, _: rules.dismiss(question, summary, about, reason, state), now)
 
     def quarantine(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str) -> Decided:
         """Keep the pattern out of every context until somebody has seen its text."""
@@ -300,7 +302,7 @@ class Curator:
         return Draft(
             verb=verb,
             subject=decision.id,
-            summary=f"{done} the {_NOUNS[decision.verb]} of {shown(decision.subject)}{states}",
+            summary=f"{done} the {_NOUNS[decision.verb]} of {rules.subject_text(decision)}{states}",
             before=before,
             after=after,
             effects=decision.inverse if back else decision.effects,

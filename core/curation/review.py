@@ -98,6 +98,13 @@ class ReviewItem:
         return extraction_question(self.subject) if self.offer is not None else self.subject
 
     @property
+    def about(self) -> str:
+        """How people call what the question is about, where `question_key` says more than they want to read."""
+        if self.session is None:
+            return ""
+        return f"escalation at {visible_line(self.session.file_path, 200) or shown(self.session.id)}"
+
+    @property
     def is_about_pattern(self) -> bool:
         """Whether the subject is a pattern."""
         return self.burst is None and self.offer is None and self.escalated is None

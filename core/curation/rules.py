@@ -23,6 +23,8 @@ from core.text import plural, visible_line
 
 OVERRIDE: Final = "override"
 """The key of a pattern record that tells other tools of a decision (formats C23); only the ledger decides."""
+_ABOUT: Final = "about"
+"""The key in `after` of a decision on a question that is filed under more than a person wants to read."""
 _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _MAX_SLUG: Final = 60
 
@@ -106,6 +108,12 @@ class Draft(Struct, frozen=True, kw_only=True):
 def shown(identifier: str) -> str:
     """An id as messages quote it."""
     return visible_line(identifier, 80)
+
+
+def subject_text(decision: Decision) -> str:
+    """What a decision is about, for people: the name that it was given, else what it is filed under."""
+    about = decision.after.get(_ABOUT)
+    return shown(about if isinstance(about, str) and about else decision.subject)
 
 
 def promote(case: Case) -> Draft:
@@ -283,23 +291,24 @@ def _waits(case: Case) -> bool:
     return arrival is not None and arrival.blocks and arrival.waits(case.pattern.content_hash)
 
 
-def dismiss(question: str, summary: str, reason: str, state: CurationState) -> Draft:
+def dismiss(question: str, summary: str, about: str, reason: str, state: CurationState) -> Draft:
     """Never ask a question again."""
     if question in state.dismissed:
-        raise Refused(f"{shown(question)} is answered already")
-    return Draft(verb=Verb.DISMISS, subject=question, summary=summary, reason=reason)
+        raise Refused(f"{shown(about or question)} is answered already")
+    after = {_ABOUT: about} if about else {}
+    return Draft(verb=Verb.DISMISS, subject=question, summary=summary, reason=reason, after=after)
 
 
-def snooze_question(question: str, until: datetime, at: datetime, reason: str) -> Draft:
+def snooze_question(question: str, until: datetime, at: datetime, about: str, reason: str) -> Draft:
     """Keep a question that is about no single pattern out of the review queue for a while."""
     if until <= at:
         raise BadInput(f"snooze until {iso(until)} is not in the future")
     return Draft(
         verb=Verb.SNOOZE,
         subject=question,
-        summary=f"snoozed {shown(question)} until {day(until)}",
+        summary=f"snoozed {shown(about or question)} until {day(until)}",
         reason=reason,
-        after={"until": iso(until)},
+        after={"until": iso(until)} | ({_ABOUT: about} if about else {}),
     )
 
 

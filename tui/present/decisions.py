@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.content import Content
 
-from core.curation.rules import changed
+from core.curation.rules import changed, subject_text
 from core.records.decisions import Decision, Effect
 from core.text import visible, visible_line
 from core.view import View
@@ -50,8 +50,8 @@ def _subject(decision: Decision, view: View) -> str:
     if decision.verb.value in {"undo", "redo"}:
         taken = next((d for d in view.snapshot.decisions if d.id == decision.subject), None)
         if taken is not None:
-            return f"{verb_text(taken)} {taken.subject}"
-    return decision.subject
+            return f"{verb_text(taken)} {subject_text(taken)}"
+    return subject_text(decision)
 
 
 def decision_line(decision: Decision, view: View, glyphs: Glyphs) -> Content:

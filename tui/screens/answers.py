@@ -29,8 +29,8 @@ def acceptance(item: ReviewItem, view: View) -> Callable[[Deck], Decided]:
         case kinds.DUPLICATE:
             return lambda deck: deck.merge(item.subject, item.other)
         case kinds.ESCALATION:
-            summary = f"saw the escalation of {visible_line(item.subject, 80)}"
-            return lambda deck: deck.dismiss(item.question_key, summary)
+            summary = f"saw the {visible_line(item.about, 80)}"
+            return lambda deck: deck.dismiss(item.question_key, summary, about=item.about)
         case kinds.QUARANTINE | kinds.EXTRACTED:
             # Bound to the very text that is on the screen.
             seen = view.pattern(item.subject).content_hash

@@ -326,7 +326,9 @@ class ReviewPlace(Deciding):
             if self.subjects() and item.kind != kinds.DUPLICATE:
                 self.deck_app.decide(lambda deck: deck.snooze(item.subject, until=until))
             else:
-                self.deck_app.decide(lambda deck: deck.snooze_question(item.question_key, until=until))
+                self.deck_app.decide(
+                    lambda deck: deck.snooze_question(item.question_key, until=until, about=item.about)
+                )
             self._answered()
 
     def do_rewrite(self) -> None:

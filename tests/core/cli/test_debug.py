@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import pytest
 import yaml
 
 from core.cli.shapes import DOCUMENTS
+from core.deck import Deck
+from core.errors import Refused
+from core.paths import ProjectPaths
+from core.settings import Settings
 from tests.core.cli.conftest import Call
 from tests.core.cli.test_shapes import keys
+from tests.core.debug_memory.making import NOW
 
 EXAMPLE = "dm-001-example"
 SESSIONS = ".aiwg/ralph/debug-memory/sessions"
@@ -185,6 +191,25 @@ def test_each_escalation_keeps_its_context_and_is_told(sample: Path, call: Call)
     assert (listed["id"], listed["escalated"], listed["call"]["by"]) == (MAILER, True, "ada")
     assert listed["call"]["context"] == again.relative_to(sample).as_posix()
     assert MAILER in ids(call("debug", "sessions", "--status", "escalated", "--json", *about).document)
+
+
+def test_what_was_decided_on_an_escalation_is_told_in_words(tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / SESSIONS
+    folder.mkdir(parents=True)
+    value = {"session_id": "s-1", "file_path": "src/\x1bstuck.ts", "status": "escalated", "executions": []}
+    (folder / "s.json").write_text(json.dumps(value))
+    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck.load()
+    (item,) = deck.view.queue
+    snoozed = deck.snooze_question(item.question_key, until=NOW + timedelta(days=1), about=item.about)
+    place = "escalation at src/\N{SYMBOL FOR ESCAPE}stuck.ts"
+    assert snoozed.summary.startswith(f"snoozed {place} until ")
+    assert deck.undo().summary == f"took back the snooze of {place}"
+    told = call("log", "--project", tmp_path).out
+    assert told.count(place) == 2 and "s-1" not in told
+    with pytest.raises(Refused, match="escalation at"):
+        for _ in range(2):
+            deck.dismiss(item.question_key, "seen", about=item.about)
 
 
 def test_an_id_that_is_no_name_becomes_no_path(tmp_path: Path, call: Call) -> None:

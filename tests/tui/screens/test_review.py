@@ -11,6 +11,8 @@ from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from tests.sample.events import BLAMED
 from tests.tui.story import Story, story
+from tui.present.decisions import decision_text
+from tui.present.marks import DRAWN
 from tui.screens.dialogs import AskText
 from tui.screens.review import ReviewPlace
 from tui.widgets.text_pane import TextPane
@@ -459,3 +461,5 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         assert front(told) == "dm-stuck"
         await told.decides("s")
         assert "dm-stuck" not in waiting(told)
+        for decision in told.app.view.snapshot.decisions[-3:]:
+            assert "escalation at src/stuck.ts" in decision_text(decision, told.app.view, DRAWN)[1].plain
