@@ -1,4 +1,4 @@
-"""Two locks: `flock` for our own files, and a lease file that programs of other makers can read."""
+"""Two locks: `flock` for our own files, and with it a lease file that programs of other makers can read."""
 
 from __future__ import annotations
 
@@ -48,20 +48,33 @@ def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
     Raises:
         Unwritable: It stayed taken for `seconds`, or cannot be made.
     """
+    handle = _locked(path, seconds)
+    if handle is None:
+        raise Unwritable(f"another process has kept {path} locked for {seconds:g} s")
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _locked(path: Path, seconds: float) -> int | None:
+    """What holds the lock until it is closed; None if it stayed taken for `seconds`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = open_regular(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
+    deadline = time.monotonic() + seconds
     try:
-        deadline = time.monotonic() + seconds
         while not _try_lock(handle, path):
             if time.monotonic() > deadline:
-                raise Unwritable(f"another process has kept {path} locked for {seconds:g} s")
+                os.close(handle)
+                return None
             time.sleep(_POLL_SECONDS)
-        yield
-    finally:
+    except BaseException:
         os.close(handle)
+        raise
+    return handle
 
 
 def _try_lock(handle: int, path: Path) -> bool:
@@ -81,11 +94,12 @@ def lease(
     """Hold the lease file `path`: JSON of `pid`, `timestamp`, `leaseExpiry`, epoch ms (formats section 7).
 
     The file appears whole, by link(), so nobody ever reads a half-written one. A lease that ran out, that was
-    written more than `LEASE_SECONDS` ago, or whose process is gone, is taken over.
+    written more than `LEASE_SECONDS` ago, or whose process is gone, is taken over. It is not renewed: among those
+    who know `guard`, that lock alone keeps the others out, however long the holder takes.
 
     Args:
         path: The lease file.
-        guard: A `file_lock` that keeps two processes from taking over the same dead lease.
+        guard: Locked all the while; the system lets go of it when a process dies.
         seconds: How long to wait for its holder.
         clock: Epoch seconds.
 
@@ -94,23 +108,24 @@ def lease(
         Unwritable: It cannot be made.
     """
     deadline = time.monotonic() + seconds
-    while True:
-        with file_lock(guard, seconds):
-            held = _take_lease(path, clock())
-        if held is not None:
-            break
-        if time.monotonic() > deadline:
-            raise Conflict(f"another program has held {path} for {seconds:g} s; try again later")
-        time.sleep(_POLL_SECONDS)
+    handle = _locked(guard, seconds)
     try:
-        yield
-    finally:
-        with file_lock(guard, seconds):
+        held = None
+        while handle is not None and (held := _take_lease(path, clock())) is None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        if held is None:
+            raise Conflict(f"another program has held {path} for {seconds:g} s; try again later")
+        try:
+            yield
+        finally:
             _drop_lease(path, held)
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
-def _take_lease(path: Path, now: float) -> tuple[int, int] | None:
-    """Device and inode of the new lease file, or None while somebody else's is good."""
+def _take_lease(path: Path, now: float) -> int | None:
+    """A descriptor of the new lease file, or None while somebody else's is good."""
     content = {
         "pid": os.getpid(),
         "timestamp": int(now * 1000),
@@ -123,32 +138,33 @@ def _take_lease(path: Path, now: float) -> tuple[int, int] | None:
         if _is_dead(path, now):
             path.unlink(missing_ok=True)
         handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        linked = False
         try:
-            try:
-                os.write(handle, json.dumps(content).encode())
-                os.utime(handle, (now, now))  # its age is told by the clock that judges it
-                status = os.fstat(handle)
-            finally:
-                os.close(handle)
-            os.link(draft, path)
-        except FileExistsError:
-            return None
+            os.write(handle, json.dumps(content).encode())
+            os.utime(handle, (now, now))  # its age is told by the clock that judges it
+            with suppress(FileExistsError):
+                os.link(draft, path)
+                linked = True
         finally:
+            if not linked:
+                os.close(handle)
             draft.unlink()
     except OSError as error:
         raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
-    return status.st_dev, status.st_ino
+    return handle if linked else None
 
 
-def _drop_lease(path: Path, held: tuple[int, int]) -> None:
+def _drop_lease(path: Path, held: int) -> None:
+    """Remove a lease file, unless another one took its place; as long as `held` is open, none is taken for it."""
     try:
-        status = path.lstat()
-        if (status.st_dev, status.st_ino) == held:
+        if os.path.samestat(path.lstat(), os.fstat(held)):
             path.unlink()
     except FileNotFoundError:
         pass
     except OSError as error:
         raise Unwritable(f"cannot unlock {path}: {error.strerror}") from None
+    finally:
+        os.close(held)
 
 
 def _is_dead(path: Path, now: float) -> bool:

@@ -76,11 +76,17 @@ def test_a_lock_that_makes_no_sense_is_good_for_as_long_as_ours(path: Path, cont
         raise AssertionError("took over a lock that is being written")
 
 
-def test_giving_back_a_lease_that_was_taken_over_leaves_the_new_one(path: Path) -> None:
-    with take(path), take(path, NOW + LEASE_SECONDS + 1):
-        mine = path.read_text()
-    assert not path.exists()
-    assert json.loads(mine)["timestamp"] == (NOW + LEASE_SECONDS + 1) * 1000
+def test_giving_back_a_lease_that_another_program_took_over_leaves_the_new_one(path: Path) -> None:
+    with take(path):
+        path.unlink()
+        leave(path, {"pid": os.getpid()})
+    assert path.exists()
+
+
+def test_a_lease_that_ran_out_keeps_those_out_who_know_its_guard(path: Path) -> None:
+    late = NOW + LEASE_SECONDS + 1
+    with take(path), pytest.raises(Conflict, match=r"another program has held .*; try again"), take(path, late):
+        raise AssertionError("two are in")
 
 
 def test_what_the_dead_left_half_written_is_removed(path: Path) -> None:
