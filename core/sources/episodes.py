@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from zlib import crc32
@@ -34,7 +35,7 @@ NUMBERED: Final = re.compile(r"[0-9]{1,9}")
 MAX_TEXT: Final = 4096
 """Longest text of a list, in characters; the files themselves keep all of it."""
 MAX_ENTRIES: Final = 1000
-"""Most entries of one list of an attempt, such as its quality history."""
+"""Most entries of one list of an attempt; of its quality history the last ones."""
 _FILE: Final = re.compile(
     r"\.aiwg/ralph/tasks/(?P<task>[^/]+)/"
     r"(?:(?P<name>metadata\.json|trajectory\.json)"
@@ -163,9 +164,8 @@ def _of_attempt(fields: Fields, task_id: str, number: int) -> Attempt:
 
 
 def _history(execution: Fields) -> Iterator[Quality]:
-    for index, (_, entry) in enumerate(execution.objects("quality_history")):
-        if index == MAX_ENTRIES:
-            return
+    # How an attempt ends counts more than how it began.
+    for _, entry in deque(execution.objects("quality_history"), MAX_ENTRIES):
         quality = entry.rate("quality")
         if quality is not None:
             yield Quality(entry.count("iteration"), quality)

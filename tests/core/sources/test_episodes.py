@@ -52,6 +52,13 @@ def test_the_folder_names_the_task_whatever_the_file_says() -> None:
     assert list(read({"task_id": "../../etc", "attempts": [{"attempt_id": 1}]})[0]) == ["task-001.1"]
 
 
+def test_of_a_long_quality_history_the_end_counts() -> None:
+    history = [{"iteration": number, "quality": number / 2_000} for number in range(1, 1_501)]
+    execution = {"execution": {"quality_history": history}}
+    (attempt,) = read_episode(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[1]
+    assert [attempt.quality[at].iteration for at in (0, -1)] == [501, 1_500]
+
+
 def test_what_is_wrong_costs_only_itself() -> None:
     attempts, findings = read({"attempts": [{"attempt_id": 1}, {"attempt_id": -1}, {}, "x", {"attempt_id": 2}]})
     assert list(attempts) == ["task-001.1", "task-001.2"]
