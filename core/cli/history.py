@@ -13,6 +13,7 @@ from core.cli.episode_shapes import attempt_details_json, history_json
 from core.cli.options import reading_options
 from core.cli.outfile import write_file
 from core.cli.output import (
+    OUTCOME_COLOURS,
     Column,
     end,
     findings_json,
@@ -34,7 +35,7 @@ from core.records.findings import Finding
 from core.records.reflections import Reflection
 from core.text import visible_line
 
-COLOURS: Final = {"success": "green", "failure": "red", "timeout": "red", "open": "yellow"}
+COLOURS: Final = {**OUTCOME_COLOURS, "open": "yellow"}
 _MARKDOWN: Final = frozenset({".md", ".markdown"})
 
 
@@ -216,7 +217,7 @@ def _print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 def came_out(attempt: Attempt) -> str:
     """The outcome in a word; nothing where nobody can tell."""
-    return "open" if attempt.is_open else "" if attempt.outcome.value == "unknown" else attempt.outcome.value
+    return "open" if attempt.is_open else attempt.outcome.told
 
 
 def _count(number: int | None) -> str:

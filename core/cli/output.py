@@ -33,6 +33,9 @@ _UNSEEN: Final = re.compile(
 )
 
 
+OUTCOME_COLOURS: Final = {"success": "green", "failure": "red", "timeout": "red"}
+
+
 def print_json(document: Mapping[str, Any], *, one_line: bool = False) -> None:
     """One JSON document as `json_bytes`; indented on a terminal, one line elsewhere (or always, for JSON lines)."""
     print_bytes(json_bytes(document, indent=2 if sys.stdout.isatty() and not one_line else None))

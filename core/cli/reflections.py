@@ -134,6 +134,6 @@ def _row(reflection: Reflection) -> tuple[str, ...]:
         reflection.loop_id or reflection.task_id,
         "" if iteration is None else str(iteration),
         f"{reflection.kind.replace('_', ' ')}{' (draft)' if reflection.draft else ''}".strip(),
-        "" if reflection.outcome.value == "unknown" else reflection.outcome.value,
+        reflection.outcome.told,
         reflection.text,
     )

@@ -10,7 +10,7 @@ import click
 
 from core.cli.episode_shapes import task_json
 from core.cli.options import Words, joined, reading_options
-from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
+from core.cli.output import OUTCOME_COLOURS, Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
 from core.episodes.condition import AttemptState, Condition, condition_of
@@ -20,7 +20,6 @@ from core.records.loops import Outcome
 from core.settings import WatchSettings
 from core.snapshot import Snapshot
 
-_COLOURS = {"success": "green", "failure": "red", "timeout": "red"}
 _OPEN_COLOURS = {AttemptState.LEFT.value: "yellow"}
 
 
@@ -59,7 +58,7 @@ def list_tasks(
             Column("ID"),
             Column("STATUS"),
             Column("ATTEMPTS", right=True),
-            Column("LAST OUTCOME", colours=_COLOURS),
+            Column("LAST OUTCOME", colours=OUTCOME_COLOURS),
             Column("OPEN", colours=_OPEN_COLOURS),
             Column("UPDATED"),
             Column("DESCRIPTION", free=True),
@@ -96,7 +95,7 @@ def _cells(row: _Row) -> tuple[str, ...]:
         task.id,
         task.status.value,
         str(len(row.attempts)),
-        "" if row.last is Outcome.UNKNOWN else row.last.value,
+        row.last.told,
         row.condition.state.value if row.condition else "",
         minute(task.updated_at),
         task.description,

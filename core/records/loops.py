@@ -67,6 +67,11 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
     UNKNOWN = "unknown"
 
+    @property
+    def told(self) -> str:
+        """The word for it; "" where nobody knows it."""
+        return "" if self is Outcome.UNKNOWN else self.value
+
 
 class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One iteration of a loop. `number` is a label: bases differ (formats C29), duplicates occur (3.12)."""
