@@ -10,7 +10,7 @@ from textual.content import Content
 
 from core.curation.registry import Registry
 from core.deck import Deck
-from core.episodes.condition import condition_of
+from core.episodes.condition import AttemptState, condition_of
 from core.episodes.history import read_attempt
 from core.episodes.improvement import improvement
 from core.episodes.linking import coverage
@@ -108,7 +108,7 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
     links = MemoryLinks(snapshot, catalog)
     for task in catalog.tasks.values():
         own, where = catalog.attempts.get(task.id, ()), f"task {task.id[:80]!r}"
-        check(memory.task_cells(task, own, view.now, glyphs, folded=False, left=True).values(), where=where)
+        check(memory.task_cells(task, own, AttemptState.LEFT, view.now, glyphs, folded=False).values(), where=where)
         told = {one.id: condition_of(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
         reflected = links.reflections_of(task)
         check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)

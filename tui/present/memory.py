@@ -43,13 +43,15 @@ _SESSION_STYLES: Final = {
 # Marks
 
 
-def task_mark(task: Task, glyphs: Glyphs, *, left: bool) -> Content:
-    """Glyph and word of a task's status.
+def task_mark(task: Task, last: AttemptState | None, glyphs: Glyphs) -> Content:
+    """Glyph and word of a task's status; one that says it runs is shown as what is known of its last attempt.
 
     Args:
-        left: Nobody works at its last attempt any more, and nobody said how that came out.
+        last: The state of its last attempt; None without any.
     """
-    if left and task.status is TaskStatus.RUNNING:
+    if task.status is TaskStatus.RUNNING and last is None:
+        return Content.styled(f"{glyphs.waiting} not begun", "$quiet")
+    if task.status is TaskStatus.RUNNING and last is AttemptState.LEFT:
         return _state_mark(AttemptState.LEFT, glyphs)
     glyph = {
         TaskStatus.RUNNING: glyphs.running,
@@ -110,30 +112,41 @@ def group_cells(group: str, shown: int, total: int, *, folded: bool, glyphs: Gly
 
 
 def task_cells(
-    task: Task, attempts: Sequence[Attempt], now: datetime, glyphs: Glyphs, *, folded: bool | None, left: bool
+    task: Task,
+    attempts: Sequence[Attempt],
+    last: AttemptState | None,
+    now: datetime,
+    glyphs: Glyphs,
+    *,
+    folded: bool | None,
 ) -> Cells:
     """A task, with what its attempts come to.
 
     Args:
         attempts: All of them, by number.
+        last: The state of the last one; see `task_mark`.
         folded: Whether its attempts are folded away; None where there is nothing to fold.
-        left: See `task_mark`.
     """
     quality = [entry.quality for attempt in attempts for entry in attempt.quality]
-    last = next((found for attempt in reversed(attempts) if (found := final_quality(attempt)) is not None), None)
+    reached = next((found for attempt in reversed(attempts) if (found := final_quality(attempt)) is not None), None)
     return {
         "what": Content.assemble(
             (f" {_fold(folded, glyphs)} ", "$quiet"),
             (visible_line(task.id, 40), "$secondary"),
             f"  {visible_line(task.description, 300)}",
         ),
-        "status": task_mark(task, glyphs, left=left),
+        "status": task_mark(task, last, glyphs),
         "tries": Content(f"{len(attempts):,}" if attempts else ""),
-        "quality": _quality(quality, last, glyphs),
+        "quality": _quality(quality, reached, glyphs),
         "actions": _sum([attempt.actions for attempt in attempts], "$quiet"),
         "errors": _sum([attempt.errors for attempt in attempts], "$error"),
         "sign": Content.styled(ago(task_sign(task, attempts), now), "$quiet" if task.status.ended else ""),
     }
+
+
+def earlier_cells(count: int, *, folded: bool, glyphs: Glyphs) -> Cells:
+    """The row that older attempts at a task stand under."""
+    return {"what": Content.styled(f"   {_fold(folded, glyphs):>4} {count:,} earlier attempts", "$quiet")}
 
 
 def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs: Glyphs) -> Cells:
@@ -141,7 +154,8 @@ def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs:
     ended = condition.state is AttemptState.ENDED
     return {
         "what": Content.assemble(
-            (f"   {attempt.number:>4} ", "$secondary"), (visible_line(attempt.plan, 300), "$quiet" if ended else "")
+            (f"   {attempt.number:>4} ", "$secondary"),
+            (visible_line(attempt.plan, 300) or "no plan", "$quiet" if ended or not attempt.plan else ""),
         ),
         "status": attempt_mark(attempt, condition, glyphs),
         "quality": _quality([entry.quality for entry in attempt.quality], final_quality(attempt), glyphs),

@@ -61,7 +61,21 @@ def improvement_lines(found: Improvement, covered: Coverage, glyphs: Glyphs) -> 
     if found.open or found.unclear:
         left = f"{plural(len(found.open), 'open attempt')} and {len(found.unclear):,} without a clear outcome left out"
         lines.append(Content.styled(f"  {left}", "$quiet"))
-    lines += heading("Loops that have a task here", percent(covered.share))
+    return lines + coverage_lines(covered)
+
+
+def without_tasks(covered: Coverage) -> list[Content]:
+    """What is told where nothing was recorded yet: what for, and which loops could have a task."""
+    about = "A task tells what was tried, attempt by attempt, how it came out, and what was learned from it."
+    begin = "ralphdeck task init --loop LOOP  takes over what a loop is to do"
+    return [Content.styled(about, "$quiet"), Content.styled(begin, "$quiet"), *coverage_lines(covered)]
+
+
+def coverage_lines(covered: Coverage) -> list[Content]:
+    """How many loops have a task here, and which have none; nothing without loops."""
+    if not covered.loops:
+        return []
+    lines = heading("Loops that have a task here", percent(covered.share))
     lines.append(Content(f"  {len(covered.tracked):,} of {plural(covered.loops, 'loop')}"))
     for label, ids in (("only in the cross-task memory", covered.remembered), ("missing", covered.missing)):
         if ids:

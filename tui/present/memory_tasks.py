@@ -57,8 +57,7 @@ def task_lines(
         width: Cells there are.
     """
     now = view.now
-    left = bool(attempts) and condition(attempts[-1]).state is AttemptState.LEFT
-    mark = task_mark(task, glyphs, left=left)
+    mark = task_mark(task, condition(attempts[-1]).state if attempts else None, glyphs)
     ended = f"   ended {moment_text(task.completed_at, now)}" if task.completed_at else ""
     lines = [
         Content.styled(visible_line(task.description or "no description", 2000), "bold"),

@@ -17,12 +17,19 @@ TASKS: Final = "group/tasks"
 SESSIONS: Final = "group/sessions"
 GROUPS: Final = {ESCALATIONS: "Escalations", TASKS: "Tasks", SESSIONS: "Debug sessions"}
 """The keys of the headers, in order, and their names."""
+LAST_ATTEMPTS: Final = 6
+"""So many attempts of an unfolded task show, the last ones; earlier ones are folded into one row."""
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def task_key(task_id: str) -> str:
     """The row of a task."""
     return f"task/{task_id}"
+
+
+def earlier_key(task_id: str) -> str:
+    """The row that the earlier attempts at a task stand under."""
+    return f"earlier/{task_id}"
 
 
 def attempt_key(attempt_id: str) -> str:
@@ -36,7 +43,7 @@ def session_key(session_id: str) -> str:
 
 
 def parts(key: str) -> tuple[str, str]:
-    """What a row is (group, task, attempt or session), and its id."""
+    """What a row is (group, task, earlier, attempt or session), and its id."""
     kind, _, record_id = key.partition("/")
     return kind, record_id
 
@@ -48,12 +55,14 @@ class Tree:
     Attributes:
         keys: Those that show, in order.
         counts: How many tasks or sessions of each group match, shown or not.
-        folds: Header or task that has something below it to whether that is folded away.
+        folds: Header, task or row of earlier attempts that has something below it to whether that is folded away.
+        earlier: How many attempts stand under each row of earlier ones.
     """
 
     keys: Sequence[str]
     counts: Mapping[str, int]
     folds: Mapping[str, bool]
+    earlier: Mapping[str, int]
 
 
 def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: Mapping[str, bool]) -> Tree:
@@ -61,8 +70,8 @@ def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: M
 
     Args:
         sort: Of tasks: a name of `ORDERS`, and whether descending. Sessions stand newest first whatever it is.
-        folded: Headers and tasks that somebody folded (True) or unfolded. A task that nobody touched is folded once
-            it has ended.
+        folded: What somebody folded (True) or unfolded. A task that nobody touched is folded once it has ended,
+            earlier attempts are always.
     """
     sessions = sorted(catalog.select_sessions(query), key=newest_first)
     found = catalog.select_tasks(query)
@@ -75,22 +84,31 @@ def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: M
     }
     counts = {key: len(rows) for key, rows in groups.items()} | {TASKS: len(found)}
     folds: dict[str, bool] = {}
+    earlier: dict[str, int] = {}
     for one in found:
-        groups[TASKS] += _rows(one, folded, folds)
+        groups[TASKS] += _rows(one, folded, folds, earlier)
     keys: list[str] = []
     for group, rows in groups.items():
         if rows:
             folds[group] = folded.get(group, False)
             keys += [group] if folds[group] else [group, *rows]
-    return Tree(keys, counts, folds)
+    return Tree(keys, counts, folds, earlier)
 
 
-def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool]) -> list[str]:
+def _rows(found: FoundTask, folded: Mapping[str, bool], folds: dict[str, bool], earlier: dict[str, int]) -> list[str]:
     key = task_key(found.task.id)
     if not found.attempts:
         return [key]
     folds[key] = found.own and folded.get(key, found.task.status.ended)
-    return [key] if folds[key] else [key, *(attempt_key(attempt.id) for attempt in found.attempts)]
+    if folds[key]:
+        return [key]
+    rows = [attempt_key(attempt.id) for attempt in found.attempts]
+    before = len(rows) - LAST_ATTEMPTS
+    if before < 2:
+        return [key, *rows]
+    header = earlier_key(found.task.id)
+    folds[header], earlier[header] = folded.get(header, True), before
+    return [key, header, *rows[before if folds[header] else 0 :]]
 
 
 def task_sign(task: Task, attempts: Sequence[Attempt]) -> datetime | None:

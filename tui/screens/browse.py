@@ -73,6 +73,10 @@ class Browse(Place):
         """The text of one tab for one record."""
         raise NotImplementedError
 
+    def without_rows(self) -> Sequence[Content]:
+        """What the details tell where the list is empty."""
+        return ()
+
     def empty(self) -> Content:
         """What to say when the list is empty: what to do next."""
         raise NotImplementedError
@@ -158,7 +162,7 @@ class Browse(Place):
         key = self.table.cursor_key
         tabs, tab = self.tabs(key), self.tab(key)
         self.query_one(TabLine).show_tabs(tabs, tabs.index(tab), self.tab_note(key))
-        self.pane.show(self.details(key, tab) if key is not None else (), top=top)
+        self.pane.show(self.details(key, tab) if key is not None else self.without_rows(), top=top)
 
     def tabs(self, key: str | None) -> tuple[str, ...]:
         """The tabs of one record."""

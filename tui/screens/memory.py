@@ -11,7 +11,7 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 
-from core.episodes.condition import AttemptState, Condition, condition_of
+from core.episodes.condition import Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.improvement import Improvement, improvement
 from core.episodes.linking import Coverage, coverage
@@ -27,7 +27,7 @@ from core.text import plural
 from core.view import View
 from tui.present import debugging, memory_groups, memory_tasks
 from tui.present import memory as present
-from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, parts, task_key, tree
+from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
 from tui.screens.browse import WIDE, YOUNG, Browse
 from tui.screens.replay import Replay
 from tui.widgets.bars import TabLine
@@ -46,6 +46,7 @@ _OF_THE_LIST: Final = frozenset({"open", "fold", "unfold"})
 TABS: Final = {
     "group": ("Overview",),
     "task": ("Overview", "Reflections", "Loop"),
+    "earlier": ("Overview", "Reflections", "Loop"),
     "attempt": ("Overview", "Plan", "Actions", "Reflections"),
     "session": ("Executions", "Learned"),
 }
@@ -90,7 +91,7 @@ class MemoryPlace(Browse):
         super().__init__()
         self._catalog = MemoryCatalog(Snapshot())
         self._links = MemoryLinks(Snapshot(), self._catalog)
-        self._tree = Tree((), {}, {})
+        self._tree = Tree((), {}, {}, {})
         self._folded: dict[str, bool] = {}
         """What somebody folded or unfolded."""
         self._measured: tuple[int, Improvement, Coverage] | None = None
@@ -166,10 +167,12 @@ class MemoryPlace(Browse):
         folded = self._tree.folds.get(key)
         if attempt := self._attempt_of(key):
             return dict(present.attempt_cells(attempt, self._condition(attempt), now, glyphs))
+        if count := self._tree.earlier.get(key):
+            return dict(present.earlier_cells(count, folded=bool(folded), glyphs=glyphs))
         if task := self._task_of(key):
             attempts = self._catalog.attempts.get(task.id, ())
-            left = bool(attempts) and self._condition(attempts[-1]).state is AttemptState.LEFT
-            return dict(present.task_cells(task, attempts, now, glyphs, folded=folded, left=left))
+            last = self._condition(attempts[-1]).state if attempts else None
+            return dict(present.task_cells(task, attempts, last, now, glyphs, folded=folded))
         if session := self._session_of(key):
             return dict(present.session_cells(session, now, glyphs, escalated=session.id in self._catalog.escalated))
         if key in self._tree.counts:
@@ -184,9 +187,9 @@ class MemoryPlace(Browse):
         return {ESCALATIONS: escalated, TASKS: len(self._catalog.tasks), SESSIONS: sessions}
 
     def _task_of(self, key: str | None) -> Task | None:
-        """The task of a row, if it is that of a task."""
+        """The task of a row, if it is that of a task or of its earlier attempts."""
         kind, record_id = parts(key or "")
-        return self._catalog.tasks.get(record_id) if kind == "task" else None
+        return self._catalog.tasks.get(record_id) if kind in {"task", "earlier"} else None
 
     def _attempt_of(self, key: str | None) -> Attempt | None:
         kind, record_id = parts(key or "")
@@ -215,9 +218,11 @@ class MemoryPlace(Browse):
 
     def empty(self) -> Content:
         """Nothing was tried yet."""
-        return Content.styled(
-            'nothing here yet: an agent begins with  ralphdeck task init "what it is to do"', "$quiet"
-        )
+        return Content.styled('nothing here yet; begin with  ralphdeck task init "what is to be done"', "$quiet")
+
+    def without_rows(self) -> Sequence[Content]:
+        """Which loops could have a task."""
+        return () if self._query.terms else memory_groups.without_tasks(self._progress()[1])
 
     # Details
 
@@ -367,6 +372,8 @@ class MemoryPlace(Browse):
         """The row that one stands under."""
         if attempt := self._attempt_of(key):
             return task_key(attempt.task_id)
+        if parts(key)[0] == "earlier":
+            return task_key(parts(key)[1])
         if session := self._session_of(key):
             return ESCALATIONS if session.id in self._catalog.escalated else SESSIONS
         return TASKS
@@ -376,6 +383,9 @@ class MemoryPlace(Browse):
         above = self._above(key)
         self._folded |= {above: False, self._above(above): False}
         self._select(self.view)
+        if (attempt := self._attempt_of(key)) is not None and self.table.position(key) is None:
+            self._folded[earlier_key(attempt.task_id)] = False
+            self._select(self.view)
         super().go_to(key)
 
     def named(self, key: str) -> str:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.content import Content
 
+from core.episodes.condition import AttemptState, Condition
 from core.memory_query import MEMORY_FIELDS, MemoryCatalog
 from core.query import parse_query
 from core.records.debug_sessions import DebugSession
@@ -16,7 +17,7 @@ from core.snapshot import Snapshot
 from tui.present.chart import AXIS_CELLS, Run, line_chart
 from tui.present.layout import hanging
 from tui.present.marks import ASCII, DRAWN
-from tui.present.memory import path_end, task_cells
+from tui.present.memory import attempt_cells, earlier_cells, path_end, task_cells
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, tree
 from tui.present.replay import Track, cell, position_at, timeline
 
@@ -114,6 +115,18 @@ def test_a_task_that_has_ended_is_folded_until_somebody_unfolds_it() -> None:
     assert keys(group__tasks=True) == [*escalations, TASKS, *sessions]
 
 
+def test_of_very_many_attempts_the_last_ones_show_below_a_row_for_the_earlier_ones() -> None:
+    attempts = [attempt("new", number, Outcome.FAILURE) for number in range(1, 1002)]
+    catalog = MemoryCatalog(Snapshot(tasks={"new": SNAPSHOT.tasks["new"]}, attempts={one.id: one for one in attempts}))
+    found = tree(catalog, parse_query("", MEMORY_FIELDS), NEWEST, {})
+    last = [f"attempt/new.{number}" for number in range(996, 1002)]
+    assert found.keys == [TASKS, "task/new", "earlier/new", *last]
+    assert found.earlier == {"earlier/new": 995}
+    assert earlier_cells(995, folded=True, glyphs=DRAWN)["what"].plain.split() == ["▸", "995", "earlier", "attempts"]
+    unfolded = tree(catalog, parse_query("", MEMORY_FIELDS), NEWEST, {"earlier/new": False}).keys
+    assert len(unfolded) == 1004 and unfolded[3] == "attempt/new.1" and unfolded[-6:] == last
+
+
 def test_an_attempt_that_matches_shows_under_its_folded_task() -> None:
     assert keys("outcome:failure", task__old=True) == [TASKS, "task/old", "attempt/old.1"]
     assert keys("is:session") == [ESCALATIONS, "session/loud", SESSIONS, "session/calm"]
@@ -125,7 +138,7 @@ def test_tasks_are_sorted(sort: str, first: str) -> None:
 
 
 def test_a_row_sums_its_attempts_up() -> None:
-    cells = task_cells(SNAPSHOT.tasks["old"], CATALOG.attempts["old"], NOW, DRAWN, folded=True, left=False)
+    cells = task_cells(SNAPSHOT.tasks["old"], CATALOG.attempts["old"], AttemptState.ENDED, NOW, DRAWN, folded=True)
     assert cells["tries"].plain == "2"
     assert cells["errors"].plain == "5"
     assert cells["quality"].plain.split() == ["▅▅", "50", "%"]
@@ -133,8 +146,15 @@ def test_a_row_sums_its_attempts_up() -> None:
 
 
 def test_a_task_that_says_it_runs_though_nobody_works_at_it_was_left() -> None:
-    cells = task_cells(SNAPSHOT.tasks["new"], CATALOG.attempts["new"], NOW, DRAWN, folded=None, left=True)
+    task, attempts = SNAPSHOT.tasks["new"], CATALOG.attempts["new"]
+    cells = task_cells(task, attempts, AttemptState.LEFT, NOW, DRAWN, folded=None)
     assert cells["status"].plain == "◌ left unfinished"
+    assert task_cells(task, (), None, NOW, DRAWN, folded=None)["status"].plain == "… not begun"
+
+
+def test_an_attempt_without_a_plan_is_no_blank_row() -> None:
+    cells = attempt_cells(attempt("new", 1), Condition(AttemptState.LEFT, ""), NOW, DRAWN)
+    assert cells["what"].plain.split() == ["1", "no", "plan"]
 
 
 def test_a_long_path_keeps_its_end() -> None:

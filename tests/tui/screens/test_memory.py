@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from core.curation.ledger import FILE as LEDGER
-from tests.tui.story import Story, story
-from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, attempt_key, parts, session_key, task_key
+from tests.tui.story import Story, copy_tree, story
+from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, attempt_key, earlier_key, parts, session_key, task_key
 from tui.screens.memory import MemoryPlace
 from tui.widgets.text_pane import TextPane
 
@@ -229,6 +229,25 @@ async def test_what_an_agent_writes_shows_at_once(sample: Path, home: Path) -> N
         await told.sees("nobody has tried it yet:  ralphdeck task start task-900")
 
 
+async def test_earlier_attempts_unfold_and_are_gone_to(sample: Path, home: Path) -> None:
+    for number in range(4, 14):
+        folder = sample / f".aiwg/ralph/tasks/{RUNNING}/attempts/{number:03d}"
+        folder.mkdir(parents=True)
+        (folder / "outcome.json").write_text('{"outcome": "failure"}')
+    async with story(sample, home) as told:
+        await in_memory(told)
+        earlier = earlier_key(RUNNING)
+        await at(told, earlier)
+        await told.sees("earlier attempts", "enter unfold")
+        await told.press("left")
+        assert told.table.cursor_key == task_key(RUNNING)
+        await at(told, attempt_key(f"{RUNNING}.1"))
+        await told.press("k")
+        assert told.table.cursor_key == earlier
+        await told.press("enter")
+        assert told.table.position(attempt_key(f"{RUNNING}.1")) is None
+
+
 async def test_v_goes_to_the_whole_details_and_back_and_what_is_gone_is_named(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         place = await in_memory(told)
@@ -239,6 +258,13 @@ async def test_v_goes_to_the_whole_details_and_back_and_what_is_gone_is_named(sa
         place.go_to(task_key("task-gone"))
         await told.pilot.pause()
         assert told.toasts()[-1] == "task task-gone is not in Memory any more"
+
+
+async def test_where_no_loop_has_a_task_it_says_which_could(tmp_path: Path, home: Path) -> None:
+    async with story(copy_tree("upstream", tmp_path / "upstream"), home, size=(80, 24)) as told:
+        await told.go("memory")
+        loops = len(told.app.view.snapshot.loops)
+        await told.sees(f"0 of {loops} loops", "only in the cross-task memory, 4", "ralphdeck task init --loop LOOP")
 
 
 async def test_an_empty_project_says_what_to_do(tmp_path: Path, home: Path) -> None:
