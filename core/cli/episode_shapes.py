@@ -10,7 +10,7 @@ from core.records.times import iso
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from core.episodes.history import AttemptDetail, TaskHistory
+    from core.episodes.history import AttemptDetail, WholeHistory
     from core.episodes.improvement import Comparison, Group
     from core.episodes.linking import Link
     from core.episodes.matching import Hit
@@ -189,11 +189,21 @@ def milestone_json(milestone: Milestone) -> Shape:
     }
 
 
-def history_json(history: TaskHistory) -> Shape:
-    """What was tried at a task."""
+def history_json(whole: WholeHistory) -> Shape:
+    """What was tried at a task; `log` are all actions of an attempt, `actions` is their number."""
+    history = whole.task
     return {
         "task": task_json(history.task),
-        "attempts": [attempt_json(attempt) for attempt in history.attempts],
+        "attempts": [
+            {
+                **attempt_json(detail.attempt),
+                "plan_text": detail.plan_text,
+                "plan_steps": list(detail.steps),
+                "results": list(detail.results),
+                "log": [action_json(action) for action in detail.actions],
+            }
+            for detail in whole.attempts
+        ],
         "milestones": [milestone_json(milestone) for milestone in history.milestones],
         "final_quality": number(history.final_quality),
         "completion": number(history.completion),

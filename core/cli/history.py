@@ -28,7 +28,15 @@ from core.cli.output import (
 from core.cli.project import chosen_project
 from core.cli.shapes import Shape, json_help, reflection_json
 from core.episodes.export import attempt_markdown, history_markdown, reflection_markdown, reflections_markdown
-from core.episodes.history import AttemptDetail, TaskHistory, read_attempt, read_history
+from core.episodes.history import (
+    COUNT_DIFFERS,
+    AttemptDetail,
+    TaskHistory,
+    WholeHistory,
+    read_attempt,
+    read_history,
+    read_whole_history,
+)
 from core.episodes.names import find_attempt
 from core.records.episodes import Attempt, Milestone
 from core.records.findings import Finding
@@ -58,6 +66,9 @@ def history(
     TASK is the id of a task or how it begins, or that of an attempt such as task-001.2. It is read straight from
     .aiwg/ralph/tasks, so that it takes no longer in a project with many tasks.
 
+    An export and --json have everything of all attempts, their actions too; in Markdown the last 500 of each
+    attempt, on a line each, and with --attempt all of them in full.
+
     \b
     Examples:
       ralphdeck history task-001
@@ -69,38 +80,45 @@ def history(
         raise click.UsageError(f"--export writes .md or .json, not {export.suffix or 'a file without an ending'}")
     paths = chosen_project()
     task_id, number = find_attempt(paths, task, attempt)
-    told: TaskHistory | AttemptDetail
-    told = read_history(paths, task_id) if number is None else read_attempt(paths, task_id, number)
+    told: TaskHistory | WholeHistory | AttemptDetail
+    if export is None and not as_json:
+        told = read_history(paths, task_id) if number is None else read_attempt(paths, task_id, number)
+        _print(told, only_reflections)
+    else:
+        told = read_whole_history(paths, task_id) if number is None else read_attempt(paths, task_id, number)
+        _hand_over(told, only_reflections, export, as_json)
+    end(_findings(told), strict=strict)
+
+
+def _findings(told: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Finding]:
+    return (*told.findings, *told.actions.findings) if isinstance(told, AttemptDetail) else told.findings
+
+
+def _hand_over(told: WholeHistory | AttemptDetail, only_reflections: bool, export: Path | None, as_json: bool) -> None:
+    """Write it into a file, print it as JSON, or both."""
     markdown = export is not None and export.suffix.lower() in _MARKDOWN
-    document = _json(told, only_reflections) if as_json or (export is not None and not markdown) else {}
+    document = {} if markdown and not as_json else _json(told, only_reflections)
     if export is not None:
         write_file(export, _markdown(told, only_reflections) if markdown else json_bytes(document, indent=2))
     if as_json:
         print_json(document)
-    elif export is not None:
-        line(f"wrote {visible_line(str(export), 300)}")
     else:
-        _print(told, only_reflections)
-    end(_findings(told), strict=strict)
+        line(f"wrote {visible_line(str(export), 300)}")
 
 
-def _findings(told: TaskHistory | AttemptDetail) -> Sequence[Finding]:
-    return told.findings if isinstance(told, TaskHistory) else (*told.findings, *told.actions.findings)
-
-
-def _json(told: TaskHistory | AttemptDetail, only_reflections: bool) -> Shape:
+def _json(told: WholeHistory | AttemptDetail, only_reflections: bool) -> Shape:
     if only_reflections:
         shape: Shape = {"reflections": [reflection_json(one) for one in told.reflections]}
     else:
-        shape = history_json(told) if isinstance(told, TaskHistory) else attempt_details_json(told)
+        shape = history_json(told) if isinstance(told, WholeHistory) else attempt_details_json(told)
     return {**shape, "findings": findings_json(_findings(told))}
 
 
-def _markdown(told: TaskHistory | AttemptDetail, only_reflections: bool) -> bytes:
+def _markdown(told: WholeHistory | AttemptDetail, only_reflections: bool) -> bytes:
     if only_reflections:
         text = reflections_markdown(told.reflections)
     else:
-        text = history_markdown(told) if isinstance(told, TaskHistory) else attempt_markdown(told)
+        text = history_markdown(told) if isinstance(told, WholeHistory) else attempt_markdown(told)
     return text.encode("utf-8", "replace")
 
 
@@ -135,6 +153,9 @@ def _print_task(history: TaskHistory) -> None:
     print_table(columns, map(_row, history.attempts))
     if not history.attempts:
         remark("no attempts yet")
+    for finding in history.findings:
+        if finding.code == COUNT_DIFFERS:
+            remark(f"{finding.file} {finding.message}")
     _print_milestones(history.milestones)
 
 

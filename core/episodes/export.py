@@ -7,22 +7,24 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from core.episodes.history import AttemptDetail, TaskHistory
+from core.episodes.history import AttemptDetail, WholeHistory
 from core.episodes.reflecting import render_reflection
 from core.episodes.replay import Step, steps
 from core.prompt_text import bare, field
-from core.records.episodes import Attempt, Milestone
+from core.records.episodes import Action, Attempt, Milestone
 from core.records.reflections import Reflection
 from core.sources.actions import MAX_TEXT
-from core.text import visible
+from core.text import plural, visible
 
 _BACKTICKS: Final = re.compile("`+")
 _SHORT: Final = 200
+MAX_LISTED: Final = 500
+"""Actions of one attempt that the history of a whole task lists, the last ones; that of the attempt tells all."""
 
 
-def history_markdown(history: TaskHistory) -> str:
-    """The task, its attempts, and after each attempt what was learned from it."""
-    task = history.task
+def history_markdown(whole: WholeHistory) -> str:
+    """The task and its attempts, each with its steps, actions on a line each, results, and what was learned from it."""
+    history, task = whole.task, whole.task.task
     head = [f"# Task {_line(task.id)}", ""]
     if task.description:
         head += [_prose(task.description), ""]
@@ -38,10 +40,14 @@ def history_markdown(history: TaskHistory) -> str:
         ("Completion", _rate(history.completion)),
     )
     parts = ["\n".join([*head, *_list(facts)]), *_milestones(one for one in history.milestones if one.attempt is None)]
-    numbers = {attempt.number for attempt in history.attempts}
-    for attempt in history.attempts:
-        parts += [_attempt(attempt), *_milestones(one for one in history.milestones if one.attempt == attempt.number)]
-        parts += map(reflection_markdown, (one for one in history.reflections if one.attempt == attempt.number))
+    numbers = {detail.attempt.number for detail in whole.attempts}
+    for detail in whole.attempts:
+        parts.append(_attempt(detail.attempt, detail.steps))
+        parts += _quality(detail.attempt)
+        parts += _milestones(one for one in history.milestones if one.attempt == detail.attempt.number)
+        parts += _actions(detail)
+        parts += _results(detail)
+        parts += map(reflection_markdown, detail.reflections)
     parts += map(reflection_markdown, (one for one in history.reflections if one.attempt not in numbers))
     return "\n\n".join(parts) + "\n"
 
@@ -52,15 +58,12 @@ def attempt_markdown(detail: AttemptDetail) -> str:
     parts = [f"# Task {_line(attempt.task_id)}", _attempt(attempt)]
     if detail.plan_text.strip():
         parts += ["### Plan", fenced(detail.plan_text, "markdown")]
-    if attempt.quality:
-        told = (f"{'' if one.iteration is None else one.iteration}: {_rate(one.quality)}" for one in attempt.quality)
-        parts += ["### Quality by iteration", "\n".join(f"- {text}" for text in told)]
+    parts += _quality(attempt)
     parts += _milestones(detail.milestones)
     if detail.actions:
         parts.append("### Actions")
         parts += map(_step, steps(detail))
-    if detail.results:
-        parts += ["### Results", "\n".join(f"- {_line(name)}" for name in detail.results)]
+    parts += _results(detail)
     parts += map(reflection_markdown, detail.reflections)
     return "\n\n".join(parts) + "\n"
 
@@ -90,10 +93,11 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def _attempt(attempt: Attempt) -> str:
+def _attempt(attempt: Attempt, plan_steps: Iterable[str] = ()) -> str:
     came_out = "open" if attempt.is_open else attempt.outcome.value
     facts = (
         ("Plan", _line(attempt.plan)),
+        *(("Step", _line(text)) for text in plan_steps),
         ("Agent", _line(attempt.agent)),
         ("Started", _time(attempt.started_at)),
         ("Ended", _time(attempt.ended_at)),
@@ -110,16 +114,50 @@ def _attempt(attempt: Attempt) -> str:
     return "\n".join([f"## Attempt {attempt.number}: {came_out}", "", *_list(facts)]).rstrip()
 
 
+def _quality(attempt: Attempt) -> Iterator[str]:
+    if attempt.quality:
+        told = (f"{'' if one.iteration is None else one.iteration}: {_rate(one.quality)}" for one in attempt.quality)
+        yield "\n".join(["### Quality by iteration", "", *(f"- {text}" for text in told)])
+
+
+def _results(detail: AttemptDetail) -> Iterator[str]:
+    if detail.results:
+        yield "\n".join(["### Results", "", *(f"- {_line(name)}" for name in detail.results)])
+
+
+def _actions(detail: AttemptDetail) -> Iterator[str]:
+    """The last actions on a line each: what was done, how it came out, and the error."""
+    if not detail.actions:
+        return
+    yield "### Actions"
+    left_out = len(detail.actions) - MAX_LISTED
+    if left_out > 0:
+        yield f"*{plural(left_out, 'earlier action')} left out; the export of this attempt alone has them.*"
+    listed = map(Step, detail.actions[max(left_out, 0) :])
+    yield "\n".join(f"- {_heading(step)}{_error(step.action)}" for step in listed)
+
+
+def _error(action: Action) -> str:
+    return f" ({_line(action.error, _SHORT)})" if action.went_wrong and action.error.strip() else ""
+
+
+def _heading(step: Step) -> str:
+    """Number, type, tool and what an action was about, and how it came out."""
+    action = step.action
+    tool = action.tool if action.tool.lower() != action.type.lower() else ""
+    what = " ".join(filter(None, (_line(text, _SHORT) for text in (action.type, tool, action.about))))
+    return f"{action.number}. {what or 'action'}: {step.verdict.value}"
+
+
 def _step(step: Step) -> str:
     action = step.action
-    what = " ".join(filter(None, (_line(action.type, _SHORT), _line(action.tool, _SHORT), _line(action.about, _SHORT))))
     facts = (
         ("At", _time(action.at)),
         ("Iteration", _count(action.iteration)),
         ("Why", _line(action.reasoning)),
         ("Expected", _line(step.expected)),
     )
-    parts = ["\n".join([f"#### {action.number}. {what or 'action'}: {step.verdict.value}", "", *_list(facts)]).rstrip()]
+    parts = ["\n".join([f"#### {_heading(step)}", "", *_list(facts)]).rstrip()]
     if step.diff:
         parts.append(fenced("\n".join(step.diff), "diff"))
     if step.real:

@@ -5,7 +5,8 @@ Nothing of the library is needed, and nothing here fails over a bad file: what i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -17,7 +18,8 @@ from core.episodes.names import MOST_NAMED, entries_of, find_task
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.episodes import Attempt, Milestone, Task
-from core.records.findings import Finding
+from core.records.findings import Finding, Severity
+from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources.actions import MAX_TEXT, Actions, spelled
 from core.sources.episodes import (
@@ -42,6 +44,10 @@ from core.sources.reading import Problem, RawFile, decode_json, decode_jsonl, re
 from core.sources.reflections import join_reflections, read_reflections
 from core.text import visible_line
 
+MAX_COUNTED: Final = 100
+"""Of a task with more attempts the history takes the trajectory's word for the actions of those that ended."""
+COUNT_DIFFERS: Final = "count-differs"
+"""Code of the finding that the trajectory and the log of an attempt do not agree on its actions."""
 MAX_RESULTS: Final = 1000
 """Most names of results of one attempt, and most of its iterations that are looked into."""
 
@@ -92,28 +98,62 @@ class AttemptDetail:
     findings: tuple[Finding, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class WholeHistory:
+    """A task with everything about each of its attempts, in their order."""
+
+    task: TaskHistory
+    attempts: tuple[AttemptDetail, ...]
+
+    @property
+    def reflections(self) -> tuple[Reflection, ...]:
+        """In the order in which they were written."""
+        return self.task.reflections
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the files, as far as the actions were looked at."""
+        return *self.task.findings, *(finding for one in self.attempts for finding in one.actions.findings)
+
+
 def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
     """What was tried at the task with this id, or whose id begins so.
 
-    Reads the four files of the task and the names of its attempts; only an attempt that the trajectory lacks is
-    read by itself, so that it takes as long for 100,000 actions as for none.
+    Reads the four files of the task and the names of its attempts; an attempt that the trajectory lacks is read by
+    itself. The actions of the others are counted only where the task has few attempts (`MAX_COUNTED`), so that 1,000
+    attempts with 100,000 actions take as long as without any.
 
     Raises:
         UnknownRecord: There is no such task, or several could be meant.
     """
     folder = _Folder(paths, find_task(paths, task_id))
+    counting = len(folder.numbers) <= MAX_COUNTED
+    told = [attempt for attempts in folder.told.values() for attempt in attempts]
+    attempts = [_trusting_log(folder, attempt) for attempt in told] if counting else told
+    for number in sorted(folder.numbers.keys() - folder.told.keys()):
+        attempts += folder.of_attempt(number)
+        attempts.append(_counted(folder.task_id, number, folder.actions(number)))
+    return _history(folder, join_attempts(attempts).values())
+
+
+def read_whole_history(paths: ProjectPaths, task_id: str) -> WholeHistory:
+    """Everything about the task with this id, or whose id begins so; every file of it is read.
+
+    Raises:
+        UnknownRecord: There is no such task, or several could be meant.
+    """
+    folder = _Folder(paths, find_task(paths, task_id))
+    details = tuple(_detail(folder, number) for number in sorted({*folder.numbers, *folder.told}))
+    return WholeHistory(_history(folder, (detail.attempt for detail in details)), details)
+
+
+def _history(folder: _Folder, attempts: Iterable[Attempt]) -> TaskHistory:
     trajectory = folder.document(TRAJECTORY)
-    attempts = folder.attempts(TRAJECTORY)
-    told = {attempt.number for attempt in attempts}
-    for number in folder.numbers:
-        if number not in told:
-            attempts += folder.of_attempt(number)
-            attempts.append(_counted(folder.task_id, number, folder.actions(number)))
     return TaskHistory(
         task=folder.task(),
-        attempts=tuple(sorted(join_attempts(attempts).values(), key=lambda attempt: attempt.number)),
+        attempts=tuple(sorted(attempts, key=lambda attempt: attempt.number)),
         reflections=folder.reflections(),
-        milestones=read_milestones(trajectory),
+        milestones=folder.milestones,
         final_quality=trajectory.rate("final_quality"),
         completion=completion(trajectory),
         summary=tuple((name, spelled(value)) for name, value in folder.document(SUMMARY).mapping.items()),
@@ -128,14 +168,19 @@ def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetai
         UnknownRecord: There is no such task or attempt, or several tasks could be meant.
     """
     folder = _Folder(paths, find_task(paths, task_id))
-    told = folder.attempts(TRAJECTORY)
-    known = {*folder.numbers, *(attempt.number for attempt in told)}
+    known = {*folder.numbers, *folder.told}
     if number not in known:
         there = ", ".join(map(str, sorted(known)[-MOST_NAMED:])) or "none"
         raise UnknownRecord(f"no attempt {number} at {visible_line(folder.task_id, 80)}; the last ones are: {there}")
+    detail = _detail(folder, number)
+    return dataclasses.replace(detail, findings=tuple(dict.fromkeys(folder.findings)))
+
+
+def _detail(folder: _Folder, number: int) -> AttemptDetail:
+    """One attempt; what is wrong with its files is told by the folder."""
     actions = folder.actions(number)
     counted = replace(_counted(folder.task_id, number, actions), errors=len(actions.errors))
-    parts = [part for part in told if part.number == number]
+    parts = [_trusting_log(folder, part) for part in folder.told.get(number, ())]
     known_of_it = [*parts, *folder.of_attempt(number), *([counted] if actions else [])]
     # Where none of its files can be read, its folder still shows that it was begun.
     [joined] = join_attempts(known_of_it or [Attempt(task_id=folder.task_id, number=number)]).values()
@@ -145,9 +190,8 @@ def read_attempt(paths: ProjectPaths, task_id: str, number: int) -> AttemptDetai
         plan_text=folder.text(number, PLAN),
         steps=folder.steps(number),
         results=folder.results(number),
-        milestones=tuple(one for one in read_milestones(folder.document(TRAJECTORY)) if _is_of(one, joined)),
+        milestones=tuple(one for one in folder.milestones if _is_of(one, joined)),
         reflections=tuple(reflection for reflection in folder.reflections() if reflection.attempt == number),
-        findings=tuple(dict.fromkeys(folder.findings)),
     )
 
 
@@ -167,6 +211,17 @@ def _counted(task_id: str, number: int, actions: Actions) -> Attempt:
         last_action_at=actions[-1].at if actions else None,
         file=actions.file,
     )
+
+
+def _trusting_log(folder: _Folder, attempt: Attempt) -> Attempt:
+    """An attempt of the trajectory with as many actions as its log has, if it has one; a finding where they differ."""
+    logged = len(folder.actions(attempt.number))
+    if not logged or attempt.actions in (None, logged):
+        return attempt
+    if attempt.outcome is not Outcome.UNKNOWN:  # while it is open, the log is ahead
+        message = f"says {attempt.actions:,} actions of attempt {attempt.number}; its log has {logged:,}, which counts"
+        folder.findings.append(Finding(attempt.file, "/attempts", Severity.WARNING, COUNT_DIFFERS, message))
+    return replace(attempt, actions=logged)
 
 
 def _is_of(milestone: Milestone, attempt: Attempt) -> bool:
@@ -231,6 +286,19 @@ class _Folder:
     def of_attempt(self, number: int) -> list[Attempt]:
         """The attempt as its own two files tell it."""
         return self.attempts(self._inside(number, ATTEMPT)) + self.attempts(self._inside(number, OUTCOME))
+
+    @cached_property
+    def told(self) -> dict[int, list[Attempt]]:
+        """What the trajectory tells, by the number of the attempt."""
+        found: dict[int, list[Attempt]] = {}
+        for attempt in self.attempts(TRAJECTORY):
+            found.setdefault(attempt.number, []).append(attempt)
+        return found
+
+    @cached_property
+    def milestones(self) -> tuple[Milestone, ...]:
+        """Of the whole task and of single attempts."""
+        return read_milestones(self.document(TRAJECTORY))
 
     def steps(self, number: int) -> tuple[str, ...]:
         """(1) attempt `plan.steps`."""

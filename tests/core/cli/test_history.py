@@ -30,7 +30,8 @@ def test_the_history_of_a_task(examples: Path, call: Call) -> None:
     result = call("history", "task-001", "--project", examples)
     assert result.code == 0
     assert "task-001  completed  Add OAuth properties to AuthConfig" in result.out
-    assert "      2  failure  2026-02-01 10:00       30           3        8           types first" in result.out
+    assert "      2  failure  2026-02-01 10:00       30           3        4           types first" in result.out
+    assert "task-001/trajectory.json says 8 actions of attempt 2; its log has 4, which counts" in result.err
     assert "## Reflection on Attempt 2\n\n**Observation**: What happened during this attempt?\nTest suite" in result.out
     learned = call("history", "task-001", "--reflections", "--project", examples)
     assert learned.out.strip() == result.out[result.out.index("## Reflection on Attempt 1") :].strip()
@@ -56,6 +57,22 @@ def test_what_the_help_says_is_printed(examples: Path, call: Call) -> None:
     assert undocumented("history", "task-001.2") == set()
     assert undocumented("replay", "task-001.2") == set()
     assert undocumented("search", "types") == set()
+
+
+def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path, call: Call) -> None:
+    call("history", "task-001", "--export", tmp_path / "h.md", "--project", examples)
+    text = (tmp_path / "h.md").read_text()
+    second = text[text.index("## Attempt 2") : text.index("## Attempt 3")]
+    for told in ("- Step: update interface", "- Reason: ", "- Next time: ", "### Quality by iteration", "- 1: 0.30"):
+        assert told in second
+    assert "\n- 3. bash src/auth.ts: failed (exit 1)\n" in second
+    attempt = call("history", "task-001", "--json", "--project", examples).document["attempts"][1]
+    alone = call("history", "task-001.2", "--json", "--project", examples).document
+    assert {**alone["attempt"], "plan_text": alone["plan_text"], "plan_steps": alone["plan_steps"]}.items() <= (
+        attempt.items()
+    )
+    assert (attempt["log"], attempt["results"]) == (alone["actions"], alone["results"])
+    assert attempt["reason"] and attempt["suggestions"] and attempt["quality"]
 
 
 @pytest.mark.parametrize("name", ["h.md", "h.json"])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.episodes.export import attempt_markdown, fenced, history_markdown, reflections_markdown
-from core.episodes.history import read_attempt, read_history
+from core.episodes.export import MAX_LISTED, attempt_markdown, fenced, history_markdown, reflections_markdown
+from core.episodes.history import read_attempt, read_whole_history
 from core.paths import ProjectPaths
 from tests.core.cli.conftest import TREES
 
@@ -92,12 +92,13 @@ LINES = st.lists(st.one_of(st.sampled_from(HOSTILE.splitlines()), st.text(max_si
 @given(text=LINES.map("\n".join))
 def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
     paths = hostile(project, f"x{text}x")
-    markdown = history_markdown(read_history(paths, "t"))
+    markdown = history_markdown(read_whole_history(paths, "t"))
     assert structure(markdown) == [
         "# Task t",
         "### Milestones",
         "## Attempt 1",
         "### Milestones",
+        "### Actions",
         "## Reflection on Attempt 1",
     ]
     markdown = attempt_markdown(read_attempt(paths, "t", 1))
@@ -112,9 +113,20 @@ def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
 
 
 def test_reflections_are_in_the_template_of_the_document() -> None:
-    history = read_history(ProjectPaths(TREES / "spec-examples"), "task-001")
+    history = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
     assert reflections_markdown(history.reflections).startswith(REFLECTION)
     assert REFLECTION in history_markdown(history)
+
+
+def test_of_many_actions_a_whole_history_lists_the_last(tmp_path: Path) -> None:
+    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
+    inside.mkdir(parents=True)
+    (inside / "actions.jsonl").write_text('{"type": "read"}\n' * (MAX_LISTED + 2))
+    text = history_markdown(read_whole_history(ProjectPaths(tmp_path), "t"))
+    assert (
+        "### Actions\n\n*2 earlier actions left out; the export of this attempt alone has them.*\n\n- 3. read" in text
+    )
+    assert text.count("read") == MAX_LISTED
 
 
 def test_an_action_is_headed_by_what_it_was_about(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.episodes.history import read_attempt, read_history
+from core.episodes.history import MAX_COUNTED, read_attempt, read_history, read_whole_history
 from core.episodes.names import find_attempt, find_task, task_ids
 from core.errors import BadInput, RalphdeckError, UnknownRecord
 from core.library import Library
@@ -45,7 +46,31 @@ def test_the_example_of_the_document(paths: ProjectPaths) -> None:
     assert [(one.event, one.attempt) for one in history.milestones] == [("types_green", None)]
     assert (history.final_quality, history.completion) == (0.92, 1.0)
     assert history.summary == (("task_id", "task-001"), ("status", "completed"))
-    assert history.findings == ()
+    differs, _ = history.findings
+    assert (differs.code, differs.file) == ("count-differs", ".aiwg/ralph/tasks/task-001/trajectory.json")
+    assert differs.message == "says 8 actions of attempt 2; its log has 4, which counts"
+    assert [one.actions for one in history.attempts] == [4, 4, 4]
+
+
+def test_a_whole_history_has_what_only_the_files_of_the_attempts_tell(paths: ProjectPaths) -> None:
+    whole = read_whole_history(paths, "task-001")
+    for number, detail in enumerate(whole.attempts, 1):
+        alone = read_attempt(paths, "task-001", number)
+        assert alone.actions[:] == detail.actions[:]
+        assert dataclasses.replace(alone, actions=detail.actions, findings=()) == detail
+    assert [one.reason for one in whole.task.attempts] == [detail.attempt.reason for detail in whole.attempts]
+    assert whole.attempts[1].steps == ("update interface", "tsc")
+    assert {one.code for one in whole.findings} == {"count-differs"}
+
+
+def test_the_actions_of_many_attempts_are_not_counted(paths: ProjectPaths) -> None:
+    entries = [{"attempt_id": number, "outcome": "failure", "actions": 8} for number in range(1, MAX_COUNTED + 2)]
+    write(paths, "task-003/trajectory.json", {"attempts": entries})
+    for number in range(1, MAX_COUNTED + 2):
+        (paths.tasks / f"task-003/attempts/{number:03}").mkdir(parents=True)
+    write(paths, "task-003/attempts/001/actions.jsonl", "{}\n")
+    assert read_history(paths, "task-003").attempts[0].actions == 8
+    assert read_whole_history(paths, "task-003").attempts[0].attempt.actions == 1
 
 
 def test_an_attempt_in_detail(paths: ProjectPaths) -> None:
