@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from core.episodes.folders import index_locked
-from core.episodes.json_files import edit_object, read_object
+from core.episodes.json_files import Shapes, edit_object, expect, read_object
 from core.episodes.names import task_ids
 from core.paths import ProjectPaths
 from core.records.episodes import Task, TaskStatus
 from core.sources.episodes import METADATA, read_episode
-from core.sources.json_text import BadJson, JsonText
+from core.sources.json_text import JsonText
 from core.sources.reading import RawFile, decode_json, read_file
 
 BY_STATUS: Final = "by-status.json"
@@ -22,6 +22,8 @@ STATUSES: Final = tuple(status.value for status in TaskStatus if status is not T
 
 Another list, `unknown`, has the tasks whose metadata told no status when the index took them in.
 """
+STATUS_SHAPES: Final[Shapes] = {(status,): list for status in TaskStatus}
+"""What the index by status must be like to be written."""
 
 
 def index_task(project: ProjectPaths, task_id: str, status: str, agents: Sequence[str]) -> None:
@@ -79,11 +81,10 @@ def _write(path: Path, entries: Iterable[tuple[str, Sequence[str]]], *, only: bo
             added.setdefault(key, []).append(id)
 
     def edit(document: JsonText) -> None:
+        expect(document.value, STATUS_SHAPES if only else {})
         for key in dict.fromkeys((*document.value, *added)):
             present = document.value.get(key, [])
-            if not isinstance(present, list):
-                if key in added:
-                    raise BadJson(f"expected a list of ids under {key!r}")
+            if not isinstance(present, list):  # something of another maker's, not a list of ids
                 continue
             kept = [id for id in present if not only or not isinstance(id, str) or key in wanted.get(id, (key,))]
             known = {id for id in kept if isinstance(id, str)}

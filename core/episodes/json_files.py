@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,11 +13,13 @@ from core.errors import Conflict
 from core.settings import WatchSettings
 from core.sources.json_text import BadJson, JsonText
 from core.sources.json_text import Path as Pointer
-from core.sources.reading import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, read_file
+from core.sources.reading import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, open_file, read_file
 from core.sources.writing import rewrite
 
 Edit = Callable[[JsonText], None]
 """Changes a document; comes out the same when it is applied to its own result."""
+Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]
+"""What an edit expects at places of a document, if there is anything: an object or a list; outer places first."""
 
 _RETRY_SECONDS: Final = WatchSettings().retry_seconds
 
@@ -49,16 +52,67 @@ def read_object(path: Path, root: Path) -> dict[str, Any] | None:
     raise Conflict(f"{path} holds no JSON object; nothing was changed. Mend it, or move it away")
 
 
-def read_lines(path: Path, root: Path, limit: int = MAX_BYTES) -> list[Line]:
-    """The lines of a JSON lines file that can be read; none if there is no such file.
+def read_last_lines(path: Path, root: Path) -> list[Line]:
+    """The lines in the last `MAX_BYTES` of a JSON lines file that can be read, numbered from the first one of them;
+    none if there is no such file.
 
     Raises:
         Conflict: It is there but cannot be read.
     """
-    raw = read_file(path, root, limit)
-    if isinstance(raw, Problem):
-        raise Conflict(f"{path} {raw.message}; nothing was changed")
-    return decode_jsonl(raw.data)[0] if raw is not None else []
+    handle = open_file(path, root)
+    if handle is None:
+        return []
+    if isinstance(handle, Problem):
+        raise Conflict(f"{path} {handle.message}; nothing was changed")
+    with os.fdopen(handle, "rb") as file:
+        start = max(os.fstat(handle).st_size - MAX_BYTES, 0)
+        file.seek(start)
+        data = file.read(MAX_BYTES)
+    return decode_jsonl(data[data.find(b"\n") + 1 :] if start else data)[0]
+
+
+def check_editable(path: Path, root: Path, shapes: Shapes | None = None) -> None:
+    """Refuse a document that `edit_object` could not change, before anything else is written.
+
+    Args:
+        shapes: What the edit expects.
+
+    Raises:
+        Conflict: The file holds no such document, even after a writer had the time to end; the message names it.
+    """
+    if path.is_symlink():
+        raise Conflict(f"{path} is a link, and nothing is written through it; nothing was changed")
+    for pause in (*_RETRY_SECONDS, None):
+        raw = read_file(path, root)
+        if raw is None:
+            return
+        if isinstance(raw, Problem):
+            raise Conflict(f"{path} {raw.message}; nothing was changed")
+        try:
+            expect(_document(raw.data).value, shapes or {})
+            return
+        except BadJson as error:
+            if pause is None:
+                raise Conflict(f"{path}: {error}; nothing was changed. Mend it, or move it away") from None
+        time.sleep(pause)
+
+
+def expect(value: Any, shapes: Shapes) -> None:
+    """Raise `BadJson` where something else stands in a document than an edit expects."""
+    for at, shape in shapes.items():
+        inner = value
+        for step in at:
+            inner = inner.get(step, shape())
+        if not isinstance(inner, shape):
+            where = "/".join(map(str, at))
+            raise BadJson(f"expected {'a list' if shape is list else 'an object'} under '{where}'")
+
+
+def _document(data: bytes) -> JsonText:
+    document = JsonText(data)
+    if document.is_lines or not isinstance(document.value, dict):
+        raise BadJson("it holds no JSON object")
+    return document
 
 
 def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
@@ -73,9 +127,7 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
     """
 
     def change(present: bytes | None) -> bytes:
-        document = JsonText(encoded(initial) if present is None else present)
-        if document.is_lines or not isinstance(document.value, dict):
-            raise BadJson("it holds no JSON object")
+        document = _document(encoded(initial) if present is None else present)
         edit(document)
         return document.encode() if present is not None else encoded(document.value)
 

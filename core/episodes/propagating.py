@@ -15,16 +15,16 @@ import msgspec
 
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.indexing import index_task
-from core.episodes.json_files import edit_object, ensure, put, read_object
+from core.episodes.json_files import edit_object, ensure, expect, put, read_object
 from core.episodes.log_summary import LogSummary
 from core.episodes.reflecting import TASK_COMPLETION, Told, draft_completion, draft_reflection
-from core.episodes.strict_reader import StrictReader, is_entry
+from core.episodes.strict_reader import TRAJECTORY_SHAPES, StrictReader, is_entry
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso, parse_time
 from core.sources.journal import Journal
-from core.sources.json_text import BadJson, JsonText
+from core.sources.json_text import JsonText
 
 TASK_STATUS: Final = "task_status"
 ENDED: Final = "ended"
@@ -88,24 +88,21 @@ def agents(task: Task, attempts: Sequence[Attempt]) -> tuple[str, ...]:
 def _finish_attempt(
     folder: TaskFolder, place: AttemptFolder, result: Mapping[str, Any], log: LogSummary, ended: datetime | None
 ) -> None:
-    """(1) `finalize_attempt_metrics`: exact, from the log."""
+    """(1) `finalize_attempt_metrics`: exact, from the log; what another maker has in another shape stays as it is."""
 
     def edit(document: JsonText) -> None:
-        if not isinstance(document.value.get("execution", {}), dict):
-            raise BadJson("expected an object under 'execution'")
         if ended is not None and not document.value.get("ended"):
             put(document, (), {"ended": iso(ended)})
         execution = ensure(document, "execution", {})
-        iterations = execution.get("iterations")
-        told = iterations if isinstance(iterations, int) else 0
-        counts = {"iterations": max(told, log.iterations), "actions_performed": log.actions}
-        # An attempt of another maker may have no log, and tell of one all the same.
-        put(document, ("execution",), counts if log.actions or not execution else {})
-        if result and not isinstance(document.value.get("outcome", {}), dict):
-            raise BadJson("expected an object under 'outcome'")
+        if isinstance(execution, dict):
+            iterations = execution.get("iterations")
+            told = iterations if isinstance(iterations, int) else 0
+            counts = {"iterations": max(told, log.iterations), "actions_performed": log.actions}
+            # An attempt of another maker may have no log, and tell of one all the same.
+            put(document, ("execution",), counts if log.actions or not execution else {})
         if result:
-            ensure(document, "outcome", {})
-            put(document, ("outcome",), {name: result[name] for name in _RESULT if name in result})
+            if isinstance(ensure(document, "outcome", {}), dict):
+                put(document, ("outcome",), {name: result[name] for name in _RESULT if name in result})
             put(document, (), {name: result[name] for name in LISTS if name in result})
 
     edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
@@ -218,9 +215,8 @@ def _tell_trajectory(
     told = {name: value for name, value in entry.items() if value is not None}
 
     def edit(document: JsonText) -> None:
+        expect(document.value, TRAJECTORY_SHAPES)
         entries = ensure(document, "attempts", [])
-        if not isinstance(entries, list):
-            raise BadJson("expected a list under 'attempts'")
         at = next((at for at, one in enumerate(entries) if is_entry(one, attempt.number)), None)
         if at is None:
             document.append(("attempts",), told)

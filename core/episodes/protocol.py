@@ -287,7 +287,7 @@ class Episodes:
         with folder.locked():
             place = attempt_folder(folder, attempt)
             reader = StrictReader(folder)
-            reader.check()
+            reader.check(place)
             known = reader.attempt(place.number)
             goes_on = known.outcome is Outcome.UNKNOWN
             found = came_out(reader, place, known, outcome)

@@ -87,6 +87,7 @@ def to_resume(folder: TaskFolder, *, abandon: bool, now: datetime) -> AttemptFol
             f"attempt {newest.number} at {folder.id} is still open; complete it, or start another one "
             "and close it as left unfinished (--abandon)"
         )
+    reader.check(*(places[number] for number in open_ones))
     for number in open_ones:
         end(folder, places[number], {"status": Outcome.TIMEOUT.value, "reason": LEFT}, now=now)
     return None

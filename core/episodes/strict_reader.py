@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from core.episodes.folders import AttemptFolder, TaskFolder
-from core.episodes.indexing import BY_AGENT, BY_STATUS
-from core.episodes.json_files import read_lines, read_object
+from core.episodes.folders import AttemptFolder, TaskFolder, inside
+from core.episodes.indexing import BY_AGENT, BY_STATUS, STATUS_SHAPES
+from core.episodes.json_files import Shapes, check_editable, read_last_lines, read_object
 from core.episodes.log_summary import LogSummary, summarise_log
+from core.errors import Conflict
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -19,6 +20,8 @@ from core.sources.episodes import join_attempts, read_episode
 from core.sources.reading import Line
 from core.sources.reflections import read_reflections
 
+TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}
+"""What a trajectory must be like for an attempt to be told in it."""
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -29,13 +32,29 @@ class StrictReader:
         self._folder = folder
         self._root = folder.project.aiwg
 
-    def check(self) -> None:
-        """Read every file that a step may have to edit, so that a wrong one stops it before its first write."""
-        index = self._folder.project.task_index
-        for path in (self._folder.metadata, self._folder.trajectory, self._folder.summary):
-            self._object(path)
-        for name in (BY_STATUS, BY_AGENT):
-            self._object(index / name)
+    def check(self, *places: AttemptFolder) -> None:
+        """Look at every file that a step may have to write, so that a wrong one stops it before its first write.
+
+        Args:
+            places: Attempts that it may end.
+
+        Raises:
+            BadInput: A link leads to the index.
+        """
+        folder, index = self._folder, self._folder.project.task_index
+        inside(folder.project, index)
+        editable: dict[Path, Shapes] = {
+            folder.metadata: {},
+            folder.summary: {},
+            folder.trajectory: TRAJECTORY_SHAPES,
+            index / BY_STATUS: STATUS_SHAPES,
+            index / BY_AGENT: {},
+            **{path: {} for place in places for path in (place.attempt, place.outcome)},
+        }
+        for path, shapes in editable.items():
+            check_editable(path, self._root, shapes)
+        if folder.reflections.is_symlink() or not (folder.reflections.is_file() or not folder.reflections.exists()):
+            raise Conflict(f"{folder.reflections} is no regular file; nothing was changed. Move it away")
 
     def task(self) -> Task:
         """What the metadata say."""
@@ -85,8 +104,8 @@ class StrictReader:
         return read_reflections(self._folder.relative(self._folder.reflections), lines, _LONG_AGO)[0]
 
     def reflection_lines(self) -> list[Line]:
-        """The lines of `reflections.jsonl`."""
-        return read_lines(self._folder.reflections, self._root)
+        """The lines of `reflections.jsonl`, of a very long one the last."""
+        return read_last_lines(self._folder.reflections, self._root)
 
     def _of_folder(self, place: AttemptFolder) -> list[Attempt]:
         told: list[Attempt] = []

@@ -367,6 +367,70 @@ def test_the_same_actions_logged_again_are_the_same(memory: Episodes, tmp_path: 
     assert memory.log_actions(task_id, actions[:1]).actions == 3
 
 
+@pytest.mark.parametrize("at", [{}, {"timestamp": "2026-02-01T10:00:00Z"}])
+@pytest.mark.parametrize("written", [0, 60, 110, 250])
+def test_actions_that_a_kill_cut_off_are_logged_once_when_the_call_is_repeated(
+    memory: Episodes, tmp_path: Path, at: dict[str, str], written: int
+) -> None:
+    task_id = begun(memory)
+    memory.log_action(task_id, bash("ls", True))
+    log = tmp_path / TASKS / task_id / "attempts/001/actions.jsonl"
+    before = log.read_bytes()
+    actions = [bash(f"make {number}", True, **at) for number in range(3)]
+
+    def killed(handle: int, data: bytes) -> int:
+        if b"make 2" in bytes(data):
+            write(handle, data[:written])
+            raise KeyboardInterrupt
+        return write(handle, data)
+
+    write = os.write
+    with mock.patch("os.write", killed), pytest.raises(KeyboardInterrupt):
+        memory.log_actions(task_id, actions)
+    assert log.read_bytes().startswith(before)
+    assert memory.log_actions(task_id, actions).actions == 4
+    assert [json.loads(line)["params"]["command"] for line in log.read_text().splitlines()] == [
+        "ls", "make 0", "make 1", "make 2"
+    ]  # fmt: skip
+
+
+def test_a_batch_that_was_cut_off_counts_for_nothing_when_the_attempt_ends(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    log = tmp_path / TASKS / task_id / "attempts/001/actions.jsonl"
+    memory.log_action(task_id, bash("npm test", False))
+    size = log.stat().st_size
+    with log.open("a") as file:
+        file.write('{"type":"bash","params":{"command":"npm test"},"success":true}\n')
+    log.with_name(".actions.jsonl.batch").write_text(f"{size} 900\n")
+    completed = memory.complete_attempt(task_id)
+    assert (completed.outcome, completed.log.actions) == (Outcome.FAILURE, 1)
+
+
+@pytest.mark.parametrize("execution", [[], {"quality_history": {}}])
+def test_nothing_is_logged_that_cannot_be_counted(memory: Episodes, tmp_path: Path, execution: Any) -> None:
+    task_id = begun(memory)
+    place = tmp_path / TASKS / task_id / "attempts/001"
+    (place / "attempt.json").write_text(json.dumps({"id": 1, "execution": execution}))
+    with pytest.raises(Conflict, match="left as it is"):
+        memory.log_actions(task_id, [bash("ls", True)], quality=0.5, results={"a.txt": b"a"})
+    assert sorted(file.name for file in place.iterdir()) == ["attempt.json", "plan.md"]
+
+
+def test_the_quality_history_takes_in_many_values_and_keeps_what_it_has(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    file = tmp_path / TASKS / task_id / "attempts/001/attempt.json"
+    file.write_text('{"id": 1, "execution": {"quality_history": [7, {"iteration":2,"quality":"50%","by":"me"}]}}')
+    actions = [bash("ls", True, iteration=at, quality=value) for at, value in ((3, 0.7), (2, 0.4), (4, 0.9), (3, 0.8))]
+    memory.log_actions(task_id, actions, iteration=5, quality=1)
+    history = read_json(tmp_path, "attempts/001/attempt.json")["execution"]["quality_history"]
+    assert [(one["iteration"], one["quality"], one["delta"]) for one in history[1:]] == [
+        (2, 0.4, 0), (3, 0.8, 0.4), (4, 0.9, 0.1), (5, 1, 0.1)
+    ]  # fmt: skip
+    assert history[0] == 7 and history[1]["by"] == "me"
+    with mock.patch("core.episodes.action_log.MAX_QUALITIES", 5), pytest.raises(BadInput, match="of 6 iterations"):
+        memory.log_actions(task_id, [], iteration=6, quality=1)
+
+
 def test_results_are_kept_under_safe_names_and_not_replaced(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     for _ in range(2):
@@ -438,6 +502,58 @@ def test_a_file_that_cannot_be_understood_is_named_and_left(
     with pytest.raises(Conflict, match=name):
         memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
     assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (f"{TASKS}/task-001/trajectory.json", b'{"attempts": {"1": {}}}'),
+        (f"{TASKS}/task-001/attempts/001/attempt.json", b"\xff{}"),
+        (f"{TASKS}/task-001/reflections.jsonl", None),
+        (f"{TASKS}/task-001/summary.json", None),
+        (".aiwg/ralph/index/by-status.json", b'{"running": {}}'),
+    ],
+)
+def test_what_an_end_has_to_write_is_looked_at_before_its_first_write(
+    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: bytes | None
+) -> None:
+    monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
+    task_id = begun(memory)
+    (tmp_path / file).unlink(missing_ok=True)
+    if content is None:
+        (tmp_path / file).mkdir()
+    else:
+        (tmp_path / file).write_bytes(content)
+    before = tree(tmp_path)
+    for call in (
+        lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False),
+        lambda: memory.start_attempt(task_id, abandon=True),
+    ):
+        with pytest.raises(Conflict, match=f"{Path(file).name}.*nothing was changed"):
+            call()
+        assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("shape", [{"execution": []}, {"execution": "long"}, {"outcome": ""}, {"outcome": []}])
+def test_an_attempt_of_another_shape_can_end_and_keeps_it(memory: Episodes, tmp_path: Path, shape: Any) -> None:
+    task_id = begun(memory)
+    file = tmp_path / TASKS / task_id / "attempts/001/attempt.json"
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | shape))
+    memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
+    assert json.loads(file.read_bytes()).items() >= shape.items()
+    assert read_json(tmp_path, "trajectory.json")["attempts"][0]["outcome"] == "failure"
+    assert memory.start_attempt(task_id).number == 2
+
+
+def test_very_many_reflections_stop_nobody(memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.episodes.json_files.MAX_BYTES", 4096)
+    task_id = begun(memory)
+    file = tmp_path / TASKS / task_id / "reflections.jsonl"
+    old = json.dumps({"attempt_id": 77, "learning": "old" * 50}).encode() + b"\n"
+    file.write_bytes(old * 100)
+    done = memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
+    assert [one.attempt for one in done.reflections] == [1]
+    assert file.read_bytes().startswith(old * 100)
 
 
 @pytest.mark.parametrize("name", ["", "attempts", "attempts/001", "metadata.json", "attempts/001/actions.jsonl"])
