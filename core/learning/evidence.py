@@ -134,7 +134,7 @@ def _with_kept(
     """The evidence on a pattern whose counts ralphdeck keeps; uses that are open are among these counts."""
     kept = []
     for seen in unrecorded:
-        names = (beads.row_id(seen.loop_id), seen.loop_id)
+        names = (beads.user_id(seen.loop_id), seen.loop_id)
         if seen.kind != "discovered" or not _is_recorded(names, seen.at, recorded, uses):
             kept.append(seen)
     claim = Counts.claimed(pattern.claim)
@@ -174,7 +174,7 @@ class _Alone:
     def __init__(self, loops: Iterable[Loop]) -> None:
         self._ids = {alias: loop.id for loop in loops for alias in loop.aliases}
 
-    def row_id(self, bead_id: str) -> str:
+    def user_id(self, bead_id: str) -> str:
         return self._ids.get(bead_id, bead_id)
 
     def came_out(self, _bead_id: str) -> bool | None:
@@ -211,7 +211,7 @@ def _discovery(
     """
     source = origin(pattern)
     if source is not None:
-        names: tuple[str, ...] = (beads.row_id(source.loop_id), source.loop_id)
+        names: tuple[str, ...] = (beads.user_id(source.loop_id), source.loop_id)
         outcome = source.outcome
         at = source.at or pattern.first_discovered
     elif discoverer is not None:

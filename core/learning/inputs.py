@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
+from core.learning.bead_names import BeadNames
 from core.learning.bursts import (
     UNDATED,
     Burst,
@@ -116,11 +117,11 @@ class Inputs:
         for loop in self.snapshot.loops.values():
             told[loop.id] = len(loop.injected)
         for source, marks in self.blames.items():
-            told[self.row_id(source)] += len(marks)
+            told[self.user_id(source)] += len(marks)
         for bead, patterns in self.unresolved.items():
-            told[self.row_id(bead)] += len(patterns)
+            told[self.user_id(bead)] += len(patterns)
         suspects = {source for source, count in told.items() if count > settings.max_marks}
-        return replace(made, aside=made._judged(suspects | set(map(self.row_id, self.snapshot.curation.bursts))))
+        return replace(made, aside=made._judged(suspects | set(map(self.user_id, self.snapshot.curation.bursts))))
 
     def changed(self, snapshot: Snapshot, delta: Delta) -> tuple[Inputs, set[str]]:
         """What they are after a change, and which patterns it touches."""
@@ -147,7 +148,7 @@ class Inputs:
         arrived = old.arrivals.keys() | new.arrivals.keys()
         touched |= {id for id in arrived if old.arrivals.get(id) != new.arrivals.get(id)}
         judged = {id for id in old.bursts.keys() | new.bursts.keys() if old.bursts.get(id) != new.bursts.get(id)}
-        sources |= set(map(after.row_id, judged))
+        sources |= set(map(after.user_id, judged))
         gone = [self.snapshot.patterns[id] for id in delta.patterns if id in self.snapshot.patterns]
         come = [snapshot.patterns[id] for id in delta.patterns if id in snapshot.patterns]
         touched |= {pattern.inverted_from for pattern in (*gone, *come)}
@@ -176,7 +177,7 @@ class Inputs:
         extracted = {entry.pattern_id for loop in (*gone, *come) for entry in loop.extracted}
         found_by = discoverers(loops.values()) if extracted else self.found_by
         for loop in (*gone, *come):
-            for name in (loop.id, *loop.aliases):
+            for name in self._told_by(loop.id):
                 affected |= self.unresolved.get(name, frozenset())
         return replace(self, uses=uses, found_by=found_by), affected | extracted
 
@@ -194,7 +195,7 @@ class Inputs:
             beads = self.reports.keys() | fresh.reports.keys()
             touched = self.by_event.keys() | fresh.by_event.keys() | fresh._patterns_of(beads)
             told = {event.loop_id for event in (*before, *events)} | self.blames.keys() | fresh.blames.keys()
-            return fresh, set(touched), set(map(fresh.row_id, told))
+            return fresh, set(touched), set(map(fresh.user_id, told))
         new = events[known:]
         found, marks = events_by_pattern(new), _blames(new)
         by_event, blames, reports = dict(self.by_event), dict(self.blames), dict(self.reports)
@@ -210,7 +211,7 @@ class Inputs:
         after = replace(self, by_event=by_event, unresolved=unresolved, reports=reports, blames=blames)
         reported = {event.loop_id for event in filter(is_report, new)}
         told = reported | marks.keys() | {event.loop_id for event in new if event.pattern_id and event.loop_id}
-        return after, found.keys() | after._patterns_of(reported), set(map(after.row_id, told))
+        return after, found.keys() | after._patterns_of(reported), set(map(after.user_id, told))
 
     def _with_sessions(self) -> tuple[Inputs, set[str]]:
         """These with the debug sessions of the snapshot; which loops and attempts have others now."""
@@ -222,35 +223,37 @@ class Inputs:
         """Patterns whose results may be those of these loops or attempts, which may go by any of their ids."""
         found: set[str] = set()
         for bead in beads:
-            row = self.row_id(bead)
-            loop = self.snapshot.loops.get(row)
-            for name in (bead, *self._names(row)):
+            user = self.user_id(bead)
+            loop = self.snapshot.loops.get(user)
+            for name in (bead, *self._told_by(user)):
                 found |= self.unresolved.get(name, frozenset())
             found |= {use.pattern_id for use in loop.injected} if loop else set()
         return found
 
     def renames(self, snapshot: Snapshot, delta: Delta) -> bool:
-        """Whether loops by whose names events call them go by others now; then all has to be indexed anew."""
-        old, new = self.snapshot.loops, snapshot.loops
-        names: set[str] = set()
-        for id in delta.loops:
-            before = {id, *old[id].aliases} if id in old else set()
-            after = {id, *new[id].aliases} if id in new else set()
-            names |= before ^ after
-        return bool(names) and any(event.loop_id in names for event in snapshot.events)
+        """Whether what events call a loop or attempt is another one's by now; then all has to be indexed anew."""
+        return self._names.differ(BeadNames(snapshot), delta, (event.loop_id for event in snapshot.events))
 
     @cached_property
-    def _aliases(self) -> Mapping[str, str]:
-        return {alias: loop.id for loop in self.snapshot.loops.values() for alias in loop.aliases}
+    def _names(self) -> BeadNames:
+        return BeadNames(self.snapshot)
 
-    def _names(self, row_id: str) -> list[str]:
-        """The ids by which this loop and no other goes."""
-        loop = self.snapshot.loops.get(row_id)
-        aliases = loop.aliases if loop else ()
-        return [row_id, *(alias for alias in aliases if self.row_id(alias) == row_id)]
+    @cached_property
+    def _beads(self) -> Mapping[str, Sequence[str]]:
+        """By whose uses they are, what the event log and verdicts call loops and attempts beside that."""
+        found: dict[str, list[str]] = {}
+        for bead in sorted({*self.unresolved, *self.blames, *self.snapshot.curation.bursts}):
+            user = self.user_id(bead)
+            if user != bead:
+                found.setdefault(user, []).append(bead)
+        return found
+
+    def _told_by(self, user_id: str) -> list[str]:
+        """The names under which the event log and verdicts tell of the uses of a loop or attempt."""
+        return [user_id, *self._beads.get(user_id, ())]
 
     def _source(self, event: Event) -> str:
-        return self.row_id(source_of(event))
+        return self.user_id(source_of(event))
 
     def _sources_on(self, pattern_id: str) -> set[str]:
         """Who may mark a pattern as harmful."""
@@ -262,7 +265,7 @@ class Inputs:
     def signals(self, bead_id: str) -> OutcomeSignals | None:
         """How a loop, an attempt or something that only the event log knows came out; None if it has not."""
         loop = self.snapshot.loops.get(bead_id)
-        report = joined(self.reports[name] for name in self._names(bead_id) if name in self.reports)
+        report = joined(self.reports[name] for name in self._names.of_row(bead_id) if name in self.reports)
         sessions = self.sessions.get(bead_id, ())
         if loop is not None:
             return signals_of_loop(loop, report, sessions)
@@ -276,9 +279,12 @@ class Inputs:
         return (id for id in (*loops, *attempts, *others) if self.signals(id) is not None)
 
     def row_id(self, bead_id: str) -> str:
+        """See `core.learning.bead_names.BeadNames.row_id`."""
+        return self._names.row_id(bead_id)
+
+    def user_id(self, bead_id: str) -> str:
         """See `core.learning.uses.Beads`."""
-        loops = self.snapshot.loops
-        return bead_id if bead_id in loops else self._aliases.get(bead_id, bead_id)
+        return self._names.user_id(bead_id)
 
     def is_open(self, bead_id: str) -> bool:
         """See `core.learning.uses.Beads`; what only the event log knows is open until it tells of an outcome."""
@@ -338,7 +344,7 @@ class Inputs:
 
     def _marks(self, source: str) -> list[Mark]:
         """All harmful marks of a source on known patterns; if its outcome is one, that is one on each it applied."""
-        loop, names = self.snapshot.loops.get(source), self._names(source)
+        loop, names = self.snapshot.loops.get(source), self._told_by(source)
         marks = [mark_of_event(event) for name in names for event in self.blames.get(name, ())]
         marks += [mark_of_use(loop, use) for use in loop.injected] if loop else []
         success, at = self._verdict(source)
@@ -348,15 +354,15 @@ class Inputs:
 
     def _without_result(self, bead_id: str) -> set[str]:
         """Patterns that a loop or attempt applied, and nothing else tells of how that went."""
-        loop, names = self.snapshot.loops.get(bead_id), self._names(bead_id)
-        applied: set[str] = set().union(*(self.unresolved.get(name, frozenset()) for name in names))
+        loop = self.snapshot.loops.get(bead_id)
+        applied: set[str] = set().union(*(self.unresolved.get(name, frozenset()) for name in self._told_by(bead_id)))
         applied |= (
             {use.pattern_id for use in loop.injected if use.applied and use.successful is None} if loop else set()
         )
         return {
             id
             for id in applied
-            if not any(e.success is not None and e.loop_id in names for e in self.by_event.get(id, ()))
+            if not any(e.success is not None and self.user_id(e.loop_id) == bead_id for e in self.by_event.get(id, ()))
         }
 
     def _held_by(self, source: str) -> set[str]:
@@ -368,7 +374,7 @@ class Inputs:
         found = {}
         for source in sources:
             marks = self._marks(source)
-            given = [verdict for name in self._names(source) for verdict in verdicts.get(name, ())]
+            given = [verdict for name in self._told_by(source) for verdict in verdicts.get(name, ())]
             held, revoked = held_and_revoked(marks, given, self.settings)
             if held or revoked:
                 found[source] = Aside(held, revoked)

@@ -32,8 +32,12 @@ class _Use:
 class Beads(Protocol):
     """What is known of loops and attempts as a whole."""
 
-    def row_id(self, bead_id: str) -> str:
-        """The id of the loop that goes by this one as well; else the id itself."""
+    def user_id(self, bead_id: str) -> str:
+        """Whose uses those of a loop or attempt are, so that none counts twice.
+
+        The id of the loop that goes by this one as well, or that the metadata of the attempt's task name: what its
+        attempts use, the loop uses. Else the id itself.
+        """
 
     def came_out(self, bead_id: str) -> bool | None:
         """What the outcome of a loop or attempt says of a pattern that it applied (semantics 2)."""
@@ -116,14 +120,14 @@ class UseTable:
                 self._add_event(event)
 
     def _add_extraction(self, event: Event) -> None:
-        uses = self._of(self._beads.row_id(event.loop_id))
+        uses = self._of(self._beads.user_id(event.loop_id))
         if not any(use.kind == "discovered" for use in uses.every):
             uses.add(_Use(event.iteration, event.at, EVENT_LOG, "discovered", True, _weight(event)))
 
     def _add_event(self, event: Event) -> None:
         if event.kind in ("outcome", "feedback") and event.success is None:
             return
-        loop_id = self._beads.row_id(event.loop_id)
+        loop_id = self._beads.user_id(event.loop_id)
         uses = self._of(loop_id)
         use = uses.find(event.iteration) if loop_id else None
         if self._beads.sets_aside(event):

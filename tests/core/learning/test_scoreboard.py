@@ -18,7 +18,7 @@ from core.learning.maturity import decayed_counts
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
-from core.records.episodes import Attempt
+from core.records.episodes import Attempt, Task
 from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Claim, Maturity, Pattern, PatternType
@@ -227,6 +227,9 @@ _ATTEMPTS = st.lists(
     ),
     max_size=2,
 ).map(lambda found: {attempt.id: attempt for attempt in found})
+_TASKS = st.sampled_from(["", "x", "x-alias", "x@archive", "shared", "gone"]).map(
+    lambda loop_id: {"task": Task(id="task", loop_id=loop_id)}
+)
 _SESSIONS = st.lists(
     st.builds(
         DebugSession,
@@ -301,6 +304,7 @@ def _snapshots(draw: st.DrawFn) -> Snapshot:
     return Snapshot(
         patterns=draw(_patterns()),
         loops=draw(_loops()),
+        tasks=draw(_TASKS),
         attempts=draw(_ATTEMPTS),
         debug_sessions=draw(_SESSIONS),
         events=draw(_events()),
@@ -382,6 +386,7 @@ def test_updated_is_a_new_board_of_what_changed(before: Snapshot, new: Snapshot,
     delta = Delta(
         patterns=changed(old.patterns, new.patterns),
         loops=changed(old.loops, new.loops),
+        tasks=changed(old.tasks, new.tasks),
         attempts=changed(old.attempts, new.attempts),
         debug_sessions=changed(old.debug_sessions, new.debug_sessions),
         events=old.events != new.events,
@@ -395,6 +400,20 @@ def test_updated_is_a_new_board_of_what_changed(before: Snapshot, new: Snapshot,
     assert set(board.finished()) == set(fresh.finished())
     later = now + timedelta(days=3)
     same(board.rescored(later), Scoreboard.build(new, later, SUSPICIOUS))
+
+
+def test_a_use_by_an_attempt_at_the_task_of_a_loop_is_a_use_by_that_loop() -> None:
+    loop = Loop(id="x", aliases=("x-alias",), ended_at=days_ago(2), injected=(use(ID, True),))
+    tasks = {"t": Task(id="t", loop_id="x-alias"), "u": Task(id="u", loop_id="gone")}
+    attempts = {id: Attempt(task_id=id[0], number=int(id[2])) for id in ("t.1", "t.2", "u.1")}
+    told = tuple(event(n, "feedback", days_ago(1), loop_id=id, success=True) for n, id in enumerate(attempts))
+    snapshot = Snapshot(
+        patterns={ID: make_pattern()}, loops={"x": loop}, tasks=tasks, attempts=attempts, events=told[:2]
+    )
+    (one,) = Scoreboard.build(snapshot, NOW, SETTINGS).observations(ID)
+    assert (one.loop_id, one.success) == ("x", True)
+    other = Scoreboard.build(replace(snapshot, events=told), NOW, SETTINGS)
+    assert [seen.loop_id for seen in other.observations(ID)] == ["u.1", "x"]
 
 
 def test_a_rewritten_event_log_is_read_anew() -> None:
