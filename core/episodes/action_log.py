@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import edit_object, ensure, put
-from core.errors import Unwritable
+from core.errors import BadInput, Unwritable
 from core.sources import dialects
 from core.sources.journal import Journal
 from core.sources.json_text import BadJson, JsonText
 from core.sources.locking import open_regular
+
+MAX_QUALITIES: Final = 50_000
+"""Longest quality history that is written: one that readers still take, and far more than anybody looks at."""
 
 
 def append(path: Path, lines: Sequence[bytes], known: int) -> tuple[int, int]:
@@ -50,42 +53,97 @@ def _ends_with(path: Path, data: bytes) -> bool:
         os.close(handle)
 
 
+def mend(place: AttemptFolder) -> None:
+    """Take back the actions of a call that was killed before it had written all of them."""
+    Journal(place.actions).mend()
+
+
+def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[int, float]) -> None:
+    """Find out before anything is appended whether it can be counted.
+
+    Raises:
+        BadInput: The quality history would become too long.
+        Conflict: `attempt.json` cannot be understood, or has no place for counts.
+    """
+
+    def check(document: JsonText) -> None:
+        history = _history(document)
+        length = len(history) + len(qualities.keys() - _places(history).keys())
+        if qualities and length > MAX_QUALITIES:
+            raise BadInput(f"the quality of {length:,} iterations; at most {MAX_QUALITIES:,} of an attempt are kept")
+
+    edit_object(place.attempt, check, {"id": place.number, "task_id": folder.id})
+
+
 def update_metrics(
     folder: TaskFolder,
     place: AttemptFolder,
     actions: int,
     iterations: int,
-    qualities: Sequence[tuple[int, float | None]],
+    qualities: Mapping[int, float],
 ) -> None:
-    """(1) `update_attempt_metrics`: in steps, without counting the log again."""
+    """(1) `update_attempt_metrics`: in steps, without counting the log again.
+
+    Args:
+        qualities: What the work was worth at the end of an iteration.
+    """
 
     def edit(document: JsonText) -> None:
-        execution = ensure(document, "execution", {})
-        if not isinstance(execution, dict) or not isinstance(execution.get("quality_history", []), list):
-            raise BadJson("expected an object with a list 'quality_history' under 'execution'")
+        _history(document)
+        ensure(document, "execution", {})
         put(document, ("execution",), {"iterations": iterations, "actions_performed": actions})
-        for iteration, quality in qualities:
-            if "quality_history" not in execution:
-                document.set(("execution",), "quality_history", [])
-            _set_quality(document, iteration, quality)
+        if qualities:
+            _set_qualities(document, qualities)
 
     edit_object(place.attempt, edit, {"id": place.number, "task_id": folder.id})
 
 
-def _set_quality(document: JsonText, iteration: int, quality: float | None) -> None:
-    """The entry of an iteration in the quality history: the last one said, with the step from the entry before."""
+def _history(document: JsonText) -> list[Any]:
+    """The quality history as it is told by now; `BadJson` where there is no place for it."""
+    execution = document.value.get("execution", {})
+    history = execution.get("quality_history", []) if isinstance(execution, dict) else None
+    if not isinstance(history, list):
+        raise BadJson("expected an object with a list 'quality_history' under 'execution'")
+    return history
+
+
+def _set_qualities(document: JsonText, qualities: Mapping[int, float]) -> None:
+    """The entries of some iterations in the quality history, each with the step from the entry before it."""
     at = ("execution", "quality_history")
-    history: list[Any] = document.value["execution"]["quality_history"]
-    known = [place for place, one in enumerate(history) if isinstance(one, dict) and one.get("iteration") == iteration]
-    before = history[: known[-1]] if known else history
-    told = [dialects.rate(one.get("quality")) for one in before if isinstance(one, dict)]
-    values = [value for value in told if value is not None]
-    delta = round(float(quality or 0) - values[-1], 6) if values else 0
-    entry = {"iteration": iteration, "quality": quality, "delta": delta}
-    if known:
-        put(document, (*at, known[-1]), entry)
-    else:
-        document.append(at, entry)
+    if "quality_history" not in document.value["execution"]:
+        document.set(at[:1], at[1], [])
+    history = _history(document)
+    places = _places(history)
+    known = {places[iteration]: iteration for iteration in qualities if iteration in places}
+    last: float | None = None
+    changed: dict[int, dict[str, Any]] = {}
+    for place, one in enumerate(history):
+        value = dialects.rate(one.get("quality")) if isinstance(one, dict) else None
+        if place in known:
+            value = qualities[known[place]]
+            changed[place] = _entry(known[place], value, last)
+        last = last if value is None else value
+    entries = document.items(at, changed)
+    for place, entry in entries.items():
+        put(entry, (), changed[place])
+    document.put_back(at, entries)
+    new = []
+    for iteration, value in qualities.items():
+        if iteration not in places:
+            new.append(_entry(iteration, value, last))
+            last = value
+    document.extend(at, new)
+
+
+def _places(history: Sequence[Any]) -> dict[int, int]:
+    """Where an iteration has its entry, the last one if there are several."""
+    entries = ((place, one) for place, one in enumerate(history) if isinstance(one, dict))
+    return {one["iteration"]: place for place, one in entries if isinstance(one.get("iteration"), int)}
+
+
+def _entry(iteration: int, quality: float, before: float | None) -> dict[str, Any]:
+    """(1) `quality_history`: what the work was worth at the end of an iteration."""
+    return {"iteration": iteration, "quality": quality, "delta": 0 if before is None else round(quality - before, 6)}
 
 
 def count(execution: Mapping[str, Any], name: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from core.episodes.action_log import mend
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import edit_object, put
 from core.episodes.log_summary import LogSummary
@@ -67,6 +68,7 @@ def end(folder: TaskFolder, place: AttemptFolder, told: Mapping[str, Any], *, no
     Args:
         told: Members of `outcome.json`, None where there is nothing to tell.
     """
+    mend(place)
     whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **told, ENDED: iso(now)}
     result = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
     edit_object(place.outcome, lambda document: put(document, (), result), {})

@@ -15,7 +15,7 @@ import msgspec
 
 from core.checks import check_choice, check_count, check_flag
 from core.episodes import arguments
-from core.episodes.action_log import append, count, update_metrics
+from core.episodes.action_log import append, check_metrics, count, mend, update_metrics
 from core.episodes.completing import came_out, check_end, end, end_again
 from core.episodes.folders import AttemptFolder, TaskFolder, attempt_folder, keep_file
 from core.episodes.indexing import index_task
@@ -212,13 +212,10 @@ class Episodes:
             latest = iteration or min(max(count(counted, "iterations"), 1), arguments.MAX_ITERATION)
             now = self._clock()
             records = [arguments.action(action, now, latest) for action in actions]
-            qualities = [
-                (record["iteration"], arguments.quality(action[arguments.QUALITY]))
-                for record, action in zip(records, actions, strict=True)
-                if action.get(arguments.QUALITY) is not None
-            ]
-            if quality is not None:
-                qualities.append((latest, quality))
+            worth = [arguments.quality(action.get(arguments.QUALITY)) for action in actions]
+            told = zip([record["iteration"] for record in records] + [latest], [*worth, quality], strict=True)
+            qualities = {at: value for at, value in told if value is not None}
+            check_metrics(folder, place, qualities)
             for name, data in (results or {}).items():
                 self._keep_result(place, latest, name, data)
             known = count(counted, "actions_performed")
@@ -288,6 +285,7 @@ class Episodes:
             place = attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             reader.check(place)
+            mend(place)
             known = reader.attempt(place.number)
             goes_on = known.outcome is Outcome.UNKNOWN
             found = came_out(reader, place, known, outcome)

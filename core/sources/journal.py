@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,9 @@ from core.errors import Unwritable
 from core.sources.locking import WAIT_SECONDS, file_lock, open_regular
 
 _BLOCK: Final = 1 << 16
+_BATCH: Final = re.compile(rb"([0-9]{1,18}) ([0-9]{1,18})\n")
+"""Offset and length of lines that are being appended together, in bytes."""
+_MAX_BATCH: Final = 40
 
 
 class Journal:
@@ -27,6 +31,7 @@ class Journal:
     def __init__(self, path: Path, *, lock_seconds: float = WAIT_SECONDS) -> None:
         self.path = path
         self._lock_path = path.with_name(path.name + ".lock")
+        self._batch_path = path.with_name(f".{path.name}.batch")
         self._lock_seconds = lock_seconds
         self._mutex = threading.RLock()
         self._depth = 0
@@ -80,7 +85,7 @@ class Journal:
     def append(self, lines: Sequence[bytes]) -> None:
         """Add `lines` (without line ends) and return when they are on the disk, all of them or none.
 
-        What a killed writer left unfinished is set aside first, see `_mend`.
+        What a killed writer left unfinished is set aside first, see `_undo_batch` and `_mend`.
 
         Raises:
             Unwritable: Disk, permission or lock; the file ends as it did before.
@@ -91,14 +96,68 @@ class Journal:
                 created = not self.path.exists()
                 handle = open_regular(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
                 try:
+                    self._undo_batch(handle)
                     self._mend(handle)
-                    append_bytes(handle, data)
+                    with self._batch(handle, data) if len(lines) > 1 else nullcontext():
+                        append_bytes(handle, data)
                 finally:
                     os.close(handle)
                 if created:
                     sync_folder(self.path.parent)
             except OSError as error:
                 raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
+
+    def mend(self) -> None:
+        """Take back the lines of a writer that was killed before it had written all of them.
+
+        Raises:
+            Unwritable: Disk, permission or lock.
+        """
+        if not os.path.lexists(self._batch_path):
+            return
+        with self.locked():
+            try:
+                handle = open_regular(self.path, os.O_RDWR)
+                try:
+                    self._undo_batch(handle)
+                finally:
+                    os.close(handle)
+            except OSError as error:
+                raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
+
+    @contextmanager
+    def _batch(self, handle: int, data: bytes) -> Iterator[None]:
+        """Tell the next writer, should this one be killed, where its lines begin and how long they are."""
+        note = open_regular(self._batch_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            append_bytes(note, b"%d %d\n" % (os.fstat(handle).st_size, len(data)))
+        finally:
+            os.close(note)
+        sync_folder(self.path.parent)
+        yield
+        self._batch_path.unlink()
+
+    def _undo_batch(self, handle: int) -> None:
+        """See `mend`."""
+        try:
+            note = open_regular(self._batch_path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            told = _BATCH.fullmatch(os.read(note, _MAX_BATCH))
+        finally:
+            os.close(note)
+        size = os.fstat(handle).st_size
+        start, length = (int(told[1]), int(told[2])) if told else (0, 0)
+        if start < size < start + length and start in (0, _end_of_last_line(handle, start)):
+            self._cut(handle, start, size)
+        self._batch_path.unlink()
+
+    def _cut(self, handle: int, keep: int, size: int) -> None:
+        """Set aside what comes after the first `keep` bytes, and cut it off."""
+        self._set_aside(os.pread(handle, size - keep, keep))
+        os.ftruncate(handle, keep)
+        os.fsync(handle)
 
     def _mend(self, handle: int) -> None:
         """End the file with a whole line.
@@ -114,9 +173,7 @@ class Journal:
         try:
             msgspec.json.decode(torn)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._set_aside(torn)
-            os.ftruncate(handle, keep)
-            os.fsync(handle)
+            self._cut(handle, keep, size)
         else:
             append_bytes(handle, b"\n")
 

@@ -428,6 +428,7 @@ def test_the_quality_history_takes_in_many_values_and_keeps_what_it_has(memory: 
     ]  # fmt: skip
     assert history[0] == 7 and history[1]["by"] == "me"
     with mock.patch("core.episodes.action_log.MAX_QUALITIES", 5), pytest.raises(BadInput, match="of 6 iterations"):
+        memory.log_actions(task_id, [], iteration=5, quality=1)
         memory.log_actions(task_id, [], iteration=6, quality=1)
 
 

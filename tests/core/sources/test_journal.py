@@ -54,6 +54,40 @@ def test_a_torn_tail_is_set_aside_by_the_next_writer(journal: Journal, torn: byt
     assert journal.path.read_bytes() == b'{"n":1}\n{"n":3}\n{"n":3}\n'
 
 
+@pytest.mark.parametrize("written", range(0, 25, 4))
+def test_of_a_batch_whose_writer_was_killed_all_stays_or_nothing(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    journal.append([b'{"n":1}'])
+
+    def killed(handle: int, data: bytes) -> int:
+        if len(data) == 24:
+            write(handle, data[:written])
+            raise KeyboardInterrupt
+        return write(handle, data)
+
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            journal.append([b'{"n":2}', b'{"n":3}', b'{"n":4}'])
+    journal.append([b'{"n":5}'])
+    batch = b'{"n":2}\n{"n":3}\n{"n":4}\n' if written == 24 else b""
+    assert journal.path.read_bytes() == b'{"n":1}\n' + batch + b'{"n":5}\n'
+    torn = journal.path.with_name("ledger.jsonl.torn-1")
+    assert (len(torn.read_bytes()) if torn.exists() else 0) == written % 24
+    assert not list(journal.path.parent.glob(".*"))
+
+
+@pytest.mark.parametrize("note", [b"", b"3 900\n", b"0 1\n", b"-1 99\n", b"8 99\n", b"junk" * 99])
+def test_a_note_on_a_batch_that_makes_no_sense_costs_nothing(journal: Journal, note: bytes) -> None:
+    journal.append([b'{"n":1}'])
+    journal.path.with_name(".ledger.jsonl.batch").write_bytes(note)
+    journal.append([b'{"n":2}'])
+    assert [file.name for file in sorted(journal.path.parent.iterdir())] == ["ledger.jsonl", "ledger.jsonl.lock"]
+    assert journal.path.read_bytes() == b'{"n":1}\n{"n":2}\n'
+
+
 def test_a_last_line_that_only_lacks_its_end_is_kept(journal: Journal) -> None:
     journal.append([b'{"n":1}'])
     with journal.path.open("ab") as file:
