@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -81,9 +82,11 @@ _IGNORED_FOLDERS: Final = frozenset(
         "overseer",
     }
 )
-"""Folders that hold no file that any rule wants; entering them costs most of a sweep."""
+"""Folders that hold no file that any rule wants; entering them costs most of a sweep. An id may be such a word."""
 _ROOTS: Final = ("ralph", "ralph-external")
 _HOMES: Final = frozenset(f".aiwg/{root}/{home}" for root in _ROOTS for home in ("loops", "archive"))
+_NAMED_BY_ID: Final = _HOMES | {".aiwg/ralph/tasks"}
+"""Folders whose folders are named by ids."""
 _MAX_PARTS: Final = 7
 """Deepest wanted file: `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6 parts, nested copies more."""
 
@@ -94,7 +97,7 @@ def wanted(relative: str) -> Kind | None:
     if rule is None or not is_text(relative):
         return None
     parts = relative.split("/")
-    if not _IGNORED_FOLDERS.isdisjoint(parts) or parts[-1].startswith("."):
+    if _is_ignored(parts) or parts[-1].startswith("."):
         return None
     return _KINDS[rule.lastgroup]
 
@@ -106,9 +109,17 @@ def can_hold(relative: str) -> bool:
         root == ".aiwg"
         and len(folders) < _MAX_PARTS - 1
         and (not folders or folders[0] in _ROOTS)
-        and _IGNORED_FOLDERS.isdisjoint(folders)
-        and not relative.endswith(_FILE_ENDINGS)
+        and not _is_ignored((root, *folders))
+        and (not relative.endswith(_FILE_ENDINGS) or relative.rpartition("/")[0] in _NAMED_BY_ID)
     )
+
+
+def _is_ignored(parts: Sequence[str]) -> bool:
+    """Whether a path leads into an ignored folder."""
+    if _IGNORED_FOLDERS.isdisjoint(parts):
+        return False
+    ids = (3,) if "/".join(parts[:3]) in _NAMED_BY_ID else ()
+    return any(part in _IGNORED_FOLDERS and at not in ids for at, part in enumerate(parts))
 
 
 def is_text(name: str) -> bool:
@@ -148,7 +159,7 @@ def scan_path(paths: ProjectPaths, relative: str, closed: dict[str, Problem] | N
     for depth in range(2, len(parts)):
         folder = "/".join(parts[:depth])
         status = _folder(paths.project / folder)
-        if status is None or parts[depth - 1] in _IGNORED_FOLDERS:
+        if status is None or _is_ignored(parts[:depth]):
             return found
         if wanted(f"{folder}/") is Kind.DIRECTORY:
             found[f"{folder}/"] = Stamp.of(status)
@@ -157,7 +168,7 @@ def scan_path(paths: ProjectPaths, relative: str, closed: dict[str, Problem] | N
     if status is None:
         if wanted(relative) is not None and (stamp := _stamp(paths, relative)) is not None:
             found[relative] = stamp
-    elif parts[-1] not in _IGNORED_FOLDERS:
+    elif not _is_ignored(parts):
         if wanted(f"{relative}/") is Kind.DIRECTORY:
             found[f"{relative}/"] = Stamp.of(status)
         _scan_folder(paths, relative, found, {} if closed is None else closed)
@@ -193,7 +204,7 @@ def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp], closed:
     while pending:
         folder = pending.pop()
         deep = folder.count("/") + 2 > _MAX_PARTS
-        home = folder in _HOMES
+        home, named_by_id = folder in _HOMES, folder in _NAMED_BY_ID
         try:
             with os.scandir(project + folder) as scanned:
                 entries = list(scanned)
@@ -206,7 +217,7 @@ def _scan_folder(paths: ProjectPaths, top: str, found: dict[str, Stamp], closed:
             relative = f"{folder}/{entry.name}"
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    if deep or entry.name in _IGNORED_FOLDERS:
+                    if deep or (entry.name in _IGNORED_FOLDERS and not named_by_id):
                         continue
                     pending.append(relative)
                     if home and wanted(f"{relative}/"):

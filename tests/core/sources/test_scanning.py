@@ -146,6 +146,22 @@ def test_only_folders_that_matter_can_hold_something() -> None:
     assert not can_hold("src")
 
 
+@pytest.mark.parametrize("id", ["analysis", "results", "node_modules", "notes.md", "v1.json"])
+def test_an_id_may_be_the_word_for_a_folder_or_end_like_a_file(tmp_path: Path, id: str) -> None:
+    files = [
+        f".aiwg/ralph/tasks/{id}/metadata.json",
+        f".aiwg/ralph/tasks/{id}/attempts/001/attempt.json",
+        f".aiwg/ralph/loops/{id}/state.json",
+        f".aiwg/ralph-external/archive/{id}/state.json",
+    ]
+    paths = make(tmp_path, *files, f".aiwg/ralph/tasks/{id}/attempts/001/results/state.json")
+    found = scan(paths)
+    assert [name for name in sorted(found) if not name.endswith("/")] == sorted(files)
+    assert can_hold(f".aiwg/ralph/tasks/{id}")
+    assert set(scan_path(paths, f".aiwg/ralph/tasks/{id}")) == set(files[:2])
+    assert not can_hold(f".aiwg/ralph/tasks/{id}/analysis")
+
+
 def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
