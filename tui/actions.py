@@ -113,7 +113,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "open",
         "Open the details, or go to what this belongs to",
         "Look",
-        (*_TABLES, "what_if", "context"),
+        (*_TABLES, "what_if", "context", "review"),
     ),
     Action("unfold", "right", "unfold", "Show what is below, or go there", "Look", _MEMORY, shown=False),
     Action("fold", "left", "fold", "Fold what is below away, or go up", "Look", _MEMORY, shown=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
 from textual.content import Content
 
 from core.debug_memory.waiting import escalated
@@ -32,6 +33,39 @@ def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
     Args:
         width: Cells there are.
     """
+    lines = _head_lines(session, view, glyphs)
+    if not session.executions:
+        lines += [Content(""), Content.styled("Nothing has been run in this session yet.", "$quiet")]
+    for number, execution in enumerate(session.executions, 1):
+        lines += _execution_lines(execution, number, view, glyphs, width)
+    return lines
+
+
+def tried_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+    """What was tried, run by run: the result, the cause that was seen, and what came of the change."""
+    lines = _head_lines(session, view, glyphs)
+    for number, execution in enumerate(session.executions, 1):
+        lines += [Content(""), _run_line(execution, number, view, glyphs)]
+        if execution.analysis is not None:
+            lines += _cause_lines(execution.analysis, width)
+        if execution.fix is not None:
+            lines += _fix_lines(replace(execution.fix, diff=""), glyphs, width)
+    return lines
+
+
+def failing_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+    """What failed in the last run in which anything did, in full, and why; then what the session learned."""
+    execution = session.newest_failing
+    if execution is None:
+        lines = [Content.styled("No run tells what failed.", "$quiet")]
+    else:
+        failures = [line for failure in execution.failures for line in _failure_lines(failure, glyphs, width)]
+        lines = failures + (_analysis_lines(execution.analysis, width) if execution.analysis is not None else [])
+    return [*lines, Content(""), *learned_lines(session, glyphs, width)]
+
+
+def _head_lines(session: DebugSession, view: View, glyphs: Glyphs) -> list[Content]:
+    """What was worked on, how it stands, and why a person should look."""
     now = view.now
     changed = session.changed_at
     waiting, call = escalated(session, view.snapshot), view.snapshot.escalations.get(session.id)
@@ -50,26 +84,23 @@ def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
         lines.append(Content.assemble(("Wants a person: ", "$warning bold"), reason))
     if call is not None:
         lines.append(call_line(call, now))
-    if not session.executions:
-        lines += [Content(""), Content.styled("Nothing has been run in this session yet.", "$quiet")]
-    for number, execution in enumerate(session.executions, 1):
-        lines += _execution_lines(execution, number, view, glyphs, width)
     return lines
 
 
-def _execution_lines(execution: Execution, number: int, view: View, glyphs: Glyphs, width: int) -> list[Content]:
+def _run_line(execution: Execution, number: int, view: View, glyphs: Glyphs) -> Content:
     label = execution.attempt if execution.attempt is not None else number
+    return Content.assemble(
+        (f"Run {label}", "bold"),
+        "   ",
+        results_line(execution.results, glyphs),
+        (f"   {moment_text(execution.at, view.now)}" if execution.at else "", "$quiet"),
+    )
+
+
+def _execution_lines(execution: Execution, number: int, view: View, glyphs: Glyphs, width: int) -> list[Content]:
     environment = " ".join(visible_line(value, 40) for _, value in execution.environment[:3])
-    lines = [
-        Content(""),
-        Content.assemble(
-            (f"Run {label}", "bold"),
-            "   ",
-            results_line(execution.results, glyphs),
-            (f"   {moment_text(execution.at, view.now)}" if execution.at else "", "$quiet"),
-            (f"   {environment}" if environment else "", "$quiet"),
-        ),
-    ]
+    run = _run_line(execution, number, view, glyphs)
+    lines = [Content(""), Content.assemble(run, (f"   {environment}" if environment else "", "$quiet"))]
     for failure in execution.failures:
         lines += _failure_lines(failure, glyphs, width)
     if execution.analysis is not None:
@@ -130,15 +161,19 @@ def _told(label: str, text: Content, width: int) -> list[Content]:
     return hanging(Content.styled(f"    {label:<{len(_INDENT) - 4}}", "$quiet"), text, width)
 
 
+def _cause_lines(analysis: Analysis, width: int) -> list[Content]:
+    if not (analysis.root_cause or analysis.category):
+        return []
+    category = visible_line(analysis.category, 60)
+    sure = f"   {percent(analysis.confidence)} sure" if analysis.confidence is not None else ""
+    cause = Content.assemble(
+        (f"{category}  " if category else "", "$warning"), visible_line(analysis.root_cause, 2000), (sure, "$quiet")
+    )
+    return _told("cause", cause, width)
+
+
 def _analysis_lines(analysis: Analysis, width: int) -> list[Content]:
-    lines: list[Content] = []
-    if analysis.root_cause or analysis.category:
-        category = visible_line(analysis.category, 60)
-        sure = f"   {percent(analysis.confidence)} sure" if analysis.confidence is not None else ""
-        cause = Content.assemble(
-            (f"{category}  " if category else "", "$warning"), visible_line(analysis.root_cause, 2000), (sure, "$quiet")
-        )
-        lines += _told("cause", cause, width)
+    lines = _cause_lines(analysis, width)
     if analysis.strategy:
         lines += _told("strategy", Content(visible_line(analysis.strategy, 2000)), width)
     for related in analysis.related:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual.content import Content
 
 from core.curation.review import (
@@ -24,8 +26,8 @@ from core.records.patterns import Pattern
 from core.text import plural, visible_line
 from core.view import View
 from tui.present.arrivals import exact_text, origin
-from tui.present.debugging import learned_lines, session_lines
-from tui.present.layout import labelled
+from tui.present.debugging import failing_lines, tried_lines
+from tui.present.layout import UNBROKEN, labelled
 from tui.present.marks import Glyphs, result_mark, state_mark
 from tui.present.merging import beside, merged_counts, merged_lineage
 from tui.present.numbers import moment_text, percent
@@ -61,23 +63,32 @@ def head(item: ReviewItem, number: int, total: int, glyphs: Glyphs) -> tuple[Con
     )
 
 
-def sides(view: View, item: ReviewItem, glyphs: Glyphs) -> tuple[str, str, list[Content], list[Content]]:
-    """Headings and text of the two sides: what it is about and why it is asked, and what is proposed or in doubt."""
-    left, right, about, beside_it = _sides(view, item, glyphs)
+def sides(
+    view: View, item: ReviewItem, glyphs: Glyphs, widths: tuple[int, int] = (UNBROKEN, UNBROKEN)
+) -> tuple[str, str, list[Content], list[Content]]:
+    """Headings and text of the two sides: what it is about and why it is asked, and what is proposed or in doubt.
+
+    Args:
+        widths: Cells that each side has.
+    """
+    left, right, about, beside_it = _sides(view, item, glyphs, widths)
     if item.kind != DUPLICATE:  # where both sides tell the same, line by line
         about = [Content.styled(visible_line(item.reason, 1000), "$warning"), Content(""), *about]
     return left, right, about, beside_it
 
 
-def _sides(view: View, item: ReviewItem, glyphs: Glyphs) -> tuple[str, str, list[Content], list[Content]]:
+def _sides(
+    view: View, item: ReviewItem, glyphs: Glyphs, widths: tuple[int, int]
+) -> tuple[str, str, list[Content], list[Content]]:
+    if item.session is not None:
+        about = tried_lines(item.session, view, glyphs, widths[0])
+        failing = failing_lines(item.session, view, glyphs, widths[1])
+        return "what was tried", "what fails, why, and what was learned", about, failing
     if item.burst is not None:
         return "blamed patterns", "who blames them", blamed(view, item.burst, glyphs), suspicion(view, item.burst)
     if item.offer is not None:
         heading = "what it offers, and where each part comes from"
         return "loop", heading, loop_lines(view, item.subject, glyphs), proposal_lines(item.offer, glyphs)
-    if item.session is not None:
-        about, learned = session_lines(item.session, view, glyphs), learned_lines(item.session, glyphs)
-        return "debug session", "what it learned", about, learned
     if item.kind in (QUARANTINE, EXTRACTED):
         pattern = view.pattern(item.subject)
         heading = "what a loop would get, to the letter" if item.kind == QUARANTINE else "what loops get, to the letter"
@@ -241,7 +252,7 @@ def consequence_lines(result: Forecast, view: View, glyphs: Glyphs) -> list[Cont
     """What an answer would change: counts and states, and what the running loops get."""
     lines: list[Content] = []
     if result.answer == "see":
-        return [Content.styled("It changes nothing for the loops: the question is not asked again.", "$quiet")]
+        return [Content.styled("It changes nothing for the loops.", "$quiet")]
     if result.merger is not None:
         lines += merged_counts(result.merger, glyphs)
     if result.answer == "confirm" or (result.answer == "release" and result.turned):
@@ -259,6 +270,21 @@ def consequence_lines(result: Forecast, view: View, glyphs: Glyphs) -> list[Cont
     if result.merger is not None:
         lines += merged_lineage(result.merger, view, glyphs)
     return lines + diff_lines(result.before, result.after)
+
+
+def key_lines(key: Callable[[str], str], snooze_days: int) -> list[Content]:
+    """What the keys do at a question that changes nothing for the loops.
+
+    Args:
+        key: The key of an action, for people.
+    """
+    told = (
+        ("accept", "you have seen it: not asked again, unless it is escalated anew"),
+        ("snooze", f"asked again in {plural(snooze_days, 'day')}; until then it stays among the escalations of Memory"),
+        ("open", "to the session in Memory, with every run in full"),
+        ("edit_file", "its file in your editor"),
+    )
+    return [Content.assemble((f"{key(action):>7}  ", "$secondary"), text) for action, text in told]
 
 
 def _turned_lines(result: Forecast, glyphs: Glyphs) -> list[Content]:

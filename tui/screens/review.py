@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -24,6 +24,8 @@ from core.snapshot import Delta
 from core.text import plural, visible_line
 from core.view import View
 from tui.present import review as present
+from tui.present.layout import UNBROKEN
+from tui.present.memory_tree import session_key
 from tui.screens.answers import acceptance, question_of, rejection
 from tui.screens.deciding import Deciding, why_not_decide
 from tui.screens.dialogs import AskText
@@ -103,9 +105,13 @@ class ReviewPlace(Deciding):
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
-        if self.whole:
-            self.call_after_refresh(self.refresh_view, self.view, Delta())
         self.refresh_frame()
+
+    @on(TextPane.Widened)
+    def _lay_out(self) -> None:
+        """Write both sides anew for the room that they have."""
+        if self.whole:
+            self.refresh_view(self.view, Delta())
 
     @property
     def item(self) -> ReviewItem | None:
@@ -162,9 +168,10 @@ class ReviewPlace(Deciding):
         waiting = self.open_items
         self._at = waiting.index(item)
         self.query_one(".desk").set_class(item.kind == kinds.DUPLICATE, "-even")
+        self.query_one(".desk").set_class(item.session is not None, "-brief")
         head, worth = present.head(item, self._at + 1, len(waiting), self.glyphs)
         line.show([Item(head)], [Item(worth)])
-        left, right, about, beside = present.sides(view, item, self.glyphs)
+        left, right, about, beside = present.sides(view, item, self.glyphs, self._widths())
         self.query_one("#review-left", Static).update(Content(left))
         self.query_one("#review-heading", Static).update(Content(right))
         if item.kind == kinds.DUPLICATE and self.has_class("-wide"):
@@ -178,13 +185,18 @@ class ReviewPlace(Deciding):
 
     def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:
         """Both texts with blank lines where the other one takes more, so that the same field stands beside itself."""
-        widths = [self._pane(name).scrollable_content_region.width for name in ("subject", "proposal")]
+        widths = self._widths()
         padded: tuple[list[Content], list[Content]] = ([], [])
         for pair in zip(left, right, strict=True):
-            heights = [len(wrap([line], width)) if width > 0 else 1 for line, width in zip(pair, widths, strict=True)]
+            heights = [len(wrap([line], width)) for line, width in zip(pair, widths, strict=True)]
             for lines, line, height in zip(padded, pair, heights, strict=True):
                 lines += [line, *[Content("")] * (max(heights) - height)]
         return padded
+
+    def _widths(self) -> tuple[int, int]:
+        """Cells of the two sides; before anything is laid out as many as one likes."""
+        left, right = (self._pane(name).scrollable_content_region.width for name in ("subject", "proposal"))
+        return left or UNBROKEN, right or UNBROKEN
 
     def _pane(self, name: str) -> TextPane:
         return self.query_one(f"#review-{name}", TextPane)
@@ -211,7 +223,10 @@ class ReviewPlace(Deciding):
             self._pane("consequence").show([Content.styled(visible_line(message.problem, 400), "$warning")])
             return
         self._forecast = message.item, message.result
-        self._pane("consequence").show(present.consequence_lines(message.result, self.view, self.glyphs))
+        lines = present.consequence_lines(message.result, self.view, self.glyphs)
+        if self.item.session is not None:
+            lines += present.key_lines(self.deck_app.shown_key, SNOOZE_DAYS)
+        self._pane("consequence").show(lines)
         self.refresh_frame()
 
     # Deciding
@@ -224,7 +239,7 @@ class ReviewPlace(Deciding):
     def why_not(self, action: str) -> str | None:
         """Each kind of question has its own answers."""
         item = self.item
-        if action in {"accept", "reject", "rewrite", "snooze", "promote", "deprecate", "reset", "note", "why",
+        if action in {"open", "accept", "reject", "rewrite", "snooze", "promote", "deprecate", "reset", "note", "why",
                       "in_context", "next_item", "previous_item", "copy", "edit_file"}:  # fmt: skip
             if item is None:
                 return "nothing waits for a decision"
@@ -236,12 +251,15 @@ class ReviewPlace(Deciding):
         return None
 
     def _why_not_here(self, action: str, item: ReviewItem) -> str | None:
+        if action == "open" and item.session is None:
+            return "only an escalation leads on to Memory"
         if item.burst is not None:
             return None if action == "reject" else "this question is about many patterns at once; here: a, x or s"
         if item.offer is not None:
             return None if action == "reject" else "this question is about no pattern yet; here: a, x or s"
         if item.session is not None:
-            return None if action == "edit_file" else "this question is about no pattern; here: a, s or o"
+            leads = action in {"open", "edit_file"}
+            return None if leads else "this question is about no pattern; here: a, s, enter or o"
         if item.kind == kinds.DUPLICATE:
             if action in {"promote", "deprecate", "reset", "note"}:
                 return "this question is about two patterns; here: a, e, x or s"
@@ -272,7 +290,8 @@ class ReviewPlace(Deciding):
                 "reject": f"never {arrow} not asked again" if wide else "never",
             }.get(action)
         if item.session is not None:
-            return {"accept": f"seen {arrow} not asked again" if wide else "seen"}.get(action)
+            seen = f"seen {arrow} not asked again" if wide else "seen"
+            return {"accept": seen, "open": "to the session"}.get(action)
         if item.kind == kinds.DUPLICATE:
             return {
                 "accept": f"merge{self._merged()}",
@@ -347,6 +366,11 @@ class ReviewPlace(Deciding):
                 self._answered()
 
         self.deck_app.push_screen(AskText(Content("The anti-pattern in your words"), item.inversion.text), answered)
+
+    def do_open(self) -> None:
+        """To the debug session, in Memory."""
+        if self.item is not None and self.item.session is not None:
+            self.deck_app.open_record("memory", session_key(self.item.subject))
 
     def _answered(self) -> None:
         """Let go of the question: the next one is in front at once."""

@@ -50,8 +50,12 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
             """The pane."""
             return self.pane
 
+    class Widened(Message):
+        """There is another width: who breaks lines by hand may do so anew."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._cells = 0
         self._paragraphs: tuple[Content, ...] = ()
         self._marks: tuple[Content, ...] = ()
         self._lines: list[Content] = []
@@ -80,6 +84,10 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         """A new width breaks lines elsewhere."""
         self._wrap()
+        width = self.scrollable_content_region.width
+        if width != self._cells:
+            self._cells = width
+            self.post_message(self.Widened())
 
     def move(self, rows: int) -> None:
         """Scroll by so many lines."""

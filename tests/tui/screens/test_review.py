@@ -13,6 +13,7 @@ from tests.sample.events import BLAMED
 from tests.tui.story import Story, story
 from tui.present.decisions import decision_text
 from tui.present.marks import DRAWN
+from tui.present.memory_tree import session_key
 from tui.screens.dialogs import AskText
 from tui.screens.review import ReviewPlace
 from tui.widgets.text_pane import TextPane
@@ -452,8 +453,14 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         assert await at_question(told, ESCALATION) == "dm-stuck"
         assert waiting(told)[0] == "dm-stuck"
         await told.sees("An agent is stuck. Seen?", "src/stuck.ts", "seen → not asked again", "It changes nothing")
-        assert "[/] broke" in pane(told, "subject")
-        assert told.place.why_not("promote") == "this question is about no pattern; here: a, s or o"
+        assert "Run 1" in pane(told, "subject") and "[/] broke" in pane(told, "proposal")
+        assert "enter  to the session in Memory" in pane(told, "consequence")
+        assert told.place.why_not("promote") == "this question is about no pattern; here: a, s, enter or o"
+        await told.press("enter")
+        await told.settled()
+        assert told.place.place == "memory" and told.table.cursor_key == session_key("dm-stuck")
+        await told.press("3")
+        await told.settled()
         assert told.place.why_not("edit_file") is None
         await told.decides("a")
         assert "dm-stuck" not in waiting(told)
@@ -463,3 +470,16 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         assert "dm-stuck" not in waiting(told)
         for decision in told.app.view.snapshot.decisions[-3:]:
             assert "escalation at src/stuck.ts" in decision_text(decision, told.app.view, DRAWN)[1].plain
+
+
+async def test_both_sides_of_an_escalation_break_for_their_own_width(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(120, 40), looks_further=False) as told:
+        await at_question(told, ESCALATION)
+        for name in ("subject", "proposal"):
+            room = told.place.query_one(f"#review-{name}", TextPane).scrollable_content_region.width
+            beside = [line for line in pane(told, name).split("\n") if line.startswith("    cause")]
+            assert beside and all(len(line) <= room for line in beside)
+        assert told.place.why_not("open") is None
+        told.place.go_to(next(item.question_key for item in told.app.view.queue if item.kind == INVERSION))
+        await told.settled()
+        assert told.place.why_not("open") == "only an escalation leads on to Memory"
