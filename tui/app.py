@@ -27,7 +27,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
-from textual.notifications import SeverityLevel
+from textual.notifications import Notify, SeverityLevel
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
@@ -77,6 +77,14 @@ SWITCH_SECONDS: Final = 0.001
 """How soon the engine, busy reading, lets the screen have its turn."""
 MOST_TOASTS: Final = 2
 """Toasts that are up at once."""
+TOAST_LINES: Final = 2
+"""Lines of one toast."""
+MOST_TOAST_LINES: Final = 3
+"""Lines that toasts may cover, all together: what was decided in one, and a warning."""
+TOAST_FRAME: Final = 3
+"""Cells of a toast that are no text."""
+WORD_CELLS: Final = 10
+"""Cells that a line may lose where it is broken between two words."""
 WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
 """Decisions that put whole records in or out: their toast says how to take them back."""
 TOAST_SECONDS: Final = 3.0
@@ -287,14 +295,21 @@ class DeckApp(App[None], inherit_bindings=False):
         return GLYPH_SETS.get(self.kept.get("glyphs"), DRAWN)
 
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """A toast; the text may be untrusted. A new one takes the place of older ones, lest they bury the screen."""
+        """A toast; the text may be untrusted, and is cut at what two lines hold. A new one takes the place of older
+        ones, lest they bury the screen.
+        """
         seconds = TOAST_SECONDS if severity == "information" else 2 * TOAST_SECONDS
-        self.notify(visible(text, 400), severity=severity, timeout=seconds, markup=False)
+        most = TOAST_LINES * max(self.size.width - TOAST_FRAME - WORD_CELLS, 1)
+        self.notify(visible_line(text, most), severity=severity, timeout=seconds, markup=False)
 
-    def on_notify(self) -> None:
-        """Make room for a toast before it is put up."""
-        for old in list(self._notifications)[: 1 - MOST_TOASTS]:
-            self._unnotify(old, refresh=False)
+    def on_notify(self, event: Notify) -> None:
+        """Make room for a toast before it is put up: older ones stay as long as all are no more than some lines."""
+        room = max(self.size.width - TOAST_FRAME, 1)
+        lines = -(-len(event.notification.message) // room)
+        for number, old in enumerate(reversed(list(self._notifications)), 2):
+            lines += -(-len(old.message) // room)
+            if number > MOST_TOASTS or lines > MOST_TOAST_LINES:
+                self._unnotify(old, refresh=False)
 
     def decide(self, decide: Callable[[Deck], Decided]) -> None:
         """Hand a decision to the engine."""

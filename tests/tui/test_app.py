@@ -335,3 +335,8 @@ async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
             told.app.say(f"happening {n}")
         await told.sees("happening 8")
         assert [text[-1] for text in told.toasts()] == ["7", "8"]
+        assert "happening 7" in told.text().splitlines()[-3] and "happening 8" in told.text().splitlines()[-2]
+        told.app.say("what takes more than one line " * 6)
+        await told.until(lambda: "happening 7" not in told.text(), "room for the long one")
+        assert "happening 8" in told.text()
+        assert sum("takes more" in line for line in told.text().splitlines()) <= 2
