@@ -20,13 +20,13 @@ from core.sources.episodes import (
     ATTEMPT,
     ATTEMPTS,
     METADATA,
-    NUMBERED,
     OUTCOME,
     PLAN,
     REFLECTIONS,
     RESULTS,
     SUMMARY,
     TRAJECTORY,
+    numbered,
 )
 from core.sources.journal import append_bytes, sync_folder
 from core.sources.locking import file_lock, is_alive, lease, open_regular
@@ -133,8 +133,7 @@ class TaskFolder:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return {}
-        found = sorted((int(name), name) for name in names if NUMBERED.fullmatch(name))
-        return {number: AttemptFolder(top / name, number) for number, name in found}
+        return {number: AttemptFolder(top / name, number) for number, name in numbered(names).items()}
 
     def new_attempt(self, number: int) -> AttemptFolder:
         """Where the folder of a further attempt will be."""

@@ -26,8 +26,8 @@ from core.sources.episodes import (
     ACTIONS,
     ATTEMPT,
     ATTEMPTS,
+    MAX_ATTEMPTS,
     METADATA,
-    NUMBERED,
     OUTCOME,
     PLAN,
     REFLECTIONS,
@@ -36,6 +36,8 @@ from core.sources.episodes import (
     TRAJECTORY,
     completion,
     join_attempts,
+    numbered,
+    passed_over,
     read_episode,
     read_milestones,
 )
@@ -248,11 +250,13 @@ class _Folder:
     def numbers(self) -> dict[int, str]:
         """The attempts that have a folder, with its name."""
         entries = entries_of(self._paths.project / self._name / ATTEMPTS)
-        return {
-            int(entry.name): entry.name
-            for entry in sorted(entries, key=lambda entry: entry.name)
-            if NUMBERED.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
-        }
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        for name in passed_over(names)[:MOST_NAMED]:
+            message = f"is no folder of an attempt: another one has its number, or it is not below {MAX_ATTEMPTS:,}"
+            self.findings.append(
+                Finding(f"{self._name}/{ATTEMPTS}/{name}", "", Severity.WARNING, "no-attempt", message)
+            )
+        return numbered(names)
 
     def document(self, name: str) -> Fields:
         """A JSON object of this folder; an empty one where there is none."""

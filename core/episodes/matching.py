@@ -30,10 +30,10 @@ from core.sources.episodes import (
     ATTEMPT,
     ATTEMPTS,
     METADATA,
-    NUMBERED,
     OUTCOME,
     REFLECTIONS,
     TRAJECTORY,
+    numbered,
     read_episode,
     read_milestones,
 )
@@ -134,14 +134,13 @@ class Matching:
         documents = [f"{folder}/{METADATA}", f"{folder}/{TRAJECTORY}"] if Place.TASKS in self._places else []
         if Place.REFLECTIONS in self._places:
             yield from self._reflections(f"{folder}/{REFLECTIONS}", task_id)
-        for entry in entries_of(self._paths.project / folder / ATTEMPTS) if self._logs or documents else ():
-            if not (NUMBERED.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)):
-                continue
-            inside = f"{folder}/{ATTEMPTS}/{entry.name}"
+        entries = entries_of(self._paths.project / folder / ATTEMPTS) if self._logs or documents else ()
+        for number, name in numbered(entry.name for entry in entries if entry.is_dir(follow_symlinks=False)).items():
+            inside = f"{folder}/{ATTEMPTS}/{name}"
             if Place.TASKS in self._places:
                 documents += (f"{inside}/{ATTEMPT}", f"{inside}/{OUTCOME}")
             if self._logs:
-                yield from self._actions(f"{inside}/{ACTIONS}", task_id, int(entry.name))
+                yield from self._actions(f"{inside}/{ACTIONS}", task_id, number)
         told = set()
         for file in documents:
             for hit in self._document(file, task_id):

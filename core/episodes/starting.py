@@ -20,14 +20,13 @@ from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
+from core.sources.episodes import MAX_ATTEMPTS
 from core.sources.json_text import JsonText
 from core.sources.locking import open_regular
 from core.sources.reading import MAX_BYTES
 
 LEFT: Final = "left unfinished"
 """Reason of an attempt that was given up when another one began."""
-MAX_ATTEMPTS: Final = 1_000_000
-"""A number of an attempt beyond this is a mistake in a file, and not counted on from."""
 
 
 class Intent(NamedTuple):
@@ -130,12 +129,14 @@ def make_attempt(folder: TaskFolder, intent: Intent, now: datetime) -> StartedAt
     The plan takes in what earlier attempts have taught.
 
     Raises:
-        Refused: Something else has its name.
+        Refused: Something else has its name, or no number is left.
         Unwritable: The disk or a permission forbids it.
     """
     reader = StrictReader(folder)
     task, attempts = reader.task(), reader.attempts()
     number, learned = _next_number(task, attempts), _lessons(reader, attempts)
+    if number >= MAX_ATTEMPTS:
+        raise Refused(f"{folder.id} has an attempt {number - 1:,}, and no number is left; move its folder away")
     plan = plan_text(
         number,
         description=task.description,

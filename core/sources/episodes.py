@@ -29,8 +29,9 @@ PLAN: Final = "plan.md"
 ATTEMPTS: Final = "attempts"
 RESULTS: Final = "results"
 """(1) storage: the files of a task and of an attempt, and the folders of attempts and of their results."""
-NUMBERED: Final = re.compile(r"[0-9]{1,9}")
-"""Name of the folder of an attempt: its number, usually of three digits."""
+MAX_ATTEMPTS: Final = 1_000_000
+"""An attempt of this number or a higher one is a mistake in a file, and does not count."""
+_NUMBERED: Final = re.compile(r"[0-9]{1,9}")
 
 MAX_TEXT: Final = 4096
 """Longest text of a list, in characters; the files themselves keep all of it."""
@@ -56,6 +57,25 @@ _OTHER_STATUSES: Final = {
 _RANK: Final = {OUTCOME: 0, TRAJECTORY: 1, ATTEMPT: 2, ACTIONS: 3}
 """Which file is believed where several tell of one attempt: what was written last knows best how it came out."""
 _UNTOLD: Final = (None, "", (), Outcome.UNKNOWN)
+
+
+def numbered(names: Iterable[str]) -> dict[int, str]:
+    """The folders of attempts by number, in their order: one that counts for each number.
+
+    Of several names of one number that of three digits, `001`, else the shortest one.
+    """
+    called = [(int(name), name) for name in names if _NUMBERED.fullmatch(name)]
+    found: dict[int, str] = {}
+    for number, name in sorted(called, key=lambda one: (one[0], one[1] != f"{one[0]:03}", len(one[1]))):
+        if number < MAX_ATTEMPTS:
+            found.setdefault(number, name)
+    return found
+
+
+def passed_over(names: Iterable[str]) -> list[str]:
+    """The folders that are called like attempts, but do not count as such."""
+    called = [name for name in names if _NUMBERED.fullmatch(name)]
+    return sorted(set(called) - set(numbered(called).values()))
 
 
 def episode_file(file: str) -> str:
@@ -84,8 +104,12 @@ def read_episode(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Attempt
     there = (Task(id=task_id, file=file),)
     if place["name"] == TRAJECTORY:
         return there, tuple(_of_trajectory(fields, task_id)), tuple(findings)
+    number = int(place["number"])
+    if number >= MAX_ATTEMPTS:
+        fields.add("no-attempt", f"is of attempt {number:,}; only those below {MAX_ATTEMPTS:,} count", fields.pointer)
+        return there, (), tuple(findings)
     read = _of_attempt if place["part"] == ATTEMPT else _of_outcome
-    return there, (read(fields, task_id, int(place["number"])),), tuple(findings)
+    return there, (read(fields, task_id, number),), tuple(findings)
 
 
 def _task(fields: Fields, task_id: str) -> Task:
@@ -115,6 +139,9 @@ def _of_trajectory(fields: Fields, task_id: str) -> Iterator[Attempt]:
         number = entry.count("attempt_id", "attempt", "id")
         if number is None:
             entry.add("missing-id", "an attempt without attempt_id", entry.pointer)
+            continue
+        if number >= MAX_ATTEMPTS:
+            entry.add("no-attempt", f"attempt {number:,}; only those below {MAX_ATTEMPTS:,} count", entry.pointer)
             continue
         yield Attempt(
             task_id=task_id,
@@ -241,6 +268,10 @@ def join_attempts(attempts: Iterable[Attempt]) -> dict[str, Attempt]:
 def _joined(parts: list[Attempt]) -> Attempt:
     if len(parts) == 1:
         return parts[0]
+    folders = [place["number"] if (place := _FILE.fullmatch(part.file)) else None for part in parts]
+    if len(names := {name for name in folders if name is not None}) > 1:
+        counts = numbered(names)[parts[0].number]
+        parts = [part for part, name in zip(parts, folders, strict=True) if name in (None, counts)]
     by_file = {part.file: part for part in parts}
     kept, *others = sorted(by_file.values(), key=lambda part: _RANK.get(part.file.rpartition("/")[2], len(_RANK)))
     found = {name: value for name, value in asdict(kept).items() if value not in _UNTOLD}
@@ -280,7 +311,7 @@ class ActionTally:
         self._checked = crc32(memoryview(data)[self._end : end], self._checked)
         self._end = end
         place = _FILE.fullmatch(self._file)
-        if place is None:
+        if place is None or int(place["number"]) >= MAX_ATTEMPTS:
             return None, ()
         tally = Attempt(
             task_id=place["task"],

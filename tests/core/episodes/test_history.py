@@ -118,6 +118,17 @@ def test_a_task_without_any_readable_file_is_still_a_task(paths: ProjectPaths) -
     }
 
 
+def test_one_folder_of_each_number_is_told_and_the_others_are_findings(paths: ProjectPaths) -> None:
+    top = paths.tasks / "task-001/attempts"
+    for name in ("1", "999999999"):
+        (top / name).mkdir()
+    (top / "1/outcome.json").write_bytes(b'{"status": "success", "reason": "theirs"}')
+    told = read_history(paths, "task-001")
+    assert {Path(one.file).name for one in told.findings if one.code == "no-attempt"} == {"1", "999999999"}
+    assert 999999999 not in {one.number for one in told.attempts}
+    assert read_attempt(paths, "task-001", 1).attempt.reason != "theirs"
+
+
 def test_hostile_files_are_findings_and_nothing_outside_is_read(paths: ProjectPaths, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "attempts/001").mkdir(parents=True)

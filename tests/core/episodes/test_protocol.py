@@ -593,6 +593,21 @@ def test_no_link_is_followed_to_another_place_of_the_project(memory: Episodes, t
     assert {file: file.read_bytes() for file in loop.rglob("*") if file.is_file()} == before
 
 
+def test_folders_that_do_not_count_as_attempts_take_nothing(memory: Episodes, tmp_path: Path) -> None:
+    task_id = memory.init_task("a")
+    attempts = tmp_path / TASKS / task_id / "attempts"
+    (attempts / "999999999").mkdir(parents=True)
+    assert memory.start_attempt(task_id).number == 1
+    (attempts / "1").mkdir()
+    assert memory.log_action(task_id, edit("a.ts")).number == 1
+    assert memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, task_done=True).number == 1
+    assert [list((attempts / name).iterdir()) for name in ("999999999", "1")] == [[], []]
+    (attempts / "999999").mkdir()
+    memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
+    with pytest.raises(Refused, match="no number is left"):
+        memory.start_attempt(task_id, reopen=True)
+
+
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, -1, 10**400, 1e300, "x", "9" * 40, [], [[]], {}, {"a": []}, [None, 7, {"b": {}}]]
 )

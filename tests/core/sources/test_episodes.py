@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.findings import Finding
 from core.records.loops import Outcome
-from core.sources.episodes import TRAJECTORY, ActionTally, episode_file, join_attempts, join_tasks, read_episode
+from core.sources.episodes import (
+    TRAJECTORY,
+    ActionTally,
+    episode_file,
+    join_attempts,
+    join_tasks,
+    numbered,
+    passed_over,
+    read_episode,
+)
 
 FILE = ".aiwg/ralph/tasks/task-001/trajectory.json"
 
@@ -131,6 +140,30 @@ def test_a_log_read_in_two_parts_counts_as_one_read_whole(lines: list[bytes], cu
     parts.read(data[: cut % (len(data) + 1)])
     assert parts.read(data) == ActionTally(file).read(data)
     assert parts.read(b"{}\n") == ActionTally(file).read(b"{}\n")
+
+
+def test_one_folder_counts_for_each_number() -> None:
+    names = ["1", "001", "0001", "2", "0003", "00003", "1000000", "999999", "0", "x", "-1", "\u0661"]
+    assert numbered(names) == {0: "0", 1: "001", 2: "2", 3: "0003", 999_999: "999999"}
+    assert passed_over(names) == ["00003", "0001", "1", "1000000"]
+
+
+def test_what_a_folder_says_that_does_not_count_is_not_mixed_in() -> None:
+    def told(folder: str, reason: str) -> tuple[Attempt, ...]:
+        return read_episode(f".aiwg/ralph/tasks/t/attempts/{folder}/outcome.json", {"reason": reason})[1]
+
+    ours, theirs = told("001", "ours"), told("1", "theirs")
+    assert join_attempts([*theirs, *ours, *theirs])["t.1"].reason == "ours"
+    assert join_attempts(theirs)["t.1"].reason == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("attempts/999999999/outcome.json", {}), ("trajectory.json", {"attempts": [{"attempt_id": 1_000_000}]})],
+)
+def test_an_attempt_of_an_impossible_number_is_a_finding(name: str, value: Any) -> None:
+    _, attempts, findings = read_episode(f".aiwg/ralph/tasks/t/{name}", value)
+    assert (attempts, [one.code for one in findings]) == ((), ["no-attempt"])
 
 
 def test_metadata_count_before_what_only_shows_that_there_is_a_task() -> None:
