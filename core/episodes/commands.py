@@ -18,7 +18,8 @@ _CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|c
 _LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python|python3|-m|time|env")
 _QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")
 """Options that change neither what is looked at nor how it comes out."""
-_EVERYTHING: Final = frozenset((".", "./", "./..."))
+_EVERYTHING: Final = frozenset((".", "./..."))
+"""What a check is given to look at all there is, as it does without being given anything."""
 
 
 class Command(NamedTuple):
@@ -27,7 +28,7 @@ class Command(NamedTuple):
     Attributes:
         whole: The tool and all it was given; of a shell command its text.
         check: The test, type check, build or linter that a shell command runs; empty for anything else.
-        words: What that was given, without what only changes its output.
+        words: What that was given, without what only changes its output; empty if it looks at all there is.
     """
 
     whole: tuple[str, ...]
@@ -51,7 +52,7 @@ def command_of(action: Action) -> Command:
 
 def _within(word: str, earlier: Iterable[str]) -> bool:
     """Whether a word asks for nothing that the earlier ones did not ask for, or for a folder or file around it."""
-    if word in _EVERYTHING or word in earlier:
+    if word in earlier:
         return True
     return not word.startswith("-") and any(other.startswith((f"{word}/", f"{word}::")) for other in earlier)
 
@@ -74,6 +75,6 @@ def _check_in(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             continue
         if any(sign in word for word in rest for sign in "|;"):
             return (), ()
-        given = tuple(word.rstrip("/") or word for word in rest if not _QUIET.fullmatch(word) and ">" not in word)
-        return (name, *words[1:named]), given
+        given = (word.rstrip("/") or word for word in rest if not _QUIET.fullmatch(word) and ">" not in word)
+        return (name, *words[1:named]), tuple(word for word in given if word not in _EVERYTHING)
     return (), ()

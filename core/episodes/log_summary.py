@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-from operator import itemgetter
+from itertools import islice, takewhile
 from typing import Final
 
 from msgspec import Struct
@@ -21,6 +20,11 @@ ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
 """(1) action `type`."""
 MAX_FAILURES: Final = 1000
 """Different failures that are told apart; those that come after are only counted."""
+MAX_MISSED: Final = 20
+"""After so many failing runs of a check, the latest first, that a run of a part of it does not cover, no further ones
+are looked at."""
+MAX_CHANGED: Final = 1000
+"""Files that are told to have changed since a failure, the last ones."""
 _NUMBER: Final = re.compile(r"\d+")
 _MAX_WHAT: Final = 120
 
@@ -36,7 +40,7 @@ class Failing(Struct, kw_only=True):
         last: The number of the action that failed last.
         solved: Whether the same, or the same check of as much or more, came out well later.
         replaced: Whether it failed later with another error, and not with this one.
-        changed: The files that were changed since its last failure, until it was solved.
+        changed: The files that were changed since its last failure, until it was solved; at most `MAX_CHANGED`.
     """
 
     what: str
@@ -91,15 +95,80 @@ def summarise_log(actions: Iterable[Action]) -> LogSummary:
     return tally.done()
 
 
+class _Unsolved:
+    """What failed and did not come out well since: by what was run, in the order of the last failure."""
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[str, ...], _Runs] = {}
+        self._last_run: dict[int, Command] = {}
+
+    def add(self, command: Command, failing: Failing) -> None:
+        """It failed, perhaps once more."""
+        self._remove(failing)
+        alike = self._alike.setdefault(_kind(command), {})
+        failed = alike[command] = alike.pop(command, {})
+        failed[id(failing)] = failing
+        self._last_run[id(failing)] = command
+
+    def solve(self, command: Command) -> list[Failing]:
+        """What a run that came out well proves to be solved; it is taken out."""
+        alike = self._alike.get(_kind(command), {})
+        solved = [failing for earlier in _covered(command, alike) for failing in alike[earlier].values()]
+        for failing in solved:
+            self._remove(failing)
+        return solved
+
+    def replaced(self, failing: Failing) -> bool:
+        """Whether a later run of as much or more failed, too, but with another error."""
+        command = self._last_run[id(failing)]
+        alike = self._alike[_kind(command)]
+        runs = (run for run in (command, *islice(reversed(alike), MAX_MISSED)) if run.covers(command))
+        return any(next(reversed(alike[run].values())).last > failing.last for run in runs)
+
+    def _remove(self, failing: Failing) -> None:
+        command = self._last_run.pop(id(failing), None)
+        if command is None:
+            return
+        alike = self._alike[_kind(command)]
+        del alike[command][id(failing)]
+        if not alike[command]:
+            del alike[command]
+        if not alike:
+            del self._alike[_kind(command)]
+
+
+_Runs = dict[Command, dict[int, Failing]]
+"""Commands, each with what failed when it ran last."""
+
+
+def _kind(command: Command) -> tuple[str, ...]:
+    """What only commands have in common of which one may cover another."""
+    return command.check or command.whole
+
+
+def _covered(command: Command, alike: _Runs) -> list[Command]:
+    """Those of the commands that looked at no more than this one."""
+    if not command.words:
+        return list(alike)
+    covered = {command: None} if command in alike else {}
+    missed = 0
+    for earlier in reversed(alike):
+        if command.covers(earlier):
+            covered[earlier] = None
+        elif (missed := missed + 1) == MAX_MISSED:
+            break
+    return list(covered)
+
+
 class _Tally:
     """The log so far."""
 
     def __init__(self) -> None:
         self._done = LogSummary()
         self._files: dict[str, None] = {}
-        self._edits: list[tuple[int, str]] = []
+        self._last_edit: dict[str, int] = {}
         self._failures: dict[tuple[str, str], Failing] = {}
-        self._unsolved: dict[tuple[str, ...], list[tuple[Command, Failing]]] = {}
+        self._unsolved = _Unsolved()
 
     def take(self, action: Action) -> None:
         done = self._done
@@ -110,7 +179,8 @@ class _Tally:
             done.check = None
             if file := action.target:
                 self._files.setdefault(file)
-                self._edits.append((done.actions, file))
+                self._last_edit.pop(file, None)  # so that they stand in the order of their last change
+                self._last_edit[file] = done.actions
         if action.success is not None or action.went_wrong:
             self._judge(action)
 
@@ -119,16 +189,13 @@ class _Tally:
         self._done.ended_wrong = action.went_wrong
         if command.check:
             self._done.check = not action.went_wrong
-        alike = self._unsolved.setdefault(command.check or command.whole, [])
         if action.went_wrong:
-            self._fail(action, command, alike)
+            self._fail(action, command)
             return
-        for earlier, failing in alike:
-            if command.covers(earlier):
-                failing.solved, failing.changed = True, self._changed_since(failing.last)
-        alike[:] = [one for one in alike if not one[1].solved]
+        for failing in self._unsolved.solve(command):
+            failing.solved, failing.changed = True, self._changed_since(failing.last)
 
-    def _fail(self, action: Action, command: Command, alike: list[tuple[Command, Failing]]) -> None:
+    def _fail(self, action: Action, command: Command) -> None:
         done = self._done
         done.errors += 1
         what, message = _what_of(action), line(action.error.strip().partition("\n")[0]) or "no message"
@@ -138,8 +205,7 @@ class _Tally:
         failing = self._failures.setdefault(key, Failing(what=what, message=message))
         failing.times += 1
         failing.last, failing.solved, failing.changed = done.actions, False, ()
-        if all(failing is not known for _, known in alike):
-            alike.append((command, failing))
+        self._unsolved.add(command, failing)
 
     def done(self) -> LogSummary:
         self._done.files = tuple(self._files)
@@ -148,18 +214,17 @@ class _Tally:
             runs[failing.what] += failing.times
         for failing in self._failures.values():
             failing.runs = runs[failing.what]
-        for alike in self._unsolved.values():
-            for command, failing in alike:
+            if not failing.solved:
                 failing.changed = self._changed_since(failing.last)
-                failing.replaced = any(other.last > failing.last and run.covers(command) for run, other in alike)
+                failing.replaced = self._unsolved.replaced(failing)
         found = self._failures.values()
         self._done.failures = tuple(sorted(found, key=lambda failing: (-failing.runs, -failing.times)))
         return self._done
 
     def _changed_since(self, number: int) -> tuple[str, ...]:
-        """The files that were changed after an action."""
-        first = bisect_right(self._edits, number, key=itemgetter(0))
-        return tuple(dict.fromkeys(file for _, file in self._edits[first:]))
+        """The files that were changed after an action, in the order of their last change."""
+        since = takewhile(lambda edit: edit[1] > number, reversed(self._last_edit.items()))
+        return tuple(file for file, _ in islice(since, MAX_CHANGED))[::-1]
 
 
 def _what_of(action: Action) -> str:

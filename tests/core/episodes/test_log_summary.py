@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
-from core.episodes.log_summary import summarise_log
+from core.episodes.commands import Command
+from core.episodes.log_summary import MAX_FAILURES, MAX_MISSED, summarise_log
 from core.records.episodes import Action
 from core.records.loops import Outcome
 
@@ -42,3 +45,28 @@ def test_a_failure_that_comes_back_is_not_solved() -> None:
     red, green = act("bash", "make", False, "boom"), act("bash", "make")
     assert summarise_log([red, green]).failures[0].solved
     assert not summarise_log([red, green, red]).failures[0].solved
+
+
+def test_a_run_of_more_solves_all_that_it_covers() -> None:
+    red = [act("bash", f"pytest tests/{folder}/{n}.py", False, "boom") for n in range(30) for folder in "ab"]
+    green = act("bash", "pytest tests")
+    assert all(one.solved for one in summarise_log([*red, green]).failures)
+    assert all(one.solved for one in summarise_log([*red, act("bash", "pytest .")]).failures)
+    found = summarise_log([*red[::2], act("bash", "pytest tests/a", False, "other")])
+    assert [one.replaced for one in found.failures] == [True] * 30 + [False]
+
+
+def test_a_failure_knows_what_was_changed_after_it() -> None:
+    red, green = act("bash", "make", False, "boom"), act("bash", "make")
+    edits = [act("edit", file) for file in ("a", "b", "a", "c")]
+    assert summarise_log([edits[0], red, *edits[1:], green, act("edit", "d")]).failures[0].changed == ("b", "a", "c")
+    assert summarise_log([*edits[:3], red, edits[3]]).failures[0].changed == ("c",)
+
+
+def test_a_log_of_nothing_but_different_failures_is_summed_up_in_time_that_grows_with_it() -> None:
+    commands = [f"npm test {n}" for n in range(3_000)]
+    actions = [act("bash", command, n % 3 == 0, "" if n % 3 == 0 else "boom") for n, command in enumerate(commands)]
+    with mock.patch.object(Command, "covers", autospec=True, side_effect=Command.covers) as compared:
+        found = summarise_log(actions)
+    assert (found.actions, found.errors, len(found.failures)) == (3_000, 2_000, MAX_FAILURES)
+    assert compared.call_count <= (1_000 + MAX_FAILURES) * (MAX_MISSED + 1)
