@@ -1,14 +1,15 @@
 """The archive of the debug memory: files move into it and out of it, and nothing is ever deleted (4) `retention`.
 
 A file goes to `archive/<YYYY-MM>/` of the same `debug-memory` folder, under the name that it has inside. The journal
-`shared/curation/debug-memory.jsonl` tells of every move.
+`shared/curation/debug-memory.jsonl` tells of every move, before it, so that a kill leaves none untold, and after it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -35,6 +36,11 @@ ARCHIVE: Final = "archive"
 JOURNAL: Final = "debug-memory.jsonl"
 _ARCHIVED: Final = "archived"
 _RESTORED: Final = "restored"
+_STAYED: Final = "stayed"
+"""What was to be moved and was not."""
+_MOVING: Final = "moving"
+_MOVED: Final = "moved"
+"""The keys of a line before a move, and of the one after it."""
 _ROOTS: Final = (".aiwg/ralph", ".aiwg/ralph-external")
 _MAX_DEPTH: Final = 8
 """Folders below an archive that are looked into."""
@@ -77,7 +83,7 @@ class Restored(Struct, frozen=True, kw_only=True):
 
     Attributes:
         others: Further archived files that hold the session, newest first; they stay.
-        taken: Those of them that were archived from the same place, so that they cannot be restored as well.
+        taken: Those of them whose place is taken now, so that they cannot be restored as well.
     """
 
     moved: Moved
@@ -110,34 +116,54 @@ class DebugArchive:
         Raises:
             Unwritable: The journal cannot be locked or written; what was moved before is moved.
         """
-        moved: list[Moved] = []
-        warnings: list[str] = []
         self._check_journal()
         with self._journal.locked():
-            try:
-                self._archive(settings, now, moved, warnings)
-            finally:
-                self._note(_ARCHIVED, moved, now)
-        return tuple(moved), tuple(warnings)
+            self._settle()
+            memory = read_memory(self._paths)
+            due = [kept for kept in plan(memory.sessions, settings, self._restored()) if kept.is_due(now)]
+            moved, failed = self._carry_out(_ARCHIVED, self._planned(due, now), now, memory.stamps)
+        warnings = tuple(
+            f"{visible_line(file, 160)} stays: {error.strerror if isinstance(error, OSError) else error}"
+            for file, error in failed.items()
+        )
+        return tuple(moved), warnings
 
-    def _archive(self, settings: DebugMemorySettings, now: datetime, moved: list[Moved], warnings: list[str]) -> None:
-        memory = read_memory(self._paths)
-        for kept in plan(memory.sessions, settings, self._restored()):
-            if not kept.is_due(now):
-                continue
+    def _planned(self, due: Iterable[Kept], now: datetime) -> list[Moved]:
+        """Where each file goes; the names are free now."""
+        planned: dict[str, Moved] = {}
+        for kept in due:
             home, inside = split(kept.file)
-            try:
-                target = self._move(kept.file, f"{home}/{ARCHIVE}/{now:%Y-%m}/{inside}", memory.stamps[kept.file])
-            except (OSError, Refused) as error:
-                reason = error.strerror if isinstance(error, OSError) else error
-                warnings.append(f"{visible_line(kept.file, 160)} stays: {reason}")
-                continue
+            wished = f"{home}/{ARCHIVE}/{now:%Y-%m}/{inside}"
+            free = (name for name in _names(wished) if name not in planned and not self._lies(name))
+            target = next(free, wished)
             ids = tuple(term.session_id for term in kept.terms)
-            moved.append(Moved(source=kept.file, target=target, sessions=ids))
+            planned[target] = Moved(source=kept.file, target=target, sessions=ids)
+        return list(planned.values())
+
+    def _carry_out(
+        self, what: str, planned: Sequence[Moved], now: datetime, stamps: Mapping[str, Stamp]
+    ) -> tuple[list[Moved], dict[str, OSError | Refused]]:
+        """Move files, and tell the journal before and after it; returns those moved, and why others stayed."""
+        moved: list[Moved] = []
+        failed: dict[str, OSError | Refused] = {}
+        self._note(_MOVING, what, planned, now)
+        try:
+            for one in planned:
+                try:
+                    self._move(one.source, one.target, stamps.get(one.source))
+                except (OSError, Refused) as error:
+                    failed[one.source] = error
+                else:
+                    moved.append(one)
+        finally:
+            self._sync(moved)
+            self._note(_MOVED, what, moved, now)
+            self._note(_MOVED, _STAYED, [one for one in planned if one.source in failed], now)
+        return moved, failed
 
     def listed(self) -> tuple[Archived, ...]:
         """Every archived session, those archived last first."""
-        notes = {note.get("to"): note for note in self._notes() if note.get("moved") == _ARCHIVED}
+        notes = self._archived()
         found = []
         for file in self._files():
             for session in _read(self._paths, file)[0]:
@@ -163,46 +189,47 @@ class DebugArchive:
                 shown = visible_line(session_id, 80)
                 raise UnknownRecord(f"no archived debug session {shown!r}; see: ralphdeck debug archived")
             file, *others = files
-            target = _place(file)
-            if not is_debug_memory(target):
+            notes = self._archived()
+            places = _places(file, notes)
+            if not places:
                 raise Refused(f"{visible_line(file, 160)} lies in no month of the archive; move it by hand")
-            try:
-                target = self._move(file, target, None)
-            except OSError as error:
-                raise Unwritable(f"cannot restore {visible_line(file, 160)}: {error.strerror}") from None
+            target = next((place for place in places if not self._lies(place)), places[0])
             ids = tuple(item.session.id for item in listed if item.file == file)
             moved = Moved(source=file, target=target, sessions=ids)
-            self._note(_RESTORED, [moved], now)
-        taken = frozenset(other for other in others if _place(other) == target)
+            _, failed = self._carry_out(_RESTORED, [moved], now, {})
+            for error in failed.values():
+                if isinstance(error, Refused):
+                    raise error
+                raise Unwritable(f"cannot restore {visible_line(file, 160)}: {error.strerror}")
+            taken = frozenset(other for other in others if all(map(self._lies, _places(other, notes))))
         return Restored(moved=moved, others=tuple(others), taken=taken)
 
-    def _move(self, source: str, target: str, stamp: Stamp | None) -> str:
-        """Give a file a new name, through no link and over no other file; returns the name.
+    def _lies(self, file: str) -> bool:
+        """Whether anything lies there."""
+        return os.path.lexists(self._paths.project / file)
+
+    def _move(self, source: str, target: str, stamp: Stamp | None) -> None:
+        """Give a file a new name, through no link and over no other file.
 
         Args:
-            stamp: As it was when it was judged; `Refused` if it was written since. None: the very name or none.
+            stamp: As it was when it was judged; `Refused` if it was written since. None: it was not judged.
         """
         folder, _, name = source.rpartition("/")
-        into, _, free = target.rpartition("/")
+        into, _, new_name = target.rpartition("/")
         with ExitStack() as stack:
             old, new = self._open(stack, folder), self._open(stack, into, make=True)
             if stamp is not None:
                 _check_unchanged(name, old, stamp)
-            for new_name in _names(free) if stamp is not None else (free,):
-                try:
-                    rename_to_free(old, name, new, new_name)
-                    break
-                except FileExistsError:
-                    continue
-            else:
-                raise Refused(f"something else lies at {visible_line(target, 160)}")
+            try:
+                rename_to_free(old, name, new, new_name)
+            except FileExistsError:
+                raise Refused(f"something else lies at {visible_line(target, 160)}") from None
             if stamp is not None:
                 try:
                     _check_unchanged(new_name, new, stamp)
                 except Refused:
                     rename_to_free(new, new_name, old, name)
                     raise
-        return f"{into}/{new_name}"
 
     def _open(self, stack: ExitStack, folder: str, *, make: bool = False) -> int:
         """A descriptor of a folder below `.aiwg` that no link leads to."""
@@ -243,13 +270,43 @@ class DebugArchive:
         return {
             str(note.get("to")): at
             for note in self._notes()
-            if note.get("moved") == _RESTORED and (at := parse_time(note.get("at"))) is not None
+            if note.get(_MOVED) == _RESTORED and (at := parse_time(note.get("at"))) is not None
         }
 
-    def _notes(self) -> Iterator[dict[str, Any]]:
-        """What the journal tells, oldest first."""
-        lines, _ = decode_jsonl(self._journal.read()[0])
-        return (line.value for line in lines if isinstance(line.value, dict))
+    def _archived(self) -> dict[str, dict[str, Any]]:
+        """What the journal tells of files that were archived, by where they went."""
+        return {str(note.get("to")): note for note in self._notes() if note.get(_MOVED) == _ARCHIVED}
+
+    def _notes(self) -> list[dict[str, Any]]:
+        """What was moved, oldest first; of moves that a kill left open last, as the disk tells them."""
+        done, left = self._read_journal()
+        return [*done, *map(self._outcome, left)]
+
+    def _read_journal(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The lines that were written after moves, and of those before moves the ones that none follows."""
+        done: list[dict[str, Any]] = []
+        left: dict[tuple[str, str], dict[str, Any]] = {}
+        for line in decode_jsonl(self._journal.read()[0])[0]:
+            if isinstance(line.value, dict):
+                key = str(line.value.get("from")), str(line.value.get("to"))
+                if line.value.get(_MOVING) in (_ARCHIVED, _RESTORED):
+                    left[key] = line.value
+                else:
+                    left.pop(key, None)
+                    done.append(line.value)
+        return done, list(left.values())
+
+    def _outcome(self, begun: Mapping[str, Any]) -> dict[str, Any]:
+        """The line that should have followed one that was written before a move."""
+        moved = self._lies(str(begun.get("to"))) and not self._lies(str(begun.get("from")))
+        told = {key: value for key, value in begun.items() if key != _MOVING}
+        return {**told, _MOVED: begun[_MOVING] if moved else _STAYED}
+
+    def _settle(self) -> None:
+        """Write the lines that a kill prevented."""
+        left = self._read_journal()[1]
+        if left:
+            self._journal.append([json.dumps(self._outcome(begun)).encode() for begun in left])
 
     def _sync(self, moved: Sequence[Moved]) -> None:
         """Make the new names durable, each folder once."""
@@ -257,21 +314,11 @@ class DebugArchive:
             with ExitStack() as stack:
                 os.fsync(self._open(stack, folder))
 
-    def _note(self, what: str, moved: Sequence[Moved], now: datetime) -> None:
-        """Tell the journal of moves, once they are on the disk."""
-        notes = (
-            {
-                "at": iso(now),
-                "by": self._by,
-                "moved": what,
-                "from": one.source,
-                "to": one.target,
-                "sessions": one.sessions,
-            }
-            for one in moved
-        )
-        if moved:
-            self._sync(moved)
+    def _note(self, key: str, what: str, files: Sequence[Moved], now: datetime) -> None:
+        """Tell the journal of moves."""
+        told = {"at": iso(now), "by": self._by, key: what}
+        notes = [{**told, "from": one.source, "to": one.target, "sessions": one.sessions} for one in files]
+        if notes:
             self._journal.append([msgspec.json.encode(note) for note in notes])
 
 
@@ -286,10 +333,13 @@ def read_memory(paths: ProjectPaths) -> Memory:
     return Memory(sessions=sessions, stamps=stamps)
 
 
-def _place(file: str) -> str:
-    """Where an archived file was."""
+def _places(file: str, notes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Where an archived file can go back to: where it was, as far as `notes` tell, else under the name it has now."""
     home, inside = split(file)
-    return f"{home}/{PurePosixPath(*PurePosixPath(inside).parts[2:])}"
+    told = notes.get(file, {}).get("from")
+    names = [told] if isinstance(told, str) and is_debug_memory(told) and split(told)[0] == home else []
+    names.append(f"{home}/{PurePosixPath(*PurePosixPath(inside).parts[2:])}")
+    return [name for name in dict.fromkeys(names) if is_debug_memory(name)]
 
 
 def split(file: str) -> tuple[str, str]:
@@ -331,11 +381,11 @@ def _homes(paths: ProjectPaths) -> Iterator[str]:
             folders[:] = sorted(name for name in folders if can_hold(f"{relative}/{name}"))
 
 
-def _names(name: str) -> Iterator[str]:
+def _names(file: str) -> Iterator[str]:
     """`s.json`, `s-2.json`, `s-3.json`, …"""
-    yield name
-    path = PurePosixPath(name)
-    yield from (f"{path.stem}-{number}{path.suffix}" for number in range(2, _MAX_COPIES))
+    yield file
+    path = PurePosixPath(file)
+    yield from (str(path.with_name(f"{path.stem}-{number}{path.suffix}")) for number in range(2, _MAX_COPIES))
 
 
 def _month(file: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,58 @@ def test_nothing_is_ever_written_over(memory: Memory) -> None:
     assert memory.retain() == {"ralph/debug-memory/s.json": "ralph/debug-memory/archive/2026-11/s-2.json"}
     assert not path.exists()
     assert {item.session.id for item in memory.archive.listed()} == {"s", "other"}
+
+
+def test_a_file_that_was_archived_under_another_name_gets_its_own_back(memory: Memory) -> None:
+    memory.write("ralph/debug-memory/s.json", stored("one"))
+    memory.retain()
+    memory.write("ralph/debug-memory/s.json", stored("two"))
+    memory.write("ralph/debug-memory/s-2.json", stored("three"))
+    assert len(set(memory.retain().values())) == 2
+    assert memory.archive.restore("two", NOW).moved.target == ".aiwg/ralph/debug-memory/s.json"
+    with pytest.raises(Refused, match="something else lies at"):
+        memory.archive.restore("one", NOW)
+    assert memory.archive.restore("three", NOW).moved.target == ".aiwg/ralph/debug-memory/s-2.json"
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def kill_after_moves(memory: Memory, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(DebugArchive, "_sync", killed)
+        with pytest.raises(KeyboardInterrupt):
+            work()
+
+
+def test_what_a_kill_left_untold_is_told_by_the_next_run(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.write("ralph/debug-memory/s.json", stored("s"))
+    kill_after_moves(memory, monkeypatch, memory.retain)
+    (item,) = memory.archive.listed()
+    assert (item.at, item.by) == (NOW, "ada")
+    assert memory.retain(NOW + timedelta(days=1)) == {}
+    journal = (memory.paths.curation / "debug-memory.jsonl").read_text().splitlines()
+    assert [json.loads(line).get("moved") for line in journal] == [None, "archived"]
+    kill_after_moves(memory, monkeypatch, lambda: memory.archive.restore("s", NOW))
+    assert [kept.is_due(NOW) for kept in memory.archive.plan(SETTINGS)] == [False]
+    assert memory.retain() == {}
+    assert memory.sessions() == {"s"}
+
+
+def test_what_was_not_moved_before_a_kill_goes_with_the_next_run(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.write("ralph/debug-memory/s.json", stored("s"))
+    with monkeypatch.context() as patch:
+        patch.setattr(DebugArchive, "_move", killed)
+        with pytest.raises(KeyboardInterrupt):
+            memory.retain()
+    assert memory.archive.listed() == ()
+    assert list(memory.retain()) == ["ralph/debug-memory/s.json"]
+    assert memory.retain() == {}
+    (item,) = memory.archive.listed()
+    assert item.at == NOW
 
 
 def test_of_several_files_of_a_session_the_newest_comes_back_and_the_others_are_named(memory: Memory) -> None:
