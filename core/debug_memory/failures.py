@@ -199,7 +199,8 @@ _HELD: Final = {True: "verified", False: "did not help", None: "not verified"}
 
 def _fix_lines(fix: KnownFix, limit: int) -> list[str]:
     failure = fix.failure
-    lines = [f"{_bold(failure.error_type or 'Error', limit)} in {field(failure.file or fix.session.file_path, limit)}"]
+    file = field(failure.file or fix.session.file_path, limit)
+    lines = [_bold(failure.error_type or "Error", limit) + (f" in {file}" if file else "")]
     if failure.message:
         lines.append(f"Error: {quoted(failure.message, limit)}")
     if fix.cause:

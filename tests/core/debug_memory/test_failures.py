@@ -59,6 +59,12 @@ def test_what_helped_against_the_same_message_comes_first_and_what_failed_last(v
     assert offered(told) == ["same-file", "elsewhere", "unknown", "other", "failed"]
 
 
+def test_a_file_that_nobody_told_is_not_spoken_of(view: View) -> None:
+    told = knowing(view, session("s", alike(file=""), file_path=""), session("t", alike(), days=1))
+    heads = [line for line in on_failure(told, ERROR).text.splitlines() if line[:1].isdigit()]
+    assert sorted(heads) == ["1. **TypeError** in src/a.ts", "2. **TypeError**"]
+
+
 def test_of_many_only_a_few_and_never_the_session_itself(view: View) -> None:
     sessions = [session(f"s{n}", alike(fixed=True), days=n) for n in range(2 * MAX_FIXES)]
     told = knowing(view, *sessions)
