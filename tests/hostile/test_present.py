@@ -129,6 +129,7 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
             check(memory_tasks.plan_lines(one, detail), where=where)
             check(memory_tasks.last_actions(detail, "enter", glyphs), where=where)
             check(replay.side_lines(detail, [0.5], view, glyphs, WIDTH), where=where)
+            check(replay.below_lines(detail, [0.5], view, glyphs), where=where)
             for step in spread(steps(detail), TASKS):
                 check(replay.step_lines(step, view, glyphs, WIDTH), where=where)
 

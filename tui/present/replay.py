@@ -17,7 +17,7 @@ from tui.present.debugging import diff_lines
 from tui.present.layout import hanging, heading
 from tui.present.marks import ASCII, Glyphs
 from tui.present.memory_tasks import CHART_LINES, reflection_lines
-from tui.present.numbers import bar, duration, moment_text, percent
+from tui.present.numbers import bar, duration, moment_text, percent, sparkline
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """How many times as fast as it was an attempt can be played."""
@@ -25,6 +25,7 @@ MOST_TEXT: Final = 64_000
 """Characters of an output or an error that are shown."""
 MOST_PARAM_LINES: Final = 20
 _LABEL_CELLS: Final = 10
+_SPARKS: Final = 8
 WAIT_CELLS: Final = 5
 """Cells of the mark that fills until the next action comes."""
 _IN_DIFF: Final = frozenset(
@@ -214,8 +215,31 @@ def side_lines(
     """
     lines = [Content.assemble(("Quality so far", "bold"), (f"   {percent(quality[-1])}" if quality else "", "$quiet"))]
     places = len(detail.attempt.quality)
-    label = Content.styled(f"{len(quality)} of {plural(places, 'iteration')}", "$quiet")
-    chart = line_chart([Run(quality, label, places)], width, CHART_LINES, glyphs)
-    lines += chart or [Content.styled("not measured yet" if places else "never measured", "$quiet")]
-    lines += heading("Reflections on this attempt")
-    return lines + reflection_lines(detail.reflections, view, of_task=False)
+    chart = line_chart([Run(quality, _so_far(quality, places), places)], width, CHART_LINES, glyphs)
+    lines += chart or [_unmeasured(places)]
+    return lines + _reflections(detail, view)
+
+
+def below_lines(detail: AttemptDetail, quality: Sequence[float], view: View, glyphs: Glyphs) -> list[Content]:
+    """The same below an action, where lines are few: quality in one of them."""
+    sparks = sparkline(quality, _SPARKS, glyphs)
+    places = len(detail.attempt.quality)
+    told = (
+        Content.assemble((sparks, "$secondary"), f" {percent(quality[-1])}   ", _so_far(quality, places))
+        if quality
+        else _unmeasured(places)
+    )
+    return [Content(""), Content.assemble(("Quality so far   ", "bold"), told), *_reflections(detail, view)]
+
+
+def _so_far(quality: Sequence[float], places: int) -> Content:
+    return Content.styled(f"{len(quality)} of {plural(places, 'iteration')}", "$quiet")
+
+
+def _unmeasured(places: int) -> Content:
+    return Content.styled("not measured yet" if places else "never measured", "$quiet")
+
+
+def _reflections(detail: AttemptDetail, view: View) -> list[Content]:
+    found = reflection_lines(detail.reflections, view, of_task=False)
+    return [*heading("Reflections on this attempt"), *found]

@@ -208,15 +208,13 @@ class Replay(Place):
             room = text.scrollable_content_region.width
             lines = present.step_lines(self._step, self.view, self.glyphs, room)
             if self._detail is not None and not self.has_class("-beside"):
-                lines += [Content(""), *self._about_attempt(self._detail, room)]
+                lines += present.below_lines(self._detail, self._quality(), self.view, self.glyphs)
             text.show(lines, top=top)
         if self._detail is not None:
-            side.show(self._about_attempt(self._detail, side.scrollable_content_region.width), top=False)
+            width = side.scrollable_content_region.width
+            about = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width)
+            side.show(about, top=False)
         self.refresh_frame()
-
-    def _about_attempt(self, detail: AttemptDetail, width: int) -> list[Content]:
-        """What stands beside the action, or below it where there is no room."""
-        return present.side_lines(detail, self._quality(), self.view, self.glyphs, width)
 
     def _nothing(self) -> Content:
         if self._problem:
