@@ -29,7 +29,7 @@ from core.sources.episodes import (
     numbered,
 )
 from core.sources.journal import append_bytes, sync_folder
-from core.sources.locking import file_lock, is_alive, lease, open_regular
+from core.sources.locking import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
 from core.text import visible_line
 
 _DRAFTS: Final = ".drafts"
@@ -240,7 +240,8 @@ def keep_file(project: ProjectPaths, path: Path, data: bytes) -> None:
     inside(project, path)
     try:
         _make_folder(path.parent)
-        draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+        remove_drafts(path.parent)
+        draft = draft_of(path)
         handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             append_bytes(handle, data)

@@ -13,6 +13,7 @@ from core.errors import Conflict
 from core.settings import WatchSettings
 from core.sources.json_text import BadJson, JsonText
 from core.sources.json_text import Path as Pointer
+from core.sources.locking import remove_drafts
 from core.sources.reading import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, open_file, read_file
 from core.sources.writing import rewrite
 
@@ -116,7 +117,7 @@ def _document(data: bytes) -> JsonText:
 
 
 def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
-    """Change a document in place, durably; the file is made where there is none.
+    """Change a document in place, durably; the file is made where there is none, and what killed writers left goes.
 
     Args:
         initial: What to begin with where there is no file.
@@ -131,6 +132,7 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
         edit(document)
         return document.encode() if present is not None else encoded(document.value)
 
+    remove_drafts(path.parent)
     rewrite(path, change, merge=_merged, retry_seconds=_RETRY_SECONDS)
 
 

@@ -24,8 +24,8 @@ LEASE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.002
 # Not blocking on a FIFO, not following a link: the folders are shared with programs that are not trusted.
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_DRAFT: Final = re.compile(r"\..+\.(?:jsonl?|lock|vec)\.tmp-([0-9]{1,10})-[0-9a-f]{8}")
-"""What `draft_of` makes of the names that are written here: data files, locks and vectors."""
+_DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")
+"""What `draft_of` makes of a name."""
 
 
 def open_regular(path: Path, flags: int) -> int:

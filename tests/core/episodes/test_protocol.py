@@ -443,6 +443,17 @@ def test_results_are_kept_under_safe_names_and_not_replaced(memory: Episodes, tm
     assert (tmp_path / TASKS / task_id / "attempts/001/results/iter-002/out.txt").read_bytes() == b"1"
 
 
+def test_what_killed_writers_left_of_an_attempt_goes_with_the_next_write(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    results = tmp_path / TASKS / task_id / "attempts/001/results/iter-001"
+    memory.log_actions(task_id, [], results={"a.txt": b"a"})
+    left = [results / ".b.txt.tmp-2147483647-0123abcd", results.parents[1] / ".attempt.json.tmp-2147483647-0123abcd"]
+    for draft in left:
+        draft.touch()
+    memory.log_actions(task_id, [], quality=0.5, results={"b.txt": b"b"})
+    assert not any(draft.exists() for draft in left)
+
+
 def test_tasks_and_attempts_that_are_not_there_are_named(memory: Episodes) -> None:
     with pytest.raises(UnknownRecord, match="no task nope"):
         memory.start_attempt("nope")

@@ -95,7 +95,7 @@ def test_what_the_dead_left_half_written_is_removed(path: Path) -> None:
     stay = [
         path.with_name(f".error-patterns.json.tmp-{os.getppid()}-0123abcd"),
         path.with_name(f".error-patterns.json.tmp-{dead}-abcd"),
-        path.with_name(f".notes.txt.tmp-{dead}-0123abcd"),
+        path.with_name(f"notes.txt.tmp-{dead}-0123abcd"),
         path.with_name(f".error-patterns.json.tmp-{dead}-0123abcd.bak"),
     ]
     for file in (left, *stay):
