@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.episodes.folders import AttemptFolder, TaskFolder
-from core.episodes.json_files import edit_object, ensure, put
+from core.episodes.json_files import Shapes, edit_object, ensure, expect, put
 from core.errors import BadInput, Unwritable
 from core.sources import dialects
 from core.sources.journal import Journal
-from core.sources.json_text import BadJson, JsonText
+from core.sources.json_text import JsonText
 from core.sources.locking import open_regular
 
 MAX_QUALITIES: Final = 50_000
 """Longest quality history that is written: one that readers still take, and far more than anybody looks at."""
+_SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history"): list}
+"""What counting expects of an `attempt.json`."""
 
 
 def append(path: Path, lines: Sequence[bytes], known: int) -> tuple[int, int]:
@@ -100,10 +102,8 @@ def update_metrics(
 
 def _history(document: JsonText) -> list[Any]:
     """The quality history as it is told by now; `BadJson` where there is no place for it."""
-    execution = document.value.get("execution", {})
-    history = execution.get("quality_history", []) if isinstance(execution, dict) else None
-    if not isinstance(history, list):
-        raise BadJson("expected an object with a list 'quality_history' under 'execution'")
+    expect(document.value, _SHAPES)
+    history: list[Any] = document.value.get("execution", {}).get("quality_history", [])
     return history
 
 

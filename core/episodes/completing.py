@@ -11,7 +11,6 @@ from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import edit_object, put
 from core.episodes.log_summary import LogSummary
 from core.episodes.propagating import ENDED, LISTS, MILESTONES, TASK_STATUS, propagate
-from core.episodes.strict_reader import StrictReader
 from core.errors import BadInput, Refused
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
@@ -30,8 +29,11 @@ _ORDER: Final = (
 """Of the members of `outcome.json`."""
 
 
-def came_out(reader: StrictReader, place: AttemptFolder, known: Attempt, outcome: Outcome | None) -> Outcome:
+def came_out(known: Attempt, log: LogSummary | None, outcome: Outcome | None) -> Outcome:
     """(1) `determine_outcome`: what was said, else what the log proves; never a guess.
+
+    Args:
+        log: Needed only where nobody has said it.
 
     Raises:
         BadInput: Nobody says it, and the log proves nothing.
@@ -41,7 +43,7 @@ def came_out(reader: StrictReader, place: AttemptFolder, known: Attempt, outcome
         if outcome not in (None, known.outcome):
             raise Refused(f"attempt {known.number} at {known.task_id} ended in {known.outcome.value} already")
         return known.outcome
-    found = outcome or reader.log(place).outcome
+    found = outcome or (log.outcome if log is not None else Outcome.UNKNOWN)
     if found is Outcome.UNKNOWN:
         raise BadInput(
             f"the log does not tell how attempt {known.number} at {known.task_id} came out; "
@@ -62,17 +64,20 @@ def check_end(folder: TaskFolder, outcome: Outcome, task_done: bool, *, newest: 
         raise Refused(f"the attempt ended in {outcome.value}; {folder.id} can be done only by one that succeeded")
 
 
-def end(folder: TaskFolder, place: AttemptFolder, told: Mapping[str, Any], *, now: datetime) -> LogSummary:
+def end(
+    folder: TaskFolder, place: AttemptFolder, told: Mapping[str, Any], *, now: datetime, log: LogSummary | None = None
+) -> LogSummary:
     """(1) `write_outcome_json`, with which the attempt is over; then all that follows from it.
 
     Args:
         told: Members of `outcome.json`, None where there is nothing to tell.
+        log: What its log amounts to, if that is known by now.
     """
     mend(place)
     whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **told, ENDED: iso(now)}
     result = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
     edit_object(place.outcome, lambda document: put(document, (), result), {})
-    return propagate(folder, place, seen_at=now)
+    return propagate(folder, place, seen_at=now, log=log)
 
 
 def end_again(

@@ -36,13 +36,16 @@ MAX_LEARNINGS: Final = 100
 """Learnings that a summary repeats, the newest."""
 
 
-def propagate(folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime) -> LogSummary:
+def propagate(
+    folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime, log: LogSummary | None = None
+) -> LogSummary:
     """Bring all other files of a task to what the outcome of one of its attempts says; see the module.
 
     The caller holds the lock of the task.
 
     Args:
         seen_at: When to say that its reflections were written, where no file tells when it ended.
+        log: What its log amounts to, if that is known by now.
 
     Raises:
         Conflict: A file cannot be understood; it is as it was, and the message names it.
@@ -50,7 +53,7 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, seen_at: datetime) ->
     """
     reader = StrictReader(folder)
     result = read_object(place.outcome, folder.project.aiwg) or {}
-    attempt, log = reader.attempt(place.number), reader.log(place)
+    attempt, log = reader.attempt(place.number), log or reader.log(place)
     ended = parse_time(result.get(ENDED)) or attempt.ended_at or log.last_at
     _finish_attempt(folder, place, result, log, ended)
     attempt = reader.attempt(place.number)

@@ -288,14 +288,15 @@ class Episodes:
             mend(place)
             known = reader.attempt(place.number)
             goes_on = known.outcome is Outcome.UNKNOWN
-            found = came_out(reader, place, known, outcome)
+            log = reader.log(place) if goes_on and outcome is None else None
+            found = came_out(known, log, outcome)
             if task_done is not None:
                 check_end(folder, found, task_done, newest=place.number == max(folder.attempts()))
                 told[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if goes_on:
                 if final_quality is None and known.quality:
                     told["final_quality"] = known.quality[-1].quality
-                done = end(folder, place, {"status": found.value, **told}, now=now)
+                done = end(folder, place, {"status": found.value, **told}, now=now, log=log)
             else:
                 done = end_again(folder, place, found, told.get(TASK_STATUS), now)
             reflections = tuple(one for one in reader.reflections() if one.attempt == place.number)
