@@ -4,16 +4,21 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+from textual.notifications import Notification
 from textual.widgets import TextArea
 
 from core.curation.review import BURST, CONTRADICTED, DUPLICATE, ESCALATION, EXTRACTED, INVERSION, OFFER, QUARANTINE
+from core.debug_memory.hooks import on_escalation
+from core.deck import Deck
+from core.paths import ProjectPaths
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
+from core.settings import Settings
 from tests.sample.events import BLAMED
-from tests.tui.story import Story, story
+from tests.tui.story import NOW, Story, story
 from tui.present.decisions import decision_text
 from tui.present.marks import DRAWN
-from tui.present.memory_tree import session_key
+from tui.present.memory_tree import TASKS, session_key
 from tui.screens.dialogs import AskText
 from tui.screens.review import ReviewPlace
 from tui.widgets.text_pane import TextPane
@@ -483,3 +488,26 @@ async def test_both_sides_of_an_escalation_break_for_their_own_width(sample: Pat
         told.place.go_to(next(item.question_key for item in told.app.view.queue if item.kind == INVERSION))
         await told.settled()
         assert told.place.why_not("open") == "only an escalation leads on to Memory"
+
+
+async def test_a_call_from_another_process_raises_a_notice_and_stands_first_in_memory(sample: Path, home: Path) -> None:
+    deck = Deck(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck.load()
+    session = next(one for one in deck.view.snapshot.debug_sessions.values() if one.status == "in_progress")
+    async with story(sample, home, size=(200, 50)) as told:
+        await told.go("memory")
+        on_escalation(deck, session.id, reason="needs credentials")
+        await told.until(lambda: session.id in waiting(told), "the question")
+        await told.until(lambda: any("needs credentials" in note.message for note in notes(told)), "the notice")
+        told.place.go_to(session_key(session.id))
+        await told.settled()
+        assert told.table.keys.index(session_key(session.id)) < told.table.keys.index(TASKS)
+        await told.sees("Wants a person: needs credentials", "called by ada", "context kept in")
+        assert await at_question(told, ESCALATION)
+        told.place.go_to(session.id)
+        await told.settled()
+        assert "needs credentials" in pane(told, "subject") and "context kept in" in pane(told, "subject")
+
+
+def notes(told: Story) -> list[Notification]:
+    return list(told.app._notifications)
