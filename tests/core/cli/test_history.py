@@ -47,6 +47,14 @@ def test_one_attempt(examples: Path, call: Call) -> None:
     assert "no attempt 7" in call("history", "task-001", "--attempt", "7", "--project", examples).err
 
 
+def test_an_attempt_of_seconds_took_less_than_a_minute(examples: Path, call: Call) -> None:
+    for file in (examples / ".aiwg/ralph/tasks/task-001").rglob("*.json"):
+        file.write_text(file.read_text().replace("2026-02-01T010:30:00Z", "2026-02-01T10:00:20Z"))
+    shown = call("history", "task-001", "--project", examples).out
+    row = next(line for line in shown.splitlines() if "types first" in line)
+    assert "2026-02-01 10:00       <1" in row
+
+
 def test_what_the_help_says_is_printed(examples: Path, call: Call) -> None:
     def undocumented(command: str, *args: str) -> set[str]:
         document: dict[str, Any] = call(command, *args, "--json", "--project", examples).document
