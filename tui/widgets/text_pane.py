@@ -151,6 +151,10 @@ def _same(one: Sequence[Content], other: Sequence[Content]) -> bool:
     return len(one) == len(other) and all(a.is_same(b) for a, b in zip(one, other, strict=True))
 
 
+_WIDEST: Final = 2
+"""Cells of the widest character; in less it would be lost."""
+
+
 def wrap(paragraphs: Sequence[Content], width: int, marks: Sequence[Content] = ()) -> list[Content]:
     """Paragraphs broken into lines of at most `width` cells; continuation lines keep the indentation.
 
@@ -173,7 +177,7 @@ def _broken(paragraph: Content, width: int) -> list[Content]:
     for part in paragraph.split("\n", allow_blank=True):
         plain = part.plain
         indent = len(plain) - len(plain.lstrip(" "))
-        if part.cell_length <= width or indent == 0 or indent > width // 2:
+        if part.cell_length <= width or indent == 0 or indent > min(width // 2, width - _WIDEST):
             lines += part.wrap(width) if plain else [Content("")]
         else:
             lines += [line.pad_left(indent) for line in part[indent:].wrap(width - indent)]

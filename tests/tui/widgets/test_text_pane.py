@@ -29,6 +29,7 @@ def paragraphs(count: int, text: str = "paragraph {n}") -> list[Content]:
         ("日本語日本語", 7, ["日本語", "日本語"]),
         ("\tx\ty", 20, ["    x   y"]),
         ("", 5, [""]),
+        (" \N{CJK RADICAL REPEAT}", 2, ["", "\N{CJK RADICAL REPEAT}"]),
     ],
 )
 def test_text_is_broken_into_lines(text: str, width: int, expected: list[str]) -> None:
