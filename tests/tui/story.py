@@ -147,8 +147,9 @@ class Story:
 
         self.app.engine.submit(reached)
         await asyncio.wait_for(done.wait(), PATIENCE)
-        await self.until(lambda: not self._working(), "workers to finish")
-        await self.pilot.pause()
+        for _ in range(2):  # what a worker has read may change the layout, and what is drawn then ask for more
+            await self.until(lambda: not self._working(), "workers to finish")
+            await self.pilot.pause()
 
     async def looked(self) -> None:
         """Wait until all that Review could ask has been found, and all is drawn."""
