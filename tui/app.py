@@ -493,6 +493,8 @@ class DeckApp(App[None], inherit_bindings=False):
             place.refresh_frame()
 
     def _tick(self) -> None:
+        if isinstance(self._driver, PatientDriver) and self._driver.is_gone:
+            self.exit(return_code=128 + signal.SIGHUP)
         if place := self._front():
             place.tick()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 from typing import IO, Any
 
 from textual.drivers.linux_driver import LinuxDriver
@@ -20,6 +22,14 @@ class PatientDriver(LinuxDriver):
         assert self._file is not None
         self._file: Any = _Terminal(self._file)
         self._suspended = False
+        self._was_terminal = os.isatty(self.fileno)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the terminal has gone away. Where no SIGHUP tells, nothing else does: it reads as empty for ever."""
+        poll = select.poll()
+        poll.register(self.fileno, 0)  # being hung up is told in any case
+        return self._was_terminal and bool(poll.poll(0))
 
     def suspend_application_mode(self) -> None:
         """Hand the terminal over."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -66,6 +68,21 @@ def test_ctrl_c_ends_it_in_a_dialog_and_in_a_text_field(sample: Path, home: Path
             terminal.press("ctrl+c")
             assert terminal.end() == 0
             assert_given_back(terminal)
+
+
+def test_a_terminal_that_is_gone_ends_it_where_no_signal_tells(sample: Path, home: Path) -> None:
+    main, side = pty.openpty()
+    with subprocess.Popen(
+        dashboard(sample), stdin=side, stdout=side, stderr=side, start_new_session=True, env=environment(home)
+    ) as process:
+        os.close(side)
+        while b"Loops" not in os.read(main, 65536):
+            pass
+        os.close(main)
+        try:
+            assert process.wait(15) == 129
+        finally:
+            process.kill()
 
 
 def test_a_terminal_that_is_gone_ends_it(sample: Path, home: Path) -> None:
