@@ -601,6 +601,7 @@ def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
         one.events == other.events
         and one.curation == other.curation
         and one.loops == other.loops
+        and one.tasks == other.tasks
         and one.attempts == other.attempts
         and one.debug_sessions == other.debug_sessions
         and one.escalations == other.escalations

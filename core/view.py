@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -36,6 +36,7 @@ from core.similarity import LazySimilarity, SimilarityIndex
 from core.snapshot import Snapshot
 from core.text import visible_line
 
+_Record = TypeVar("_Record", Loop, DebugSession)
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
@@ -99,26 +100,15 @@ class View:
         if loop_id in loops:
             return loops[loop_id]
         exact = [loop for loop in loops.values() if loop_id in loop.aliases]
-        starting = exact or [loop for loop in loops.values() if loop_id and loop.id.startswith(loop_id)]
-        if len(starting) == 1:
-            return starting[0]
-        shown = visible_line(loop_id, 80)
-        if starting:
-            raise UnknownRecord(f"{shown!r} begins {len(starting)} loop ids; give more of it")
-        raise UnknownRecord(f"no loop {shown!r}; see: ralphdeck loops")
+        return _only(exact or _beginning(loops, loop_id), loop_id, "loop", "loop ids", "loops")
 
     def debug_session(self, session_id: str) -> DebugSession:
         """The debug session with this id, or the only one whose id begins so, else `UnknownRecord`."""
         sessions = self.snapshot.debug_sessions
         if session_id in sessions:
             return sessions[session_id]
-        starting = [session for id, session in sessions.items() if session_id and id.startswith(session_id)]
-        if len(starting) == 1:
-            return starting[0]
-        shown = visible_line(session_id, 80)
-        if starting:
-            raise UnknownRecord(f"{shown!r} begins {len(starting)} ids of debug sessions; give more of it")
-        raise UnknownRecord(f"no debug session {shown!r}; see: ralphdeck debug sessions")
+        found = _beginning(sessions, session_id)
+        return _only(found, session_id, "debug session", "ids of debug sessions", "debug sessions")
 
     def assessment(self, pattern_id: str) -> Assessment:
         """State and numbers of one pattern."""
@@ -217,3 +207,18 @@ class View:
             settings,
             closeness,
         )
+
+
+def _beginning(records: Mapping[str, _Record], name: str) -> list[_Record]:
+    """The records whose ids begin with a name; none for an empty one."""
+    return [record for id, record in records.items() if name and id.startswith(name)]
+
+
+def _only(found: list[_Record], name: str, what: str, ids: str, command: str) -> _Record:
+    """The one record that a name means, else `UnknownRecord`."""
+    if len(found) == 1:
+        return found[0]
+    shown = visible_line(name, 80)
+    if found:
+        raise UnknownRecord(f"{shown!r} begins {len(found)} {ids}; give more of it")
+    raise UnknownRecord(f"no {what} {shown!r}; see: ralphdeck {command}")

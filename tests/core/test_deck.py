@@ -86,6 +86,21 @@ def test_the_load_shows_what_it_has_now_and_then(paths: ProjectPaths, clock: Clo
     assert len(views[0].snapshot.loops) < len(last.snapshot.loops)
 
 
+def test_what_is_read_last_counts_in_the_scores_like_the_rest(paths: ProjectPaths, clock: Clock) -> None:
+    loop_id = next(iter(open_deck(paths, clock).view.snapshot.loops))
+    task = paths.tasks / "memory"  # read after the lists are shown, as everything in a folder of this name
+    task.mkdir()
+    (task / "metadata.json").write_text(json.dumps({"description": "x", "status": "running", "loop_id": loop_id}))
+    used = {"id": "1", "at": "2026-11-21T20:00:00Z", "kind": "applied", "pattern_id": PLAIN, "loop_id": "memory"}
+    with paths.events.open("a", encoding="utf-8") as events:
+        events.write(json.dumps(used | {"success": True}) + "\n")
+    deck = Deck(paths, Settings(), by="ana", clock=clock, cache=False)
+    views: list[View] = []
+    deck.load(publish=views.append)
+    assert views and "memory" not in views[-1].snapshot.tasks
+    assert loop_id in {seen.loop_id for seen in deck.view.observations(PLAIN)}
+
+
 def test_records_are_found_by_id_alias_and_beginning(deck: Deck) -> None:
     view = deck.view
     loop = next(iter(view.snapshot.loops.values()))
