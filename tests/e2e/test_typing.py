@@ -82,3 +82,14 @@ def test_what_is_typed_ahead_is_typed_into_the_field(sample: Path, home: Path, p
         assert terminal.end() == 0
     decided = (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
     assert '"by":"ana"' not in decided
+
+
+def test_what_is_typed_behind_enter_is_for_where_that_leads(sample: Path, home: Path) -> None:
+    with Terminal(dashboard(sample), environment(home)) as terminal:
+        terminal.sees("live")
+        terminal.press("2")
+        terminal.settles()
+        terminal.write(b"/id:pat-error-null-check-015\rdno good\r8")
+        terminal.sees("Log", "no good")
+        terminal.press("ctrl+c")
+        assert terminal.end() == 0

@@ -15,6 +15,7 @@ from textual.widgets import Input, OptionList, Static, TextArea
 
 from core.text import visible, visible_line
 from tui.actions import ACTIONS, GROUPS, SCREENS, key_name
+from tui.widgets.line_input import LineInput
 from tui.widgets.text_pane import TextPane
 
 
@@ -42,7 +43,7 @@ class AskLine(ModalScreen[str | None]):
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield Static(self._detail, classes="dialog--detail")
-            yield Input(visible_line(self._value), max_length=500)
+            yield LineInput(visible_line(self._value), max_length=500)
             yield Static(
                 Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"),
                 classes="dialog--keys",
@@ -54,6 +55,7 @@ class AskLine(ModalScreen[str | None]):
         if text or not self._required:
             self.dismiss(text)
         else:
+            self.query_one(LineInput).stay()
             self.query_one(".dialog--keys", Static).update(
                 Content.from_markup(
                     "[$error]a reason is needed: it is kept with the decision[/]   [$accent b]esc[/] cancel"

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from core.text import visible_line
+from tui.widgets.line_input import LineInput
 
 LONGEST: Final = 300
 """Characters that can be typed, and that are shown of a text that was put here."""
@@ -56,7 +57,7 @@ class FilterLine(Horizontal):
     def compose(self) -> ComposeResult:
         """The parts."""
         yield Static(Content("❯"), classes="filter--prompt")
-        yield Input(placeholder=self._hint, max_length=LONGEST)
+        yield LineInput(placeholder=self._hint, max_length=LONGEST)
         yield Static(Content(""), classes="filter--count")
 
     @property
