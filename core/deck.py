@@ -18,7 +18,6 @@ from core.curation.curator import Curator, Decided
 from core.curation.derived import write_derived, write_metrics
 from core.curation.prospects import Prospects
 from core.curation.registry import Registry
-from core.curation.review import ReviewItem, review_queue
 from core.curation.settling import FreeIds
 from core.debug_memory.index import LazyDebugIndex
 from core.debug_memory.waiting import escalated
@@ -43,6 +42,8 @@ from core.records.patterns import Pattern, PatternType
 from core.records.times import parse_time
 from core.retrieval.index import LazyIndex
 from core.retrieval.ranking import Injection
+from core.review.items import ReviewItem
+from core.review.queue import review_queue
 from core.settings import PruningSettings, Settings
 from core.similarity import LazySimilarity
 from core.snapshot import Delta, Snapshot

@@ -10,7 +10,6 @@ import msgspec
 
 from core.curation.batches import with_id
 from core.curation.merging import as_read, merged
-from core.curation.review import BURST, DUPLICATE, ESCALATION, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
 from core.curation.rules import anti_pattern, as_pattern
 from core.curation.settling import ID_PREFIXES
 from core.extraction.proposals import Extraction
@@ -21,6 +20,7 @@ from core.lineage import LineageEvent
 from core.records.decisions import BurstVerdict, CurationState, InversionVerdict, Pin
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.retrieval.index import LazyIndex
+from core.review.items import BURST, DUPLICATE, ESCALATION, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
 from core.snapshot import Delta
 from core.view import View
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.curation.review import DUPLICATE, ESCALATION, OFFER, ReviewItem
 from core.curation.rules import subject_text
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
+from core.review.items import DUPLICATE, ESCALATION, OFFER, ReviewItem
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 import msgspec
 
 from core.curation.ledger import FILE as LEDGER
-from core.curation.review import ReviewItem, burst_text
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.debug_memory.waiting import Escalated, recent_escalations
 from core.embeddings import Embeddings
@@ -31,6 +30,8 @@ from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import LazyIndex, PatternIndex
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.task import analyse_task
+from core.review.items import ReviewItem
+from core.review.telling import burst_text
 from core.settings import InjectionSettings, Settings
 from core.similarity import LazySimilarity, SimilarityIndex
 from core.snapshot import Snapshot

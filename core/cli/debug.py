@@ -14,10 +14,10 @@ from core.cli.options import Words, project_option, reading_options
 from core.cli.output import Column, end, findings_json, line, minute, percent, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
-from core.curation.review import call_text
 from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
 from core.debug_memory.waiting import escalated
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession, Execution
+from core.review.telling import call_text
 from core.text import plural
 
 if TYPE_CHECKING:

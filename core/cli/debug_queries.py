@@ -12,11 +12,11 @@ from core.cli.options import Count, Fraction, Moment, reading_options
 from core.cli.output import Column, end, findings_json, minute, percent, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
-from core.curation.review import stuck_text
 from core.debug_memory.index import ANY_FILE, MIN_EFFECTIVENESS, SIMILAR
 from core.debug_memory.reports import LEAST_RUNS, Held, fix_templates, recurring
 from core.debug_memory.reports import causes as root_causes
 from core.debug_memory.waiting import Escalated
+from core.review.telling import stuck_text
 
 
 @click.command(epilog=json_help("debug similar"))

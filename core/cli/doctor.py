@@ -23,7 +23,6 @@ from core.cli.project import chosen_project, open_deck, read_configuration
 from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
-from core.curation.review import burst_text
 from core.deck import Deck
 from core.episodes.similar import past_tasks
 from core.errors import ProjectNotFound, RalphdeckError
@@ -31,6 +30,7 @@ from core.paths import ProjectPaths
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.retrieval.embedding import EXTRA, MODEL, available
+from core.review.telling import burst_text
 from core.snapshot import Snapshot
 from core.sources.cache import cache_file
 from core.sources.configuration import DEFAULT, PLACES, Configuration, Setting

@@ -24,7 +24,6 @@ from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
 from core.curation.counting import Counted
-from core.curation.review import burst_text
 from core.curation.rules import shown
 from core.curation.storage import LoggedFeedback
 from core.deck import Deck
@@ -32,6 +31,7 @@ from core.learning.bursts import source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
 from core.records.events import Event, event_id
+from core.review.telling import burst_text
 from core.view import View
 
 _VERDICTS = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from core.curation.review import BURST, INVERSION
 from core.deck import Deck
 from core.errors import Conflict, Refused, UnknownRecord
 from core.paths import ProjectPaths
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.patterns import Maturity
+from core.review.items import BURST, INVERSION
 from core.settings import Settings
 from core.sources.event_log import append_events
 

@@ -7,20 +7,11 @@ from pathlib import Path
 import pytest
 
 from core.curation.registry import Registry
-from core.curation.review import (
-    BURST,
-    CONTRADICTED,
-    DUPLICATE,
-    EXTRACTED,
-    INVERSION,
-    OFFER,
-    QUARANTINE,
-    ReviewItem,
-)
 from core.deck import Deck
 from core.forecast import Forecast, forecast
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
+from core.review.items import BURST, CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
 from core.sample import copy_sample
 from core.settings import Settings
 from core.view import View

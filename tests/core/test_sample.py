@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from core.curation.review import review_queue
 from core.learning.scoreboard import Scoreboard
 from core.library import Library
 from core.paths import ProjectPaths
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, Outcome
 from core.records.patterns import PatternType
+from core.review.queue import review_queue
 from core.sample import SAMPLE, copy_sample, sample_anchor
 from core.settings import Settings
 from core.snapshot import Snapshot

@@ -9,7 +9,7 @@ from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
-from core.curation.review import DUPLICATE, OFFER, QUARANTINE
+from core.review.items import DUPLICATE, OFFER, QUARANTINE
 from tests.tui.screens.test_review import POOL, add_twin
 from tests.tui.story import Story, copy_tree, make_app
 from tui.actions import PLACES

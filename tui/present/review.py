@@ -6,7 +6,12 @@ from collections.abc import Callable
 
 from textual.content import Content
 
-from core.curation.review import (
+from core.forecast import Forecast
+from core.learning.bursts import Burst, dated
+from core.learning.proposing import Inversion
+from core.records.events import Observation
+from core.records.patterns import Pattern
+from core.review.items import (
     BURST,
     CONTRADICTED,
     DUPLICATE,
@@ -18,11 +23,6 @@ from core.curation.review import (
     STALE_PIN,
     ReviewItem,
 )
-from core.forecast import Forecast
-from core.learning.bursts import Burst, dated
-from core.learning.proposing import Inversion
-from core.records.events import Observation
-from core.records.patterns import Pattern
 from core.text import plural, visible_line
 from core.view import View
 from tui.present.arrivals import exact_text, origin

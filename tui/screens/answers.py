@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from core.curation import review as kinds
 from core.curation.curator import Decided
-from core.curation.review import ReviewItem
 from core.curation.rules import duplicate_question, extraction_question
 from core.deck import Deck
 from core.records.decisions import Decision, Verb
+from core.review import items as kinds
+from core.review.items import ReviewItem
 from core.text import visible_line
 from core.view import View
 

@@ -14,12 +14,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.curation import review as kinds
 from core.curation.registry import Registry
-from core.curation.review import ReviewItem, offer_text
 from core.errors import RalphdeckError
 from core.forecast import Forecast, forecast
 from core.records.patterns import Maturity, Pattern
+from core.review import items as kinds
+from core.review.items import ReviewItem
+from core.review.telling import offer_text
 from core.snapshot import Delta
 from core.text import plural, visible_line
 from core.view import View

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from core.curation.curator import Decided
-from core.curation.review import DUPLICATE, EXTRACTED, OFFER, QUARANTINE, review_queue
 from core.deck import Deck
 from core.errors import Refused, UnknownRecord
 from core.extraction.proposals import Extraction, Proposal
 from core.paths import ProjectPaths
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
+from core.review.items import DUPLICATE, EXTRACTED, OFFER, QUARANTINE
+from core.review.queue import review_queue
 from core.settings import Settings
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)

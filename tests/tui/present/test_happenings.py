@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from core.curation.review import ReviewItem
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.retrieval.index import LazyIndex
+from core.review.items import ReviewItem
 from core.settings import Settings
 from core.similarity import LazySimilarity
 from core.snapshot import Delta, Snapshot

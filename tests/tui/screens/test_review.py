@@ -7,12 +7,12 @@ from pathlib import Path
 from textual.notifications import Notification
 from textual.widgets import TextArea
 
-from core.curation.review import BURST, CONTRADICTED, DUPLICATE, ESCALATION, EXTRACTED, INVERSION, OFFER, QUARANTINE
 from core.debug_memory.hooks import on_escalation
 from core.deck import Deck
 from core.paths import ProjectPaths
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
+from core.review.items import BURST, CONTRADICTED, DUPLICATE, ESCALATION, EXTRACTED, INVERSION, OFFER, QUARANTINE
 from core.settings import Settings
 from tests.sample.events import BLAMED
 from tests.tui.story import NOW, Story, story

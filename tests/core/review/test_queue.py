@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from core.curation.review import ReviewItem, review_queue
 from core.debug_memory.waiting import Escalated
 from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
@@ -15,6 +14,8 @@ from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
 from core.records.events import Event
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.review.items import ReviewItem
+from core.review.queue import review_queue
 from core.settings import Settings
 from core.snapshot import Snapshot
 from tests.core.curation.making import NOW, make_pattern

@@ -1,0 +1,91 @@
+"""One thing to decide, and the kinds there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from core.curation.rules import burst_subject, duplicate_question, extraction_question, shown
+from core.debug_memory.waiting import Escalated
+from core.extraction.proposals import Extraction
+from core.learning.bursts import Burst
+from core.learning.proposing import Inversion
+from core.records.debug_sessions import DebugSession
+from core.text import visible_line
+
+INVERSION: Final = "inversion"
+CONTRADICTED: Final = "contradicted"
+STALE_PIN: Final = "stale-pin"
+BURST: Final = "burst"
+QUARANTINE: Final = "quarantine"
+EXTRACTED: Final = "extracted"
+DUPLICATE: Final = "duplicate"
+OFFER: Final = "offer"
+ESCALATION: Final = "escalation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewItem:
+    """One thing to decide.
+
+    Attributes:
+        kind: `inversion`, `contradicted`, `stale-pin`, `burst`, `quarantine` (a text that nobody has seen, and no
+            loop gets until then), `extracted` (one that loops get already), `duplicate`, `offer` or `escalation`.
+        subject: Id of the pattern that it is about; of a burst its source; of an offer the loop; of an escalation
+            the debug session.
+        question: One line.
+        reason: Why it is asked, and why at this place; one line.
+        worth: 0..1, how often loops get it times how badly it does; the queue is sorted by it.
+        propose: Makes the proposal, for an inversion.
+        burst: The marks that wait, for a burst.
+        other: The pattern that would be merged into the subject, for a duplicate; with `likeness`, 0..1.
+        offer: What could be extracted, for an offer.
+        escalated: The debug session that was escalated, for an escalation.
+    """
+
+    kind: str
+    subject: str
+    question: str
+    reason: str
+    worth: float
+    propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
+    burst: Burst | None = None
+    other: str = ""
+    likeness: float = 0.0
+    offer: Extraction | None = None
+    escalated: Escalated | None = None
+
+    @property
+    def session(self) -> DebugSession | None:
+        """The debug session that was escalated, for an escalation."""
+        return self.escalated.session if self.escalated is not None else None
+
+    @property
+    def question_key(self) -> str:
+        """What a snooze or a dismissal of the question is filed under."""
+        if self.burst is not None:
+            return burst_subject(self.burst)
+        if self.other:
+            return duplicate_question(self.subject, self.other)
+        if self.escalated is not None:
+            return self.escalated.question
+        return extraction_question(self.subject) if self.offer is not None else self.subject
+
+    @property
+    def about(self) -> str:
+        """How people call what the question is about, where `question_key` says more than they want to read."""
+        if self.session is None:
+            return ""
+        return f"escalation at {visible_line(self.session.file_path, 200) or shown(self.session.id)}"
+
+    @property
+    def is_about_pattern(self) -> bool:
+        """Whether the subject is a pattern."""
+        return self.burst is None and self.offer is None and self.escalated is None
+
+    @cached_property
+    def inversion(self) -> Inversion | None:
+        """The proposal, for an inversion. Made when it is looked at: a queue can be long, and is made often."""
+        return self.propose() if self.propose else None
