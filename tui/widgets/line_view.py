@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from rich.segment import Segment
 from textual.content import Content
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
@@ -41,3 +43,27 @@ def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Stri
     ]
     strip = Strip(segments, content.cell_length)
     return strip.extend_cell_length(width, style.rich_style)
+
+
+def with_selection(widget: Widget, content: Content, row: int) -> Content:
+    """`content` with what the mouse has selected of it marked; `row` is its line among all lines of the widget."""
+    selection = widget.text_selection
+    span = selection.get_span(row) if selection is not None else None
+    if span is None:
+        return content
+    start, end = span
+    style = Style.from_styles(widget.screen.get_component_styles("screen--selection"))
+    return content.stylize(style, start, len(content) if end == -1 else end)
+
+
+def selected(lines: Sequence[str], selection: Selection) -> str:
+    """What a selection holds of these lines, each without the spaces that only fill it up."""
+    first = max(selection.start.y, 0) if selection.start is not None else 0
+    last = min(selection.end.y, len(lines) - 1) if selection.end is not None else len(lines) - 1
+    parts = []
+    for row in range(first, last + 1):
+        span = selection.get_span(row)
+        if span is not None:
+            start, end = span
+            parts.append((lines[row][start:] if end == -1 else lines[row][start:end]).rstrip())
+    return "\n".join(parts)

@@ -13,13 +13,20 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 
 from tui.present.marks import Cells
-from tui.widgets.line_view import Align, fit, to_strip
+from tui.widgets.line_view import Align, fit, selected, to_strip, with_selection
 
 GUTTER: Final = 2
 """Cells before the first column: cursor bar and mark."""
+COMFORTABLE: Final = 2
+"""Lines of a row where there is room for a second one."""
+INDENT: Final = 4
+"""Cells before the second line of a row."""
+MOST_COPIED: Final = 2_000
+"""Rows that a selection by mouse can take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         columns: In order.
         draw: Cells of one row by column id; called for visible rows only.
         empty: What to say when there is no row.
+        below: The second line of a row, where rows have two.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -127,12 +135,15 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         draw: Callable[[str], Cells],
         empty: Callable[[], Content],
         *,
+        below: Callable[[str], Content] | None = None,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self.columns = tuple(columns)
         self._draw = draw
         self._empty = empty
+        self._below = below
+        self._lines = 1
         self._keys: Sequence[str] = ()
         self._place: dict[str, int] = {}
         self._marked: set[str] = set()
@@ -173,7 +184,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         if not same:
             self._place = {}
             self._marked &= set(keys)
-            self.virtual_size = Size(0, len(keys) + 1)
+            self._fit_lines()
             if key is not None:
                 at = self.position(key)
                 row = min(self.cursor, len(keys) - 1) if at is None else at
@@ -183,6 +194,17 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._keep_cursor_visible()
         self.redraw()
         self._announce()
+
+    def space(self, lines: int) -> None:
+        """Give each row so many lines: 1, or `COMFORTABLE`."""
+        if lines != self._lines:
+            self._lines = lines
+            self._fit_lines()
+            self._keep_cursor_visible()
+            self.redraw()
+
+    def _fit_lines(self) -> None:
+        self.virtual_size = Size(0, len(self._keys) * self._lines + 1)
 
     def use(self, columns: Sequence[Column]) -> None:
         """Take other columns; `show` draws them."""
@@ -241,18 +263,19 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     @property
     def page(self) -> int:
         """Rows that fit."""
-        return max(self.size.height - 1, 1)
+        return max((self.size.height - 1) // self._lines, 1)
 
     def move(self, rows: int) -> None:
         """Move the cursor by so many rows."""
         self.cursor = self.cursor + rows
 
     def _keep_cursor_visible(self) -> None:
-        top = self.scroll_offset.y
-        if self.cursor < top:
-            self.scroll_to(y=self.cursor, animate=False)
-        elif self.cursor >= top + self.page:
-            self.scroll_to(y=self.cursor - self.page + 1, animate=False)
+        top, line = self.scroll_offset.y, self.cursor * self._lines
+        over = line + self._lines - (top + max(self.size.height - 1, self._lines))
+        if line < top:
+            self.scroll_to(y=line, animate=False)
+        elif over > 0:
+            self.scroll_to(y=top + over, animate=False)
 
     def _announce(self) -> None:
         key = self.cursor_key
@@ -268,7 +291,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
     # Mouse
 
     def _row_at(self, y: int) -> int | None:
-        row = y - 1 + self.scroll_offset.y
+        row = (y - 1 + self.scroll_offset.y) // self._lines
         return row if y > 0 and 0 <= row < len(self._keys) else None
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -285,7 +308,10 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """A click selects, a second one opens; a click on a heading sorts."""
+        """A click selects, a second one opens; a click on a heading sorts. The end of a drag is no click."""
+        event.prevent_default()  # of Widget, whose double click selects the text of the whole table
+        if self.text_selection is not None:
+            return
         row = self._row_at(event.y)
         if event.y == 0:
             x = GUTTER
@@ -326,7 +352,8 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         width = self.scrollable_content_region.width
         if y == 0:
             return self._header(width)
-        row = y - 1 + self.scroll_offset.y
+        line = y - 1 + self.scroll_offset.y
+        row, part = divmod(line, self._lines)
         style = self.visual_style
         if row >= len(self._keys):
             if not self._keys and y == 2:
@@ -334,16 +361,37 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip.blank(width, style.rich_style)
         key = self._keys[row]
         on_cursor, hovered, marked = row == self.cursor, row == self.hover, key in self._marked
-        cache_key = (key, self._generation, width, on_cursor, hovered, marked, self.has_focus, self.app.theme)
+        span = self.text_selection.get_span(line) if self.text_selection is not None else None
+        states = (on_cursor, hovered, marked, self.has_focus)
+        cache_key = (key, part, self._generation, width, states, span, self.app.theme)
         strip = self._strips.get(cache_key)
         if strip is None:
             if on_cursor:
                 style = self.get_visual_style("record-table--cursor")
             elif hovered:
                 style = self.get_visual_style("record-table--hover")
-            strip = to_strip(self, self._row(key, on_cursor, marked, width), width, style)
+            content = with_selection(self, self._line(row, part, width), line)
+            strip = to_strip(self, content, width, style)
             self._strips[cache_key] = strip
-        return strip
+        return strip.apply_offsets(0, line)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """What the mouse has selected, as it is drawn; of a long list the first rows."""
+        width, lines = self.scrollable_content_region.width, self._lines
+        first = selection.start.y if selection.start is not None else 0
+        last = selection.end.y if selection.end is not None else len(self._keys) * lines - 1
+        last = min(last, len(self._keys) * lines - 1, first + MOST_COPIED)
+        drawn = [""] * first + [self._line(*divmod(line, lines), width).plain for line in range(first, last + 1)]
+        return selected(drawn, selection), "\n"
+
+    def _line(self, row: int, part: int, width: int) -> Content:
+        """One line of a row: its cells, or what stands below them."""
+        key, on_cursor = self._keys[row], row == self.cursor
+        if not part:
+            return self._row(key, on_cursor, key in self._marked, width)
+        below = self._below(key) if self._below is not None else Content("")
+        bar = ("▌" if on_cursor else " ", "$accent")
+        return Content.assemble(bar, " " * (INDENT - 1), below.truncate(max(width - INDENT, 1), ellipsis=True))
 
     def _header(self, width: int) -> Strip:
         parts: list[Content | str] = [" " * GUTTER]

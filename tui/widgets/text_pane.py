@@ -10,10 +10,11 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.worker import get_current_worker
 
-from tui.widgets.line_view import to_strip
+from tui.widgets.line_view import selected, to_strip, with_selection
 
 LONG: Final = 20_000
 """Characters from which wrapping leaves the UI thread."""
@@ -143,7 +144,11 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
         row = y + self.scroll_offset.y
         if row >= len(self._lines):
             return Strip.blank(width, style.rich_style)
-        return to_strip(self, self._lines[row], width, style)
+        return to_strip(self, with_selection(self, self._lines[row], row), width, style).apply_offsets(0, row)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """What the mouse has selected, as its lines are broken here."""
+        return selected([line.plain for line in self._lines], selection), "\n"
 
 
 def _same(one: Sequence[Content], other: Sequence[Content]) -> bool:
