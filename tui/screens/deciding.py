@@ -10,38 +10,12 @@ from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import RalphdeckError
 from core.learning.scoreboard import Assessment
-from core.records.patterns import Maturity
 from core.text import plural, visible_line
-from core.view import View
 from tui.present.numbers import fraction
 from tui.screens.dialogs import AskLine, Confirm
 from tui.screens.place import Place
 
 Decide = Callable[[Deck, str], Decided]
-
-
-def why_not_decide(action: str, view: View, pattern_id: str) -> str | None:
-    """Why a decision on one pattern is not possible now; the same rules as the curator's (semantics 4)."""
-    assessment = view.assessment(pattern_id)
-    pinned = assessment.pin is not None and not assessment.pin_stale and not assessment.contradicted
-    free = assessment.pin is None and (assessment.state is not Maturity.DEPRECATED or view.was_reset(pattern_id))
-    if action == "promote":
-        if assessment.state is Maturity.DEPRECATED and not free:
-            return "a deprecated pattern can't be promoted: reset it first"
-        if pinned and assessment.state is Maturity.PROVEN:
-            return "it is promoted already; reset takes the pin off"
-    if action == "deprecate" and pinned and assessment.state is Maturity.DEPRECATED:
-        return "it is deprecated already; reset takes the pin off"
-    if action == "quarantine":
-        if assessment.quarantined:
-            return "it is in quarantine already"
-        if assessment.pin is not None:
-            return "a decision on it holds: deprecate it, or reset it first"
-    if action == "archive" and view.pattern(pattern_id).mirror_of:
-        return "it stands in a file that is not written to"
-    if action == "reset" and free:
-        return "nobody has pinned it: the evidence decides already"
-    return None
 
 
 def consequence(action: str, assessment: Assessment) -> str | None:

@@ -8,11 +8,12 @@ from typing import ClassVar, Final
 from textual.content import Content
 
 from core.query import PATTERN_FIELDS, PatternCatalog, Query
+from core.review.answers import why_not_decide
 from core.snapshot import Delta
 from core.view import View
 from tui.present import patterns as present
 from tui.screens.browse import Browse
-from tui.screens.deciding import Deciding, consequence, why_not_decide
+from tui.screens.deciding import Deciding, consequence
 from tui.widgets.record_table import Column
 
 _DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "archive"})
@@ -118,7 +119,7 @@ class PatternsPlace(Browse, Deciding):
         if subjects is not None and not subjects:
             return "there is no pattern under the cursor"
         if subjects is not None and len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
-            return why_not_decide(action, self.view, subjects[0])
+            return why_not_decide(action, self.view, subjects[0]) or None
         if action in {"next_item", "previous_item"} and not self.view.queue:
             return "nothing waits for a decision"
         return super().why_not(action)

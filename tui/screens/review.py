@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, Final
 
 from textual import events, on
@@ -19,6 +18,7 @@ from core.errors import RalphdeckError
 from core.forecast import Forecast, forecast
 from core.records.patterns import Maturity, Pattern
 from core.review import items as kinds
+from core.review.answers import SNOOZE_DAYS, answer, question_of, why_not_decide
 from core.review.items import ReviewItem
 from core.review.telling import offer_text
 from core.snapshot import Delta
@@ -27,13 +27,11 @@ from core.view import View
 from tui.present import review as present
 from tui.present.layout import UNBROKEN
 from tui.present.memory_tree import session_key
-from tui.screens.answers import acceptance, question_of, rejection
-from tui.screens.deciding import Deciding, why_not_decide
+from tui.screens.deciding import Deciding
 from tui.screens.dialogs import AskText
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane, wrap
 
-SNOOZE_DAYS: Final = 7
 BESIDE: Final = 100
 """Cells from which the two sides stand beside each other."""
 
@@ -269,7 +267,7 @@ class ReviewPlace(Deciding):
             return "only a proposed inversion can be put in other words"
         if action == "reject" and item.inversion is None and item.kind not in (kinds.QUARANTINE, kinds.EXTRACTED):
             return "only what is proposed can be rejected; here: a, p, d, r or s"
-        return why_not_decide(action, self.view, item.subject)
+        return why_not_decide(action, self.view, item.subject) or None
 
     def wording(self, action: str) -> str | None:
         """The consequence stands on the key."""
@@ -330,25 +328,22 @@ class ReviewPlace(Deciding):
     def do_accept(self) -> None:
         """Do what is proposed."""
         if item := self.item:
-            self.deck_app.decide(acceptance(item, self.view))
-            self._answered()
+            self._give(item, "accept")
 
     def do_reject(self) -> None:
         """Leave things as they are, and ask no more; or let marks count, or archive a text."""
         if item := self.item:
-            self.deck_app.decide(rejection(item))
-            self._answered()
+            self._give(item, "reject")
 
     def do_snooze(self) -> None:
         """Ask again later."""
         if item := self.item:
-            until = self.deck_app.now() + timedelta(days=SNOOZE_DAYS)
-            if self.subjects() and item.kind != kinds.DUPLICATE:
-                self.deck_app.decide(lambda deck: deck.snooze(item.subject, until=until))
-            else:
-                self.deck_app.decide(
-                    lambda deck: deck.snooze_question(item.question_key, until=until, about=item.about)
-                )
+            self._give(item, "snooze")
+
+    def _give(self, item: ReviewItem, action: str) -> None:
+        given = answer(item, self.view, action)
+        if given is not None:
+            self.deck_app.decide(lambda deck: given.decide(deck, ""))
             self._answered()
 
     def do_rewrite(self) -> None:

@@ -1,0 +1,302 @@
+"""Every answer that a question of the review queue can get, as data: the decision it makes, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from core.curation.curator import Decided
+from core.curation.rules import duplicate_question, extraction_question
+from core.learning.assessment import Assessment
+from core.records.decisions import Decision, Verb
+from core.records.patterns import Maturity
+from core.review.items import CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, QUARANTINE, STALE_PIN, ReviewItem
+from core.review.telling import offer_text
+from core.text import plural, visible_line
+from core.view import View
+
+if TYPE_CHECKING:
+    from core.deck import Deck
+
+Decide = Callable[["Deck", str], Decided]
+
+SNOOZE_DAYS: Final = 7
+"""How long a question that is snoozed without a date stays away."""
+REJECTED: Final = "rejected in review"
+"""Why a text is archived that nobody gave a reason for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer to one question.
+
+    Attributes:
+        action: Id of the action that gives it: `accept`, `reject`, `rewrite`, `promote`, `deprecate`, `reset`,
+            `restore_text`, `quarantine`, `archive` or `snooze`.
+        label: What it is called, one to three words.
+        effect: What it does, in words that can stand behind an arrow.
+        decide: Makes the decision; its second argument is the reason that was typed, for `rewrite` the text.
+        needs_reason: It is refused without a reason.
+        matters: Whether it can change what loops get. A snooze, or not to be asked again, cannot.
+        why_not: Why it can't be given now, "" if it can.
+    """
+
+    action: str
+    label: str
+    effect: str
+    decide: Decide
+    needs_reason: bool = False
+    matters: bool = True
+    why_not: str = ""
+
+
+def answers(item: ReviewItem, view: View) -> tuple[Answer, ...]:
+    """What can be answered, in the order in which it is offered; `accept`, if there is one, comes first.
+
+    Raises:
+        UnknownRecord: The pattern that the question is about has gone.
+    """
+    return (*_proposed(item, view), *_standing(item, view), _snooze(item))
+
+
+def answer(item: ReviewItem, view: View, action: str) -> Answer | None:
+    """The answer that an action gives; None if this kind of question has no such answer."""
+    return next((one for one in answers(item, view) if one.action == action), None)
+
+
+def question_of(decision: Decision) -> str:
+    """What the question that a decision has answered is filed under."""
+    if decision.verb is Verb.MERGE:
+        return duplicate_question(decision.subject, str(decision.after.get("merged", "")))
+    return extraction_question(decision.subject) if decision.verb is Verb.EXTRACT else decision.subject
+
+
+def why_not_decide(action: str, view: View, pattern_id: str) -> str:
+    """Why a decision on one pattern is not possible now, "" if it is; the same rules as the curator's (semantics 4)."""
+    assessment = view.assessment(pattern_id)
+    pinned = assessment.pin is not None and not assessment.pin_stale and not assessment.contradicted
+    free = assessment.pin is None and (assessment.state is not Maturity.DEPRECATED or view.was_reset(pattern_id))
+    if action == "promote":
+        if assessment.state is Maturity.DEPRECATED and not free:
+            return "a deprecated pattern can't be promoted: reset it first"
+        if pinned and assessment.state is Maturity.PROVEN:
+            return "it is promoted already; reset takes the pin off"
+    if action == "deprecate" and pinned and assessment.state is Maturity.DEPRECATED:
+        return "it is deprecated already; reset takes the pin off"
+    if action == "quarantine":
+        if assessment.quarantined:
+            return "it is in quarantine already"
+        if assessment.pin is not None:
+            return "a decision on it holds: deprecate it, or reset it first"
+    if action == "archive" and view.pattern(pattern_id).mirror_of:
+        return "it stands in a file that is not written to"
+    if action == "reset" and free:
+        return "nobody has pinned it: the evidence decides already"
+    return ""
+
+
+def _proposed(item: ReviewItem, view: View) -> Iterator[Answer]:
+    """To do what is proposed, to leave it, to do it another way."""
+    if item.burst is not None:
+        yield from _burst(item)
+    elif item.offer is not None:
+        yield from _offer(item, offer_text(item.offer))
+    elif item.session is not None:
+        yield _escalation(item)
+    elif item.kind == DUPLICATE:
+        yield from _duplicate(item)
+    elif item.kind in (QUARANTINE, EXTRACTED):
+        yield from _arrival(item, view)
+    elif item.kind == INVERSION:
+        yield from _inversion(item, view)
+    elif item.kind in (CONTRADICTED, STALE_PIN):
+        yield _doubted(item, view)
+
+
+def _burst(item: ReviewItem) -> Iterator[Answer]:
+    source, seen = item.subject, item.burst
+    yield Answer(
+        action="accept",
+        label="revoke",
+        effect="the marks never count",
+        decide=lambda deck, reason: deck.revoke(source, seen=seen, reason=reason),
+    )
+    yield Answer(
+        action="reject",
+        label="confirm",
+        effect="the marks count",
+        decide=lambda deck, reason: deck.confirm(source, seen=seen, reason=reason),
+    )
+
+
+def _offer(item: ReviewItem, offered: str) -> Iterator[Answer]:
+    yield Answer(
+        action="accept",
+        label="extract",
+        effect=offered.replace(" to extract", ""),
+        decide=lambda deck, reason: deck.extract(item.subject, seen=item.offer, reason=reason),
+    )
+    yield _dismissal(item, "reject", "never", f"nothing is extracted from {visible_line(item.subject, 80)}")
+
+
+def _escalation(item: ReviewItem) -> Answer:
+    return _dismissal(item, "accept", "seen", f"saw the {visible_line(item.about, 80)}")
+
+
+def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answer:
+    """Not to be asked again; `summary` is what the log says."""
+    key, about = item.question_key, item.about
+    return Answer(
+        action=action,
+        label=label,
+        effect="not asked again",
+        decide=lambda deck, reason: deck.dismiss(key, summary, about=about, reason=reason),
+        matters=False,
+    )
+
+
+def _duplicate(item: ReviewItem) -> Iterator[Answer]:
+    kept, other = item.subject, item.other
+    yield Answer(
+        action="accept",
+        label="merge",
+        effect=f"{visible_line(kept, 80)} stays, with the uses of both",
+        decide=lambda deck, reason: deck.merge(kept, other, reason=reason),
+    )
+    summary = f"kept both {visible_line(kept, 80)} and {visible_line(other, 80)}"
+    yield _dismissal(item, "reject", "keep both", summary)
+    yield Answer(
+        action="rewrite",
+        label="keep the other one",
+        effect=f"{visible_line(other, 80)} stays, with the uses of both",
+        decide=lambda deck, reason: deck.merge(other, kept, reason=reason),
+    )
+
+
+def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
+    # Bound to the very text that is on the screen.
+    seen = view.pattern(item.subject).content_hash
+    waits = item.kind == QUARANTINE
+    yield Answer(
+        action="accept",
+        label="release" if waits else "keep",
+        effect="loops may get it" if waits else "not asked again",
+        decide=lambda deck, reason: deck.release(item.subject, seen_hash=seen, reason=reason),
+        matters=waits,
+    )
+    yield Answer(
+        action="reject",
+        label="archive",
+        effect="out of the registry",
+        decide=lambda deck, reason: deck.archive(item.subject, reason=reason or REJECTED),
+        why_not=why_not_decide("archive", view, item.subject),
+    )
+
+
+def _inversion(item: ReviewItem, view: View) -> Iterator[Answer]:
+    failures = view.settings.anti_pattern.failures_until_asked_again
+    yield Answer(
+        action="accept",
+        label="accept",
+        effect="an anti-pattern, the original deprecated",
+        decide=lambda deck, reason: deck.accept_inversion(item.subject, reason=reason),
+    )
+    yield Answer(
+        action="reject",
+        label="reject",
+        effect=f"loops may get it; asked again after {plural(failures, 'further failure')}",
+        decide=lambda deck, reason: deck.reject_inversion(item.subject, reason=reason),
+    )
+    yield Answer(
+        action="rewrite",
+        label="rewrite",
+        effect="an anti-pattern in your own words",
+        decide=lambda deck, text: deck.accept_inversion(item.subject, text=text or None),
+    )
+
+
+def _doubted(item: ReviewItem, view: View) -> Answer:
+    """To let go of a decision that no longer fits."""
+    why = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
+    return Answer(
+        action="accept",
+        label="reset",
+        effect=_reset_effect(view.assessment(item.subject)),
+        decide=lambda deck, reason: deck.reset(item.subject, reason=reason or why),
+    )
+
+
+def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
+    """Decisions on the pattern itself, which any question about one pattern can be answered with."""
+    if not item.is_about_pattern or item.kind == DUPLICATE:
+        return
+    id = item.subject
+    assessment = view.assessment(id)
+    pin = assessment.pin
+    again = {pin.state: " again"} if pin is not None else {}
+
+    def possible(action: str) -> str:
+        return why_not_decide(action, view, id)
+
+    yield Answer(
+        action="promote",
+        label="promote" + again.get(Maturity.PROVEN, ""),
+        effect=f"proven: x{view.settings.maturity.multiplier_proven:g} until reset",
+        decide=lambda deck, reason: deck.promote(id, reason=reason),
+        why_not=possible("promote"),
+    )
+    yield Answer(
+        action="deprecate",
+        label="deprecate" + again.get(Maturity.DEPRECATED, ""),
+        effect="never injected until reset",
+        decide=lambda deck, reason: deck.deprecate(id, reason=reason),
+        needs_reason=True,
+        why_not=possible("deprecate"),
+    )
+    if item.kind not in (CONTRADICTED, STALE_PIN):  # where that is what is proposed
+        yield Answer(
+            action="reset",
+            label="reset",
+            effect=_reset_effect(assessment),
+            decide=lambda deck, reason: deck.reset(id, reason=reason),
+            why_not=possible("reset"),
+        )
+    yield Answer(
+        action="quarantine",
+        label="quarantine",
+        effect="no loop gets it until somebody has seen its text",
+        decide=lambda deck, reason: deck.quarantine(id, reason=reason),
+        needs_reason=True,
+        why_not=possible("quarantine"),
+    )
+    if item.kind not in (QUARANTINE, EXTRACTED):  # where rejecting is just that
+        yield Answer(
+            action="archive",
+            label="archive",
+            effect="out of the registry",
+            decide=lambda deck, reason: deck.archive(id, reason=reason),
+            needs_reason=True,
+            why_not=possible("archive"),
+        )
+
+
+def _reset_effect(assessment: Assessment) -> str:
+    return f"the evidence decides: {assessment.computed}" if assessment.pin is not None else "it may be promoted"
+
+
+def _snooze(item: ReviewItem) -> Answer:
+    def snooze(deck: Deck, reason: str) -> Decided:
+        until = deck.now() + timedelta(days=SNOOZE_DAYS)
+        if item.is_about_pattern and item.kind != DUPLICATE:
+            return deck.snooze(item.subject, until=until, reason=reason)
+        return deck.snooze_question(item.question_key, until=until, about=item.about, reason=reason)
+
+    return Answer(
+        action="snooze",
+        label="snooze",
+        effect=f"asked again in {plural(SNOOZE_DAYS, 'day')}; nothing else changes",
+        decide=snooze,
+        matters=False,
+    )
