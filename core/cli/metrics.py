@@ -12,7 +12,7 @@ from core.cli.output import end, findings_json, line, percent, print_json
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help, number
 from core.curation.derived import claimed_metrics, differences
-from core.metrics import Comparison, EffectivenessMetrics, effectiveness, injection_effect, states
+from core.metrics.effectiveness import Comparison, EffectivenessMetrics, effectiveness, injection_effect, states
 from core.settings import Settings
 from core.text import plural, visible_line
 

@@ -9,7 +9,7 @@ from typing import Final
 from core.cli.output import line, percent
 from core.learning.assessment import Assessment
 from core.lineage import format_lineage
-from core.metrics import pattern_effect
+from core.metrics.effectiveness import pattern_effect
 from core.records.patterns import Pattern, PatternType
 from core.text import plural
 from core.view import View

@@ -16,7 +16,7 @@ from msgspec import to_builtins
 
 from core.errors import BadInput, Conflict, Unwritable
 from core.learning.scoreboard import Scoreboard
-from core.metrics import EffectivenessMetrics, effectiveness
+from core.metrics.effectiveness import EffectivenessMetrics, effectiveness
 from core.paths import ProjectPaths
 from core.records.patterns import Pattern
 from core.records.times import iso

@@ -10,12 +10,12 @@ import pytest
 
 from core.curation.derived import claimed_metrics, differences, index_path, metrics_path, write_derived, write_metrics
 from core.learning.scoreboard import Scoreboard
-from core.metrics import effectiveness
+from core.metrics.effectiveness import effectiveness
 from core.paths import ProjectPaths
 from core.records.loops import Loop, LoopStatus
 from core.snapshot import Snapshot
 from tests.core.learning.making import NOW, SETTINGS, claim, make_pattern
-from tests.core.test_metrics import DOCUMENT
+from tests.core.metrics.test_effectiveness import DOCUMENT
 
 PATTERNS = {
     one.id: one

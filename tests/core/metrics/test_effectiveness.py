@@ -11,7 +11,7 @@ from msgspec import convert, to_builtins
 
 from core.learning.scoreboard import Scoreboard
 from core.learning.statistics import MOST_NEEDED
-from core.metrics import (
+from core.metrics.effectiveness import (
     EffectivenessMetrics,
     Group,
     benefit,
