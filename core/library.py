@@ -110,6 +110,7 @@ class Library:
         self._events: tuple[Event, ...] = ()
         self._joined_events: tuple[Event, ...] = ()
         self._standing_events: tuple[Event, ...] = ()
+        self._withdrawn_events: tuple[Event, ...] = ()
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
         self._of_settings = findings
@@ -309,7 +310,8 @@ class Library:
         decided = self._decisions is not before.decisions
         curation = fold(self._decisions) if decided else before.curation
         if decided or self._events is not self._joined_events:
-            self._joined_events, self._standing_events = self._events, _standing(self._events, curation)
+            self._joined_events = self._events
+            self._standing_events, self._withdrawn_events = _parted(self._events, curation)
         delta = Delta(
             patterns=patterns,
             loops=loops,
@@ -336,6 +338,7 @@ class Library:
             debug_sessions=MappingProxyType(self._debug_sessions.records),
             escalations=MappingProxyType(self._escalations.records),
             events=self._standing_events,
+            withdrawn=self._withdrawn_events,
             decisions=self._decisions,
             curation=curation,
             findings=findings,
@@ -371,11 +374,12 @@ class Library:
         self._unsaved.clear()
 
 
-def _standing(events: tuple[Event, ...], curation: CurationState) -> tuple[Event, ...]:
-    """The events without those that came of a decision that was taken back."""
+def _parted(events: tuple[Event, ...], curation: CurationState) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+    """The events that count, and those that came of a decision that was taken back."""
     if not curation.undone or not any(event.decision in curation.undone for event in events):
-        return events
-    return tuple(event for event in events if event.decision not in curation.undone)
+        return events, ()
+    standing = tuple(event for event in events if event.decision not in curation.undone)
+    return standing, tuple(event for event in events if event.decision in curation.undone)
 
 
 def _place(finding: Finding) -> tuple[str, str, str]:

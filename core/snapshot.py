@@ -40,6 +40,7 @@ class Snapshot:
         debug_sessions: Of the debug memory, by id.
         escalations: The newest call for a person, by debug session.
         events: The event log, oldest first, without what came of decisions that were taken back.
+        withdrawn: That, oldest first: it counts for nothing, but did as long as the decisions stood.
         decisions: The ledger, oldest first; `curation` is what they amount to.
         findings: What is wrong, ordered by file.
         unreadable: Project-relative files whose last good value is kept, with since when.
@@ -56,6 +57,7 @@ class Snapshot:
     debug_sessions: Mapping[str, DebugSession] = field(default_factory=_nothing)
     escalations: Mapping[str, Escalation] = field(default_factory=_nothing)
     events: tuple[Event, ...] = ()
+    withdrawn: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
     curation: CurationState = field(default_factory=CurationState)
     findings: tuple[Finding, ...] = ()
