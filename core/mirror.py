@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -75,17 +76,18 @@ def mirror(view: View, by: str) -> Mirror:
     of its own. A full sample, and what is bad in it, are as where evidence contradicts a pin (semantics 4).
     """
     limits = view.settings.maturity
+    follow_up = math.ceil(limits.min_feedback)
     made = dict.fromkeys(_JUDGED, 0)
     outcomes: dict[Verb, list[bool]] = {verb: [] for verb in _JUDGED}
     for decision, until in _judged(view.snapshot.decisions, view.snapshot.curation.undone, by):
         made[decision.verb] += 1
         if decision.subject in view.board:
             good, bad = _later(view.observations(decision.subject), decision.at, until)
-            if good + bad >= limits.min_feedback:
+            if good + bad >= follow_up:
                 outcomes[decision.verb].append(_is_bad(good, bad, limits) is (decision.verb is Verb.DEPRECATE))
     level = view.settings.interval_level
     promotions, deprecations = (_share(made[verb], outcomes[verb], level) for verb in _JUDGED)
-    return Mirror(by=by, promotions=promotions, deprecations=deprecations, follow_up=limits.min_feedback, level=level)
+    return Mirror(by=by, promotions=promotions, deprecations=deprecations, follow_up=follow_up, level=level)
 
 
 def _judged(decisions: Iterable[Decision], undone: frozenset[str], by: str) -> Iterator[tuple[Decision, datetime]]:
