@@ -20,6 +20,7 @@ from core.learning.assessment import HUMAN, INVERSION, QUARANTINE, RULE, Assessm
 from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
 from core.learning.columns import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
+from core.learning.dated import GONE, Dated, DatedTally
 from core.learning.decay import SECONDS_PER_DAY
 from core.learning.inputs import Inputs, SetAside
 from core.learning.inversion import inversion_triggered
@@ -56,11 +57,13 @@ class Scoreboard:
         ids: Pattern ids.
         now: The moment that it is about.
         settings: The thresholds that it was made with.
+        dated: When its patterns were used.
     """
 
     ids: tuple[str, ...]
     now: datetime
     settings: Settings
+    dated: Dated
     _rows: Mapping[str, int]
     _inputs: Inputs
     _columns: Columns
@@ -76,14 +79,14 @@ class Scoreboard:
             ids,
             now,
             settings,
+            Dated.none(),
             {id: row for row, id in enumerate(ids)},
             Inputs.of(snapshot, settings.learning),
             Columns.empty(len(ids)),
             now.timestamp(),
             now.timestamp(),
         )
-        board._fill(ids)
-        return board
+        return replace(board, dated=board._fill(ids))
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
         """What `build` would give, assessing anew only what `delta` touches."""
@@ -93,8 +96,13 @@ class Scoreboard:
         board = self._resized(inputs, delta.patterns, now)
         if len(board.ids) != len(snapshot.patterns):
             return Scoreboard.build(snapshot, now, self.settings)
-        board._fill([id for id in touched if id in snapshot.patterns])
-        return board
+        added = board._fill([id for id in touched if id in snapshot.patterns])
+        if board.ids is self.ids:
+            places = np.arange(len(self.ids))
+        else:
+            places = np.array([board._rows.get(id, GONE) for id in self.ids], np.int64)
+        places[[self._rows[id] for id in touched if id in self._rows]] = GONE
+        return replace(board, dated=self.dated.moved(places) + added)
 
     def rescored(self, now: datetime) -> Scoreboard:
         """The same evidence at another time; the arrays follow when they are asked for."""
@@ -137,12 +145,18 @@ class Scoreboard:
         filled = now.timestamp()
         return replace(self, ids=ids, now=now, _rows=rows, _inputs=inputs, _columns=columns, _filled=filled)
 
-    def _fill(self, ids: Sequence[str]) -> None:
-        """Sum up the evidence on these patterns into their rows; only on a board that nobody has seen yet."""
-        tally = Tally()
+    def _fill(self, ids: Sequence[str]) -> Dated:
+        """Sum up the evidence on these patterns into their rows; only on a board that nobody has seen yet.
+
+        Returns:
+            When they were used.
+        """
+        tally, dated = Tally(), DatedTally()
         for id in ids:
             pattern = self._patterns[id]
-            tally.add(pattern, self._inputs.observations(pattern))
+            observations = self._inputs.observations(pattern)
+            tally.add(pattern, observations)
+            dated.add(self._rows[id], observations)
         columns = self._columns
         rows = np.array([self._rows[id] for id in ids], np.int64)
         tally.store(columns, rows, self._epoch, self.now.timestamp(), self._half_life)
@@ -155,6 +169,7 @@ class Scoreboard:
         triggered = inversion_triggered(columns.successes, columns.failures, self.settings.anti_pattern)
         for row in rows[triggered[rows]].tolist():
             self._set_inversion(row)
+        return dated.made()
 
     def _set_pin(self, id: str, pin: Pin) -> None:
         row, columns = self._rows[id], self._columns

@@ -335,8 +335,15 @@ def _curation(draw: st.DrawFn) -> CurationState:
     return CurationState(pins=pins, inversions=inversions, bursts=bursts)
 
 
+def entries(board: Scoreboard) -> list[tuple[object, ...]]:
+    dated = board.dated
+    columns = (dated.rows.tolist(), dated.at.tolist(), dated.kinds.tolist(), dated.counts.tolist())
+    return sorted((board.ids[row], *rest) for row, *rest in zip(*columns, strict=True))
+
+
 def same(one: Scoreboard, other: Scoreboard) -> None:
     assert sorted(one.ids) == sorted(other.ids)
+    assert entries(one) == entries(other)
     for id in one.ids:
         left, right = (msgspec.structs.asdict(board.assessment(id)) for board in (one, other))
         for key in ("helpful", "harmful", "score"):
