@@ -255,6 +255,28 @@ class DebugMemorySettings(Struct, frozen=True, kw_only=True):
             check_count(getattr(self, name), name, _MAX_DAYS)
 
 
+class ReviewSettings(Struct, frozen=True, kw_only=True):
+    """What Review asks for, and for how long."""
+
+    worthwhile_per_hour: float = 1.0
+    """What a decision must bring to be worth the time: failures a week that loops are spared, for each hour of
+    reading."""
+    soon_days: float = 14.0
+    """A state that decay alone changes within so many days is on the border."""
+    doubt: float = 0.2
+    """A state is on the border from so large a chance on, 0..1, that it is the wrong one."""
+    broad_share: float = 0.5
+    """A trigger that matches from so large a share of everyday messages on, 0..1, matches nearly everything."""
+    minutes: float = 12.0
+    """How long a sitting is, unless somebody says otherwise."""
+
+    def __post_init__(self) -> None:
+        check_amount(self.worthwhile_per_hour, "worthwhile_per_hour")
+        check_amount(self.soon_days, "soon_days", _MAX_DAYS)
+        _check_shares(self, "doubt", "broad_share")
+        check_amount(self.minutes, "minutes", MAX_MINUTES)
+
+
 class WatchSettings(Struct, frozen=True, kw_only=True):
     """How changes on disk are noticed. Times in seconds."""
 
@@ -286,6 +308,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     injection: InjectionSettings = InjectionSettings()
     pruning: PruningSettings = PruningSettings()
     debug_memory: DebugMemorySettings = DebugMemorySettings()
+    review: ReviewSettings = ReviewSettings()
     watch: WatchSettings = WatchSettings()
     interval_level: float = 0.90
     """Probability mass of the intervals shown for a success rate (Jeffreys) and for what patterns bring (Student)."""

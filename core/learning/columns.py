@@ -26,7 +26,7 @@ NO_PIN: Final = -1
 class Columns:
     """One array per fact, one row per pattern; everything in it is true whatever the time is.
 
-    `helpful` and `harmful` are the decaying sums at the reference time, `fixed_*` what never decays. A row in
+    `helpful`, `harmful` and `given` are the decaying sums at the reference time, `fixed_*` what never decays. A row in
     `ahead` had evidence of a future time when it was summed; its sums are made anew for every moment.
     """
 
@@ -40,6 +40,9 @@ class Columns:
     harmful: Floats
     fixed_helpful: Floats
     fixed_harmful: Floats
+    given: Floats
+    """Uses and exposures, with a result or without."""
+    fixed_given: Floats
     fresh: Floats
     """What all results together were worth when they were new."""
     ahead: Flags
@@ -71,6 +74,8 @@ class Columns:
             harmful=zeros(np.float64),
             fixed_helpful=zeros(np.float64),
             fixed_harmful=zeros(np.float64),
+            given=zeros(np.float64),
+            fixed_given=zeros(np.float64),
             fresh=zeros(np.float64),
             ahead=zeros(np.bool_),
             pin=np.full(size, NO_PIN, np.int8),
@@ -114,6 +119,7 @@ class Tally:
         self._at: list[float] = []
         self._helpful: list[float] = []
         self._harmful: list[float] = []
+        self._given: list[int] = []
 
     def add(self, pattern: Pattern, observations: Iterable[Observation]) -> None:
         """Count one pattern."""
@@ -122,21 +128,20 @@ class Tally:
         last_used = math.nan if pattern.last_used is None else pattern.last_used.timestamp()
         for observation in observations:
             count = observation.count
+            at = math.nan if observation.at is None else observation.at.timestamp()
+            success = observation.success if observation.kind != "injected" else None
+            self._rows.append(row)
+            self._at.append(at)
+            self._given.append(count)
+            self._helpful.append(observation.weight * count if success else 0.0)
+            self._harmful.append(observation.weight * count if success is False else 0.0)
             if observation.kind == "injected":
                 exposures += count
                 continue
             uses += count
-            at = math.nan if observation.at is None else observation.at.timestamp()
             last_used = at if math.isnan(last_used) else max(last_used, at)
-            success = observation.success
-            if success is None:
-                continue
             successes += count if success else 0
-            failures += 0 if success else count
-            self._rows.append(row)
-            self._at.append(at)
-            self._helpful.append(observation.weight * count if success else 0.0)
-            self._harmful.append(0.0 if success else observation.weight * count)
+            failures += count if success is False else 0
         self._counts.append((successes, failures, uses, exposures))
         self._rates.append(shown_rate(pattern.claim, successes, failures))
         self._last_used.append(last_used)
@@ -151,18 +156,21 @@ class Tally:
         places = np.array(self._rows, np.int64)
         at = np.array(self._at, np.float64)
         helpful, harmful = np.array(self._helpful), np.array(self._harmful)
+        given = np.array(self._given, np.float64)
 
         def summed(weights: Floats) -> Floats:
             return np.bincount(places, weights, minlength=len(rows)).astype(np.float64, copy=False)
 
         columns.fresh[rows] = summed(helpful + harmful)
-        columns.ahead[rows] = summed((at > now).astype(np.float64)) > 0
+        columns.ahead[rows] = summed(((at > now) & (helpful + harmful > 0)).astype(np.float64)) > 0
         fixed = np.isnan(at)
         columns.fixed_helpful[rows] = summed(np.where(fixed, helpful, 0.0))
         columns.fixed_harmful[rows] = summed(np.where(fixed, harmful, 0.0))
         worth = np.where(fixed, 0.0, np.exp2((np.minimum(np.where(fixed, epoch, at), now) - epoch) / half_life))
         columns.helpful[rows] = summed(helpful * worth)
         columns.harmful[rows] = summed(harmful * worth)
+        columns.given[rows] = summed(given * worth)
+        columns.fixed_given[rows] = summed(np.where(fixed, given, 0.0))
 
 
 def shown_rate(claim: Claim, successes: int, failures: int) -> float:

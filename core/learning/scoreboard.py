@@ -271,6 +271,14 @@ class Scoreboard:
         return self._sums[1]
 
     @cached_property
+    def given(self) -> Floats:
+        """Decayed sums of uses and exposures: how often loops got each pattern, and get it of late."""
+        columns = self._columns
+        factor = 2.0 ** ((self._epoch - self.now.timestamp()) / self._half_life)
+        given: Floats = columns.given * factor + columns.fixed_given
+        return given
+
+    @cached_property
     def computed_codes(self) -> Codes:
         """What the rules say; indices into `core.learning.maturity.STATES`."""
         return state_codes(self.helpful, self.harmful, self.settings.maturity)

@@ -24,6 +24,16 @@ EXTRACTED: Final = "extracted"
 DUPLICATE: Final = "duplicate"
 OFFER: Final = "offer"
 ESCALATION: Final = "escalation"
+BORDERLINE: Final = "borderline"
+RECURRING: Final = "recurring"
+BROAD: Final = "broad"
+UNRECONCILED: Final = "unreconciled"
+KINDS: Final = (
+    *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE),
+    *(BURST, RECURRING, OFFER, BROAD, UNRECONCILED, ESCALATION),
+)
+"""Every kind of question."""
+_BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,16 +42,22 @@ class ReviewItem:
 
     Attributes:
         kind: `inversion`, `contradicted`, `stale-pin`, `burst`, `quarantine` (a text that nobody has seen, and no
-            loop gets until then), `extracted` (one that loops get already), `duplicate`, `offer` or `escalation`.
+            loop gets until then), `extracted` (one that loops get already), `duplicate`, `offer`, `escalation`,
+            `borderline` (little would change the state), `recurring` (a learning that several loops told and no
+            pattern covers), `broad` (a trigger that fits nearly everything), `unreconciled` (the record's counts
+            and the evidence disagree).
         subject: Id of the pattern that it is about; of a burst its source; of an offer the loop; of an escalation
-            the debug session.
-        question: One line.
+            the debug session; of a recurring learning its id.
+        question: What is asked, one line.
         reason: Why it is asked, and why at this place; one line.
-        worth: 0..1, how often loops get it times how badly it does; the queue is sorted by it.
+        worth: 0..1, `stake` less the price of `seconds`, see `core.review.worth.worth`; the queue is sorted by it.
+        stake: Failures a week that a good decision is expected to spare loops (`core.review.worth`).
+        seconds: How long it takes to read and to decide, estimated.
+        position_reason: The end of `reason`: why at this place.
         propose: Makes the proposal, for an inversion.
         burst: The marks that wait, for a burst.
         other: The pattern that would be merged into the subject, for a duplicate; with `likeness`, 0..1.
-        offer: What could be extracted, for an offer.
+        offer: What could be extracted, for an offer and a recurring learning.
         escalated: The debug session that was escalated, for an escalation.
     """
 
@@ -50,6 +66,9 @@ class ReviewItem:
     question: str
     reason: str
     worth: float
+    stake: float = 0.0
+    seconds: float = 0.0
+    position_reason: str = ""
     propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
     burst: Burst | None = None
     other: str = ""
@@ -64,14 +83,21 @@ class ReviewItem:
 
     @property
     def question_key(self) -> str:
-        """What a snooze or a dismissal of the question is filed under."""
+        """What a snooze or a dismissal of the question is filed under; no two questions of a queue share it.
+
+        What asks for a verdict on one pattern as a whole is filed under its id. A question beside that has a name of
+        its own, so that both can be asked at once.
+        """
         if self.burst is not None:
             return burst_subject(self.burst)
         if self.other:
             return duplicate_question(self.subject, self.other)
         if self.escalated is not None:
             return self.escalated.question
-        return extraction_question(self.subject) if self.offer is not None else self.subject
+        if self.offer is not None:
+            return extraction_question(self.subject)
+        beside = _BESIDE.get(self.kind)
+        return f"{beside} of {self.subject}" if beside else self.subject
 
     @property
     def about(self) -> str:
