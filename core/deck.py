@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from core.curation.batches import PRUNE
-from core.curation.counting import Counted, keep_brought_counts, record_events
-from core.curation.curator import Curator, Decided
+from core.curation.counting import Counted, brought_counts, record_events
+from core.curation.curator import Asked, Curator, Decided, Refusal
 from core.curation.derived import write_derived, write_metrics
 from core.curation.prospects import Prospects
 from core.curation.registry import Registry
@@ -34,7 +34,7 @@ from core.learning.scoreboard import Assessment, Scoreboard
 from core.library import Library
 from core.paths import ProjectPaths
 from core.pruning import Prune, to_prune
-from core.records.decisions import Decision
+from core.records.decisions import Decision, Verb
 from core.records.events import Event, event_id
 from core.records.findings import Finding
 from core.records.loops import LoopStory
@@ -176,6 +176,28 @@ class Deck:
         """The details of one loop, read now."""
         return self.library.story(loop_id)
 
+    def rehearsed(self, decide: Callable[[Deck], Decided], view: View | None = None) -> View:
+        """What the view would be after a decision; nothing is written, and this deck stays as it is.
+
+        Args:
+            decide: Makes the decision, on the deck that it is given.
+            view: The one to start from; the newest by default.
+
+        Raises:
+            RalphdeckError: What the decision would raise.
+        """
+        # What only shows a project decides nothing.
+        from core.rehearsal import rehearse
+
+        return rehearse(
+            decide,
+            view or self._view,
+            self.project,
+            by=self.by,
+            copies=self.library.copies,
+            extraction=self.extraction,
+        )
+
     # Decisions. Each reads the newest files first, writes, and returns what was decided; `view` shows it.
 
     def promote(self, pattern_id: str, *, reason: str = "") -> Decided:
@@ -214,6 +236,49 @@ class Deck:
     def note(self, pattern_id: str, *, text: str) -> Decided:
         """Write a remark beside a pattern."""
         return self._decide(pattern_id, lambda p, a, now: self.curator.note(p, text=text, now=now))
+
+    def decide_many(
+        self,
+        verb: Verb,
+        pattern_ids: Iterable[str],
+        *,
+        reason: str = "",
+        until: datetime | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Decided:
+        """Decide the same about many patterns, as one act that one undo takes back; see `Curator.decide_many`.
+
+        Args:
+            verb: promote, deprecate, reset, quarantine, release, archive, note, snooze, accept or reject an inversion.
+            pattern_ids: The patterns; one that is not known is told with what is refused.
+            reason: Why; of a note its text.
+            until: The end of a snooze.
+            progress: Told (patterns done, patterns in all).
+        """
+        wanted = tuple(dict.fromkeys(pattern_ids))
+
+        def decide(now: datetime) -> Decided:
+            asked: dict[str, Asked] = {}
+            unknown: list[Refusal] = []
+            for name in wanted:
+                try:
+                    pattern = self._view.pattern(name)
+                    proposal = self._view.inversion(pattern.id) if verb is Verb.ACCEPT_INVERSION else None
+                    asked[pattern.id] = Asked(pattern, self._view.assessment(pattern.id), proposal)
+                except UnknownRecord as error:
+                    unknown.append(Refusal(name, str(error)))
+            return self.curator.decide_many(
+                verb,
+                tuple(asked.values()),
+                now=now,
+                known=self._known,
+                reason=reason,
+                until=until,
+                unknown=unknown,
+                progress=progress,
+            )
+
+        return self._decide_any(decide)
 
     def revoke(self, source: str, *, seen: Burst | None = None, reason: str = "") -> Decided:
         """Let none of the marks of a burst count.
@@ -328,8 +393,7 @@ class Deck:
 
     def _log_extraction(self, decision: Decision) -> None:
         """(0) 8_update_effectiveness_metrics: log extraction event."""
-        append_events(
-            self.project,
+        self._append_events(
             *(
                 Event(
                     id=event_id(decision.at),
@@ -341,8 +405,11 @@ class Deck:
                     decision=decision.id,
                 )
                 for pattern_id, found in decision.after["found"].items()
-            ),
+            )
         )
+
+    def _append_events(self, *events: Event) -> None:
+        append_events(self.project, *events)
 
     def import_plan(self, name: str, data: bytes) -> ImportPlan:
         """What importing a file of patterns would change; nothing is written.
@@ -401,7 +468,8 @@ class Deck:
 
     def _keep_brought_counts(self, decision: Decision, pattern_ids: Iterable[str]) -> None:
         view, _ = self.apply((self.project.ledger, self.project.patterns))
-        keep_brought_counts(self.project, view.snapshot, view.board, pattern_ids, decision)
+        if events := brought_counts(view.snapshot, view.board, pattern_ids, decision):
+            self._append_events(*events)
 
     def archive(self, pattern_id: str, *, reason: str) -> Decided:
         """Move a pattern out of the registry into the archive."""
@@ -532,7 +600,7 @@ class Deck:
 
     def _with_derived(self, decided: Decided) -> Decided:
         """After a decision that wrote whole records index and metrics follow."""
-        effects = decided.decision.effects
+        effects = (effect for decision in decided.decisions for effect in decision.effects)
         if not any(effect.insert is not None or effect.remove or effect.seen for effect in effects):
             return decided
         view = self._view

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from itertools import count
+from typing import Final, NamedTuple
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.curation import batches, rules
+from core.curation import batches, rules, turning
+from core.curation.act import Act
 from core.curation.batches import Batch
 from core.curation.effects import Outcome
 from core.curation.ledger import Ledger
-from core.curation.registry import Registry
-from core.curation.rules import OVERRIDE, Case, Draft, shown
-from core.curation.settling import ID_PREFIXES, FreeIds, pattern_path, settle
+from core.curation.rules import Case, Draft, shown
+from core.curation.settling import ID_PREFIXES, settle
 from core.errors import BadInput, MovedOn, Refused
 from core.exchange.importing import ImportPlan
 from core.extraction.proposals import Extraction
@@ -26,49 +29,86 @@ from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.settings import Settings
-from core.sources.json_text import BadJson, JsonText
-from core.sources.pattern_text import find
 
 _TRIES: Final = 3
 """How often to write what decisions still owe to files before going on without it."""
 MAX_TEXT: Final = 10_000
 """Longest reason, note or rewritten text, in characters."""
-_NOUNS: Final = {
-    Verb.PROMOTE: "promotion",
-    Verb.DEPRECATE: "deprecation",
-    Verb.RESET: "reset",
-    Verb.ACCEPT_INVERSION: "accepted inversion",
-    Verb.REJECT_INVERSION: "rejected inversion",
-    Verb.SNOOZE: "snooze",
-    Verb.NOTE: "note",
-    Verb.REVOKE: "revocation of the marks",
-    Verb.CONFIRM: "confirmation of the marks",
-    Verb.EXTRACT: "extraction",
-    Verb.MERGE: "merge",
-    Verb.ARCHIVE: "archiving",
-    Verb.RESTORE: "restoring",
-    Verb.IMPORT: "import",
-    Verb.QUARANTINE: "quarantine",
-    Verb.RELEASE: "release",
-    Verb.DISMISS: "dismissal",
+MOST_WARNINGS: Final = 6
+"""Warnings that one act tells; of more the number is told."""
+
+Make = Callable[[CurationState, str], Draft]
+"""A decision worked out: from what the ledger amounts to and the decision's id."""
+Progress = Callable[[int, int], None]
+"""Told (patterns done, patterns in all)."""
+
+_ALIKE: Final[Mapping[Verb, Callable[[Case], Draft]]] = {
+    Verb.PROMOTE: rules.promote,
+    Verb.DEPRECATE: rules.deprecate,
+    Verb.RESET: rules.reset,
+    Verb.REJECT_INVERSION: rules.reject_inversion,
+    Verb.QUARANTINE: rules.quarantine,
+    Verb.RELEASE: rules.release,
 }
+"""What needs no more than the pattern and a reason."""
+_DONE: Final = {
+    Verb.PROMOTE: "promoted",
+    Verb.DEPRECATE: "deprecated",
+    Verb.RESET: "reset",
+    Verb.ACCEPT_INVERSION: "inverted",
+    Verb.REJECT_INVERSION: "rejected the inversion of",
+    Verb.SNOOZE: "snoozed",
+    Verb.NOTE: "noted on",
+    Verb.ARCHIVE: "archived",
+    Verb.QUARANTINE: "put into quarantine",
+    Verb.RELEASE: "released",
+}
+"""What can be decided about many patterns at once, in the past tense."""
+
+
+class Asked(NamedTuple):
+    """One of many patterns that something is decided about.
+
+    Attributes:
+        proposal: What it would become, where an inversion is accepted.
+    """
+
+    pattern: Pattern
+    assessment: Assessment
+    proposal: Inversion | None = None
+
+
+class Refusal(NamedTuple):
+    """Why nothing was decided about one of many patterns."""
+
+    pattern_id: str
+    why: str
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """A decision that is in the ledger.
+    """A decision that is in the ledger, or the decisions of one act.
 
     Attributes:
-        decision: As it was written down.
+        decision: As it was written down; of many the last one.
         warnings: What to tell the person, one line each.
         written: Whether all that it changes in pattern files is in them. If not, the ledger still holds, and
             a file that could not be written is tried again with the next decision.
-        summary: One line: `promoted X: established → proven`.
+        summary: One line: `promoted X: established → proven`, `promoted 12 of 14 patterns`.
+        group: All decisions of an act on many patterns, in the order of the ledger.
+        refused: About which of them nothing was decided.
     """
 
     decision: Decision
     warnings: tuple[str, ...]
     written: bool
     summary: str
+    group: tuple[Decision, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """All that was decided."""
+        return self.group or (self.decision,)
 
 
 class Curator:
@@ -118,11 +158,11 @@ class Curator:
 
     def promote(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
         """Pin the pattern as proven, bound to its text and to the evidence seen."""
-        return self._decide(pattern, assessment, now, reason, rules.promote)
+        return self._append(self._about(pattern, assessment, now, reason, rules.promote), now)
 
     def deprecate(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str) -> Decided:
         """Pin the pattern as deprecated: it is injected no more. The reason is required and kept."""
-        return self._decide(pattern, assessment, now, reason, rules.deprecate)
+        return self._append(self._about(pattern, assessment, now, reason, rules.deprecate), now)
 
     def reset(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
         """Take the pin away: arithmetic decides again.
@@ -130,7 +170,7 @@ class Curator:
         An anti-pattern made by an accepted inversion stays; undo takes that back. A pattern that the rules
         alone deprecate can be reset once as well; then it may be promoted.
         """
-        return self._decide(pattern, assessment, now, reason, rules.reset)
+        return self._append(self._about(pattern, assessment, now, reason, rules.reset), now)
 
     def accept_inversion(
         self,
@@ -142,18 +182,11 @@ class Curator:
         reason: str = "",
     ) -> Decided:
         """Make an anti-pattern (3) of the pattern and deprecate it; `proposal.text` may be a rewrite."""
-        text = _clean(proposal.text, "the text of the anti-pattern")
-
-        def draft(case: Case) -> Draft:
-            return rules.accept_inversion(
-                case, proposal, text, lambda slug: self._free_ids().next(ID_PREFIXES[PatternType.ANTI], slug)
-            )
-
-        return self._decide(pattern, assessment, now, reason or proposal.reason, draft)
+        return self._append(self._inversion(Asked(pattern, assessment, proposal), now, reason, self._act()), now)
 
     def reject_inversion(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
         """Turn the proposal down; it comes back after some further failures (setting)."""
-        return self._decide(pattern, assessment, now, reason, rules.reject_inversion)
+        return self._append(self._about(pattern, assessment, now, reason, rules.reject_inversion), now)
 
     def snooze(
         self,
@@ -165,20 +198,11 @@ class Curator:
         reason: str = "",
     ) -> Decided:
         """Keep whatever there is to review about the pattern out of the queue until a time."""
-        return self._decide(pattern, assessment, now, reason, lambda case: rules.snooze(case, until))
+        return self._append(self._about(pattern, assessment, now, reason, lambda case: rules.snooze(case, until)), now)
 
     def note(self, pattern: Pattern, *, text: str, now: datetime) -> Decided:
         """Write a remark on the pattern down."""
-        text = _clean(text, "note")
-        if not text:
-            raise BadInput(f"the note on {shown(pattern.id)} is empty")
-        subject = _subject(pattern)
-
-        def draft(_state: CurationState, _identifier: str) -> Draft:
-            after = {"text": text}
-            return Draft(verb=Verb.NOTE, subject=subject, summary=f"noted on {shown(subject)}", after=after)
-
-        return self._append(draft, now)
+        return self._append(self._note(pattern, text), now)
 
     def revoke(self, burst: Burst, *, now: datetime, reason: str = "") -> Decided:
         """Let none of the harmful marks of a burst count, now and for good."""
@@ -202,11 +226,11 @@ class Curator:
 
     def quarantine(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str) -> Decided:
         """Keep the pattern out of every context until somebody has seen its text."""
-        return self._decide(pattern, assessment, now, reason, rules.quarantine)
+        return self._append(self._about(pattern, assessment, now, reason, rules.quarantine), now)
 
     def release(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
         """Let a text that was seen be injected."""
-        return self._decide(pattern, assessment, now, reason, rules.release)
+        return self._append(self._about(pattern, assessment, now, reason, rules.release), now)
 
     def extract(
         self,
@@ -253,7 +277,89 @@ class Curator:
         """Bring a pattern back from the archive."""
         return self._write_records(lambda batch: batches.restore(batch, pattern_id, patterns), now, known, reason)
 
+    def decide_many(
+        self,
+        verb: Verb,
+        asked: Sequence[Asked],
+        *,
+        now: datetime,
+        known: int,
+        reason: str = "",
+        until: datetime | None = None,
+        unknown: Sequence[Refusal] = (),
+        progress: Progress | None = None,
+    ) -> Decided:
+        """Decide the same about many patterns in one act: each decision has its line in the ledger, undo takes all
+        of them back. What is refused is told, the rest holds.
+
+        Args:
+            verb: One of `_DONE`.
+            asked: The patterns, each once.
+            now: The present moment.
+            known: See the class.
+            reason: Why; of a note its text.
+            until: The end of a snooze.
+            unknown: What else was asked for, to be told with what is refused.
+            progress: See `Progress`.
+
+        Raises:
+            BadInput: This cannot be decided about many patterns.
+            Refused: It is refused for all of them.
+        """
+        if verb not in _DONE:
+            raise BadInput(f"{verb.value} is not decided about many patterns at once")
+        act = self._act()
+        makes = [(one.pattern.id, self._one_of_many(verb, one, now, known, reason, until, act)) for one in asked]
+        decided = self._append_group(makes, now, unknown, progress)
+        total = len(asked) + len(unknown)
+        of = f" of {total:,}" if decided.refused else ""
+        number = f"{len(decided.group):,}{of} {'pattern' if total == 1 else 'patterns'}"
+        return replace(decided, summary=f"{_DONE[verb]} {number}")
+
+    def _one_of_many(
+        self, verb: Verb, one: Asked, now: datetime, known: int, reason: str, until: datetime | None, act: Act
+    ) -> Make:
+        if verb is Verb.NOTE:
+            return self._note(one.pattern, reason)
+        if verb is Verb.ARCHIVE:
+            reasons = ((one.pattern, reason),)
+            return self._records(lambda batch: batches.archive(batch, reasons, one.pattern.id), now, known, reason, act)
+        if verb is Verb.ACCEPT_INVERSION:
+            return self._inversion(one, now, reason, act)
+        if verb is Verb.SNOOZE:
+            if until is None:
+                raise BadInput("snooze needs a time: until when")
+            return self._about(one.pattern, one.assessment, now, reason, lambda case: rules.snooze(case, until), act)
+        return self._about(one.pattern, one.assessment, now, reason, _ALIKE[verb], act)
+
+    def _inversion(self, one: Asked, now: datetime, reason: str, act: Act) -> Make:
+        proposal = one.proposal
+        if proposal is None:
+            raise BadInput(f"{shown(one.pattern.id)} has no inversion to accept")
+        text = _clean(proposal.text, "the text of the anti-pattern")
+
+        def draft(case: Case) -> Draft:
+            return rules.accept_inversion(
+                case, proposal, text, lambda slug: act.ids.next(ID_PREFIXES[PatternType.ANTI], slug)
+            )
+
+        return self._about(one.pattern, one.assessment, now, reason or proposal.reason, draft, act)
+
+    def _note(self, pattern: Pattern, text: str) -> Make:
+        text = _clean(text, "note")
+        if not text:
+            raise BadInput(f"the note on {shown(pattern.id)} is empty")
+
+        def draft(_state: CurationState, _identifier: str) -> Draft:
+            subject, after = _subject(pattern), {"text": text}
+            return Draft(verb=Verb.NOTE, subject=subject, summary=f"noted on {shown(subject)}", after=after)
+
+        return draft
+
     def _write_records(self, rule: Callable[[Batch], Draft], now: datetime, known: int, reason: str) -> Decided:
+        return self._append(self._records(rule, now, known, reason, self._act()), now)
+
+    def _records(self, rule: Callable[[Batch], Draft], now: datetime, known: int, reason: str, act: Act) -> Make:
         reason = _clean(reason, "reason")
 
         def draft(state: CurationState, identifier: str) -> Draft:
@@ -261,8 +367,8 @@ class Curator:
                 raise MovedOn("others decide faster than this can be worked out; try again")
             batch = Batch(
                 paths=self._paths,
-                registry=Registry(self._paths),
-                ids=self._free_ids(),
+                registry=act.registry,
+                ids=act.ids,
                 state=state,
                 id=identifier,
                 at=now.astimezone(UTC),
@@ -271,151 +377,140 @@ class Curator:
             )
             return rule(batch)
 
-        return self._append(draft, now)
+        return draft
 
-    def _free_ids(self) -> FreeIds:
-        pending = {decision.id: decision for decision, _ in self._ledger.pending()}
-        return FreeIds(self._paths, (effect.pattern_id for item in pending.values() for effect in item.effects))
+    def _act(self) -> Act:
+        return Act(self._paths, self._ledger)
 
     def _judge(self, verb: Verb, burst: Burst, now: datetime, reason: str) -> Decided:
         reason = _clean(reason, "reason")
         return self._append(lambda state, _: rules.judge_burst(verb, burst, state, reason), now)
 
     def undo(self, *, now: datetime) -> Decided:
-        """Take the last decision back that still holds, whoever made it; over the whole ledger."""
-        return self._append(lambda state, _: self._turn(Verb.UNDO, state.undoable), now)
+        """Take the last decision back that still holds, whoever made it, with all that one act decided; over the
+        whole ledger.
+        """
+        return self._turn(Verb.UNDO, now)
 
     def redo(self, *, now: datetime) -> Decided:
-        """Repeat the decision that was undone last; possible until something new is decided."""
-        return self._append(lambda state, _: self._turn(Verb.REDO, state.redoable), now)
+        """Repeat what was undone last; possible until something new is decided."""
+        return self._turn(Verb.REDO, now)
 
-    def _turn(self, verb: Verb, candidates: tuple[str, ...]) -> Draft:
-        if not candidates:
-            raise Refused(f"there is nothing to {verb}")
-        decision = self._ledger.decision(candidates[-1])
-        back = verb is Verb.UNDO
-        before, after = (decision.after, decision.before) if back else (decision.before, decision.after)
-        states = ""
-        if before.get("state") != after.get("state"):
-            states = f": {before.get('state')} → {after.get('state')}"
-        done = "took back" if back else "repeated"
-        return Draft(
-            verb=verb,
-            subject=decision.id,
-            summary=f"{done} the {_NOUNS[decision.verb]} of {rules.subject_text(decision)}{states}",
-            before=before,
-            after=after,
-            effects=decision.inverse if back else decision.effects,
-            inverse=decision.effects if back else decision.inverse,
-        )
+    def _turn(self, verb: Verb, now: datetime) -> Decided:
+        def drafts(state: CurationState, act: str) -> dict[str, Draft]:
+            turned = [turning.turned(verb, self._ledger.decision(one)) for one in turning.last_act(verb, state)]
+            return {act: turned[0]} if len(turned) == 1 else dict(zip(_ids(act), turned, strict=False))
 
-    def _decide(
+        decided = self._decide(drafts, now)
+        if not decided.group:
+            return decided
+        turned = [self._ledger.decision(decision.subject) for decision in decided.group]
+        return replace(decided, summary=turning.summary(verb, turned))
+
+    def _about(
         self,
         pattern: Pattern,
         assessment: Assessment,
         now: datetime,
         reason: str,
         rule: Callable[[Case], Draft],
-    ) -> Decided:
-        _subject(pattern)
+        act: Act | None = None,
+    ) -> Make:
         reason = _clean(reason, "reason")
+        act = act or self._act()
 
         def draft(state: CurationState, identifier: str) -> Draft:
-            writable = self._is_writable(pattern)
+            _subject(pattern)
+            writable = act.is_writable(pattern)
             pinned = pattern.id in state.pins
+            by_rule = assessment.computed is Maturity.DEPRECATED
             case = Case(
                 pattern=pattern,
                 assessment=assessment,
                 state=state,
                 settings=self._settings,
-                was_reset=not pinned and self._was_reset(pattern.id, assessment, state),
-                written=self._written_override(pattern) if writable and not pinned else None,
+                was_reset=not pinned and by_rule and pattern.id in state.reset,
+                written=act.written_override(pattern) if writable and not pinned else None,
                 writable=writable,
                 anti_file=self._paths.relative(self._paths.pattern_file(PatternType.ANTI.value)),
                 id=identifier,
-                at=now,
+                at=now.astimezone(UTC),
                 by=self._by,
                 reason=reason,
             )
             return rule(case)
 
-        return self._append(draft, now)
+        return draft
 
-    def _append(self, make: Callable[[CurationState, str], Draft], now: datetime) -> Decided:
+    def _append(self, make: Make, now: datetime) -> Decided:
+        return self._decide(lambda state, identifier: {identifier: _storable(make(state, identifier))}, now)
+
+    def _append_group(
+        self,
+        makes: Sequence[tuple[str, Make]],
+        now: datetime,
+        unknown: Sequence[Refusal],
+        progress: Progress | None,
+    ) -> Decided:
+        """Decide what is not refused, of makes and the patterns' ids."""
+        refused = list(unknown)
+
+        def drafts(state: CurationState, act: str) -> dict[str, Draft]:
+            found = {}
+            for number, (identifier, (pattern_id, make)) in enumerate(zip(_ids(act), makes, strict=False), 1):
+                try:
+                    found[identifier] = _storable(make(state, identifier))
+                except (BadInput, Refused) as error:
+                    refused.append(Refusal(pattern_id, str(error)))
+                if progress is not None:
+                    progress(number, len(makes))
+            if not found:
+                more = f" (and {len(refused) - 1:,} more like this)" if len(refused) > 1 else ""
+                raise Refused(f"{refused[0].why}{more}" if refused else "there is nothing to decide")
+            return found
+
+        decided = self._decide(drafts, now)
+        told = dict.fromkeys([*(refusal.why for refusal in refused), *decided.warnings])
+        return replace(decided, refused=tuple(refused), warnings=_capped(told))
+
+    def _decide(self, make: Callable[[CurationState, str], dict[str, Draft]], now: datetime) -> Decided:
+        """Write down what `make` works out: from the state and the id of the act, drafts by the ids of decisions."""
         now = now.astimezone(UTC)
         self._settle()
-        identifier = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+        act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
         with self._ledger.exclusive():
-            draft = make(self._ledger.state(), identifier)
-            decision = Decision(
-                id=identifier,
-                at=now,
-                by=self._by,
-                verb=draft.verb,
-                subject=draft.subject,
-                reason=draft.reason,
-                before=draft.before,
-                after=draft.after,
-                effects=draft.effects,
-                inverse=draft.inverse,
-            )
-            try:
-                self._ledger.append(decision)
-            except UnicodeEncodeError:
-                name = shown(draft.subject)
-                raise BadInput(f"the record of {name} holds text that is no valid Unicode") from None
-        outcomes = [outcome for outcome in self._settle() if outcome.decision_id == identifier]
-        warnings = [*draft.warnings, *(outcome.text for outcome in outcomes)]
-        if draft.ledger_only:
-            name = shown(draft.subject)
-            warnings.append(f"the file of {name} is not written to; the ledger holds the decision")
-        written = not draft.ledger_only and all(outcome.done for outcome in outcomes)
+            drafts = make(self._ledger.state(), act)
+            made = tuple(self._decision(identifier, act, draft, now) for identifier, draft in drafts.items())
+            self._ledger.append(*made)
+        outcomes = [outcome for outcome in self._settle() if outcome.decision_id in drafts]
+        warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
+        kept = [shown(draft.subject) for draft in drafts.values() if draft.ledger_only]
+        warnings += (f"the file of {name} is not written to; the ledger holds the decision" for name in kept)
         return Decided(
-            decision=decision,
+            decision=made[-1],
             warnings=tuple(dict.fromkeys(warnings)),
-            written=written,
-            summary=draft.summary,
+            written=not kept and all(outcome.done for outcome in outcomes),
+            summary=drafts[made[-1].id].summary,
+            group=made if made[-1].group else (),
+        )
+
+    def _decision(self, identifier: str, act: str, draft: Draft, now: datetime) -> Decision:
+        return Decision(
+            id=identifier,
+            at=now,
+            by=self._by,
+            verb=draft.verb,
+            subject=draft.subject,
+            reason=draft.reason,
+            before=draft.before,
+            after=draft.after,
+            effects=draft.effects,
+            inverse=draft.inverse,
+            group=act if identifier != act else "",
         )
 
     def _settle(self) -> tuple[Outcome, ...]:
         return settle(self._paths, self._settings, self._ledger)
-
-    def _is_writable(self, pattern: Pattern) -> bool:
-        if pattern.mirror_of:
-            return False
-        try:
-            pattern_path(self._paths, pattern.file)
-        except BadInput:
-            return False
-        return True
-
-    def _was_reset(self, pattern_id: str, assessment: Assessment, state: CurationState) -> bool:
-        if assessment.computed is not Maturity.DEPRECATED:
-            return False
-        pinning = {Verb.PROMOTE, Verb.DEPRECATE, Verb.ACCEPT_INVERSION, Verb.RESET}
-        verbs = [
-            decision.verb
-            for decision in self._ledger.find(subject=pattern_id)
-            if decision.verb in pinning and decision.id not in state.undone
-        ]
-        return bool(verbs) and verbs[-1] is Verb.RESET
-
-    def _written_override(self, pattern: Pattern) -> str | None:
-        """The override in the pattern's record as written there, for undo, unless the ledger wrote it."""
-        try:
-            data = pattern_path(self._paths, pattern.file).read_bytes()
-            if OVERRIDE.encode() not in data:
-                return None
-            document = JsonText(data)
-            record = find(document, pattern.id)
-        except (OSError, BadJson):
-            return None
-        if record is None or OVERRIDE not in record.value:
-            return None
-        value = record.value[OVERRIDE]
-        if isinstance(value, dict) and value.get("decision") in self._ledger:
-            return None
-        return document.text_at((*record.path, OVERRIDE))
 
 
 def _subject(pattern: Pattern) -> str:
@@ -432,3 +527,23 @@ def _clean(text: str, what: str) -> str:
     if len(text) > MAX_TEXT:
         raise BadInput(f"{what} is {len(text):,} characters long; at most {MAX_TEXT:,} are kept")
     return text
+
+
+def _storable(draft: Draft) -> Draft:
+    """A draft, unless it holds half a character, which no file can hold."""
+    try:
+        msgspec.json.encode(draft)
+    except UnicodeEncodeError:
+        raise BadInput(f"the record of {shown(draft.subject)} holds text that is no valid Unicode") from None
+    return draft
+
+
+def _ids(act: str) -> Iterator[str]:
+    """Ids of the decisions of one act, in order."""
+    return (f"{act}-{number:04d}" for number in count(1))
+
+
+def _capped(warnings: Iterable[str]) -> tuple[str, ...]:
+    told = list(warnings)
+    more = len(told) - MOST_WARNINGS
+    return (*told[:MOST_WARNINGS], f"and {more:,} more like this") if more > 0 else tuple(told)

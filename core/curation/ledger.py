@@ -280,14 +280,14 @@ class Ledger:
         with self._journal.locked():
             yield
 
-    def append(self, decision: Decision) -> None:
-        """Write `decision` down; it is durable, and so acknowledged, on return.
+    def append(self, *decisions: Decision) -> None:
+        """Write decisions down, all of them or none; they are durable, and so acknowledged, on return.
 
         Raises:
             Unwritable: It could not be written; the ledger is as it was.
         """
         with self.exclusive():
-            self.table.insert({"kind": "decision", **msgspec.to_builtins(decision)})
+            self.table.insert_multiple({"kind": "decision", **msgspec.to_builtins(one)} for one in decisions)
 
     def settle(self, marks: Mapping[str, Iterable[str]]) -> None:
         """Write down that the effects of decisions (by id) on files (project-relative) are in those files."""

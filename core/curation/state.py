@@ -34,19 +34,23 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     undoable: dict[str, None] = {}
     redoable: dict[str, None] = {}
     undone: set[str] = set()
+    acts: dict[str, str] = {}
     for decision in decisions:
         if decision.verb is Verb.UNDO:
             if decision.subject in undoable:
+                acts[decision.subject] = decision.act
                 del undoable[decision.subject]
                 redoable[decision.subject] = None
                 undone.add(decision.subject)
         elif decision.verb is Verb.REDO:
             if decision.subject in redoable:
+                acts[decision.subject] = decision.act
                 del redoable[decision.subject]
                 undoable[decision.subject] = None
                 undone.discard(decision.subject)
         elif decision.id not in made:
             made[decision.id] = decision
+            acts[decision.id] = decision.act
             undoable[decision.id] = None
             redoable.clear()
     pins: dict[str, Pin] = {}
@@ -56,6 +60,7 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     arrivals: dict[str, Arrival] = {}
     imported: dict[str, dict[str, Any]] = {}
     dismissed: set[str] = set()
+    reset: set[str] = set()
     for decision in made.values():
         if decision.id in undone:
             # A record that was used or edited since stays in its file when the import is taken back, unread.
@@ -72,6 +77,10 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
         else:
             _see(decision, arrivals)
             _apply(decision, pins, inversions, notes)
+            if decision.verb is Verb.RESET:
+                reset.add(decision.subject)
+            elif decision.verb in _PINS:
+                reset.discard(decision.subject)
     return CurationState(
         pins=pins,
         inversions=inversions,
@@ -83,6 +92,8 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
         undone=frozenset(undone),
         undoable=tuple(undoable),
         redoable=tuple(redoable),
+        acts=acts,
+        reset=frozenset(reset),
     )
 
 

@@ -93,6 +93,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
             has to look at; of an extraction the known ones in `joined`, and in `found` which loop came upon each, and
             when; of a merge the other pattern in `merged`.
         effects: What to write into pattern files; `inverse` undoes it.
+        group: What the decisions share that were made by one act; "" where that was this one alone.
     """
 
     id: str
@@ -105,6 +106,12 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     after: dict[str, Any] = {}
     effects: tuple[Effect, ...] = ()
     inverse: tuple[Effect, ...] = ()
+    group: str = ""
+
+    @property
+    def act(self) -> str:
+        """The act that it belongs to: its group, else itself."""
+        return self.group or self.id
 
 
 _PINNED: Final = {
@@ -209,3 +216,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
     """Decision ids that undo would take back, next one last."""
     redoable: tuple[str, ...] = ()
     """Decision ids that redo would repeat, next one last."""
+    acts: dict[str, str] = {}
+    """By decision id, the act that it was made, taken back or repeated by last: that is undone or redone as one."""
+    reset: frozenset[str] = frozenset()
+    """Patterns on whose state the last decision that holds is a reset."""
