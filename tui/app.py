@@ -52,7 +52,8 @@ from tui.present.happenings import happenings
 from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.browse import Browse
 from tui.screens.context import ContextPlace
-from tui.screens.dialogs import Confirm, Findings, Help
+from tui.screens.dialogs import Confirm, Findings
+from tui.screens.help import Help
 from tui.screens.log import LogPlace
 from tui.screens.loops import LoopsPlace
 from tui.screens.memory import MemoryPlace
@@ -60,6 +61,7 @@ from tui.screens.patterns import PatternsPlace
 from tui.screens.place import Place
 from tui.screens.reflections import ReflectionsPlace
 from tui.screens.review import ReviewPlace
+from tui.screens.topics import topic_of
 from tui.screens.what_if import WhatIf
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
 from tui.vectors import AFTER_SECONDS, VectorMaker
@@ -369,6 +371,10 @@ class DeckApp(App[None], inherit_bindings=False):
         except (OSError, RalphdeckError, SuspendNotSupported) as error:
             self.say(f"cannot open {relative}: {error}", severity="error")
 
+    def keys_of(self, action: str) -> str:
+        """The keys of an action, as the keymap file has them; comma-separated Textual names."""
+        return self._keys[action]
+
     def shown_key(self, action: str) -> str:
         """The first key of an action, for people."""
         return key_name(self._keys[action].split(",")[0])
@@ -447,10 +453,10 @@ class DeckApp(App[None], inherit_bindings=False):
         self.action_command_palette()
 
     def do_help(self) -> None:
-        """Show all keys."""
+        """Show the keys, those first that act on what has focus."""
         screen = self.screen
         if isinstance(screen, Place):
-            self.push_screen(Help(screen.place, type(screen).ABOUT, self._keys))
+            self.push_screen(Help(topic_of(screen)))
 
     def do_what_if(self) -> None:
         """Try other thresholds."""

@@ -21,7 +21,8 @@ from tests.tui.story import NOW, Story, make_app, story
 from tui.actions import PLACES, actions_of
 from tui.present.marks import ASCII
 from tui.present.memory_tree import task_key
-from tui.screens.dialogs import AskLine, Help
+from tui.screens.dialogs import AskLine
+from tui.screens.help import Help
 from tui.widgets.bars import KeyLine, TopBar
 
 ESTABLISHED = "pat-error-unique-violation-007"

@@ -307,6 +307,11 @@ class Browse(Place):
             place = PLACES[self.place][1]
             self.deck_app.say(f"{self.named(key)} is not in {place} any more", severity="warning")
 
+    def subject(self) -> str:
+        """The record under the cursor."""
+        key = self.table.cursor_key
+        return self.named(key) if key is not None else ""
+
     def named(self, key: str) -> str:
         """What a person calls a record; untrusted."""
         return key

@@ -1,4 +1,4 @@
-"""Dialogs: one question, one answer. Escape always means no."""
+"""Dialogs: one question, one answer. Escape always means no, F1 tells the keys."""
 
 from __future__ import annotations
 
@@ -8,18 +8,40 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Input, OptionList, Static, TextArea
 
 from core.text import visible, visible_line
-from tui.actions import ACTIONS, GROUPS, SCREENS, key_name
+from tui.actions import key_name
+from tui.present.helping import HelpLine, Section, Topic
+from tui.screens.help import Help
 from tui.widgets.line_input import LineInput
 from tui.widgets.text_pane import TextPane
 
 
-class AskLine(ModalScreen[str | None]):
+class Dialog(ModalScreen[ScreenResultType]):
+    """What all dialogs share: help. A binding says in its tooltip, else in its description, what the key does."""
+
+    ABOUT: ClassVar[str] = ""
+    """What is asked and what an answer does, for the help."""
+    HELP_TITLE: ClassVar[str] = "This question"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1,question_mark", "help", "help", show=False, tooltip="This help; where text is typed, F1 alone")
+    ]
+
+    def action_help(self) -> None:
+        """Tell the keys."""
+        lines: dict[str, list[str]] = {}
+        for binding in self._bindings.key_to_bindings.values():
+            for one in binding:
+                lines.setdefault(one.tooltip or one.description, []).append(key_name(one.key))
+        keys = tuple(HelpLine(" ".join(names), "", text[:1].upper() + text[1:]) for text, names in lines.items())
+        self.app.push_screen(Help(Topic(self.HELP_TITLE, self.ABOUT, (Section("Keys", keys),))))
+
+
+class AskLine(Dialog[str | None]):
     """Asks for one line of text, such as the reason of a decision. Dismissed with the text, or None.
 
     Args:
@@ -29,7 +51,11 @@ class AskLine(ModalScreen[str | None]):
         value: The text to start with.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel")]
+    ABOUT = "One line of text, kept with the decision in the log. Undo takes the decision back."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "cancel", tooltip="Decide nothing"),
+        Binding("enter", "submit", "do it", tooltip="Decide, with what is typed as the reason"),
+    ]
 
     def __init__(self, title: Content, detail: Content, *, required: bool, value: str = "") -> None:
         super().__init__()
@@ -62,17 +88,22 @@ class AskLine(ModalScreen[str | None]):
                 )
             )
 
+    async def action_submit(self) -> None:
+        """As Enter does in the line."""
+        await self.query_one(Input).action_submit()
+
     def action_cancel(self) -> None:
         """No answer."""
         self.dismiss(None)
 
 
-class AskText(ModalScreen[str | None]):
+class AskText(Dialog[str | None]):
     """Asks for a text of several lines. Dismissed with the text, or None."""
 
+    ABOUT = "A text of your own; Enter begins a new line in it."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "cancel", "cancel"),
-        Binding("ctrl+j,f2", "submit", "do it", priority=True),
+        Binding("escape", "cancel", "cancel", tooltip="Leave everything as it was"),
+        Binding("ctrl+j,f2", "submit", "do it", priority=True, tooltip="Take this text"),
     ]
 
     def __init__(self, title: Content, value: str) -> None:
@@ -108,12 +139,13 @@ class AskText(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class Confirm(ModalScreen[bool]):
+class Confirm(Dialog[bool]):
     """Asks before many records are written; a single decision has undo and needs no asking."""
 
+    ABOUT = "Asked before many records are written, or what somebody else decided is taken back."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,n", "answer(False)", "no"),
-        Binding("enter,y", "answer(True)", "yes"),
+        Binding("escape,n", "answer(False)", "no", tooltip="Write nothing"),
+        Binding("enter,y", "answer(True)", "yes", tooltip="Do what is asked"),
     ]
 
     def __init__(self, title: Content, detail: Content) -> None:
@@ -136,7 +168,7 @@ class Confirm(ModalScreen[bool]):
         self.dismiss(answer)
 
 
-class Choose(ModalScreen[str | None]):
+class Choose(Dialog[str | None]):
     """Asks for one of a few records. Dismissed with its key, or None.
 
     Args:
@@ -145,10 +177,12 @@ class Choose(ModalScreen[str | None]):
         choices: Key and what is shown of each.
     """
 
+    ABOUT = "Enter, or a click, takes the one under the cursor."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "cancel", "cancel"),
-        Binding("j", "move(1)", "down", show=False),
-        Binding("k", "move(-1)", "up", show=False),
+        Binding("enter", "take", "this one"),
+        Binding("escape,q", "cancel", "cancel", tooltip="None of them"),
+        Binding("j,down", "move(1)", "down", show=False, tooltip="The next one"),
+        Binding("k,up", "move(-1)", "up", show=False, tooltip="The one before"),
     ]
 
     def __init__(self, title: Content, detail: Content, choices: Sequence[tuple[str, Content]]) -> None:
@@ -172,6 +206,10 @@ class Choose(ModalScreen[str | None]):
     def _selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._choices[event.option_index][0])
 
+    def action_take(self) -> None:
+        """As Enter does in the list."""
+        self.query_one(OptionList).action_select()
+
     def action_move(self, rows: int) -> None:
         """The next or previous one."""
         options = self.query_one(OptionList)
@@ -182,7 +220,7 @@ class Choose(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class Preview(ModalScreen[bool]):
+class Preview(Dialog[bool]):
     """A long text before a decision. Dismissed with whether to go on.
 
     Args:
@@ -191,13 +229,14 @@ class Preview(ModalScreen[bool]):
         answer: What going on is called, "" if there is nothing to go on with.
     """
 
+    ABOUT = "Nothing is written before you accept."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,n", "answer(False)", "no"),
-        Binding("a,enter", "answer(True)", "yes"),
-        Binding("j,down", "move(1)", "down", show=False),
-        Binding("k,up", "move(-1)", "up", show=False),
-        Binding("space,pagedown", "move(10)", "page down", show=False),
-        Binding("pageup", "move(-10)", "page up", show=False),
+        Binding("a,enter", "answer(True)", "yes", tooltip="Go on, where there is something to go on with"),
+        Binding("escape,q,n", "answer(False)", "no", tooltip="Leave, and write nothing"),
+        Binding("j,down", "move(1)", "down", show=False, tooltip="One line down"),
+        Binding("k,up", "move(-1)", "up", show=False, tooltip="One line up"),
+        Binding("space,pagedown", "page(1)", "page down", show=False, tooltip="One page down"),
+        Binding("pageup", "page(-1)", "page up", show=False, tooltip="One page up"),
     ]
 
     def __init__(self, title: Content, paragraphs: Sequence[Content], answer: str) -> None:
@@ -228,72 +267,31 @@ class Preview(ModalScreen[bool]):
         """Scroll."""
         self.query_one(TextPane).move(rows)
 
+    def action_page(self, pages: int) -> None:
+        """Scroll by what is shown."""
+        pane = self.query_one(TextPane)
+        pane.move(pages * pane.page)
+
     def action_answer(self, answer: bool) -> None:
         """Give the answer."""
         self.dismiss(answer and bool(self._answer))
 
 
-class Help(ModalScreen[None]):
-    """All keys of one place, by group, and what the place is for.
-
-    Args:
-        place: The place that is in front.
-        about: A sentence or two about it.
-        keys: Action id to the keys in use.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,f1", "close", "close")]
-
-    def __init__(self, place: str, about: str, keys: dict[str, str]) -> None:
-        super().__init__()
-        self._place = place
-        self._about = about
-        self._keys = keys
-
-    def compose(self) -> ComposeResult:
-        """The text."""
-        with VerticalScroll(classes="dialog dialog--tall"):
-            yield Static(Content(SCREENS[self._place]), classes="dialog--title")
-            yield Static(Content(self._about), classes="dialog--detail")
-            for group in GROUPS:
-                yield Static(self._group(group))
-            yield Static(
-                Content.from_markup(
-                    'Other keys: write `action = "key"` lines into [b]keymap.toml[/] of the config folder.   '
-                    "[$accent b]esc[/] close"
-                ),
-                classes="dialog--keys",
-            )
-
-    def _group(self, group: str) -> Content:
-        lines: list[Content] = [Content.styled(group, "bold $secondary")]
-        for action in ACTIONS:
-            here = not action.places or self._place in action.places
-            if action.group == group and here:
-                keys = " ".join(key_name(key) for key in self._keys[action.id].split(","))
-                lines.append(
-                    Content.assemble(
-                        (f"  {keys:<12} ", "$accent bold"), (f"{action.id:<14} ", "$quiet"), action.tooltip
-                    )
-                )
-        return Content("\n").join(lines) if len(lines) > 1 else Content("")
-
-    def action_close(self) -> None:
-        """Back to the place."""
-        self.dismiss(None)
-
-
-class Findings(ModalScreen[None]):
+class Findings(Dialog[None]):
     """What is wrong in the files of the project.
 
     Args:
         paragraphs: The text.
     """
 
+    HELP_TITLE = "What is wrong in the files"
+    ABOUT = "Everything that was found wrong while reading; `ralphdeck doctor` says the same in a shell."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,F", "close", "close"),
-        Binding("j", "move(1)", "down", show=False),
-        Binding("k", "move(-1)", "up", show=False),
+        Binding("j,down", "move(1)", "down", show=False, tooltip="One line down"),
+        Binding("k,up", "move(-1)", "up", show=False, tooltip="One line up"),
+        Binding("space,pagedown", "page(1)", "page down", show=False, tooltip="One page down"),
+        Binding("pageup", "page(-1)", "page up", show=False, tooltip="One page up"),
     ]
 
     def __init__(self, paragraphs: Sequence[Content]) -> None:
@@ -319,6 +317,11 @@ class Findings(ModalScreen[None]):
     def action_move(self, rows: int) -> None:
         """Scroll."""
         self.query_one(TextPane).move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """Scroll by what is shown."""
+        pane = self.query_one(TextPane)
+        pane.move(pages * pane.page)
 
     def action_close(self) -> None:
         """Back to the place."""

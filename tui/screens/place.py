@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,7 +15,7 @@ from textual.widgets import Input
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
-from tui.actions import GROUPS, actions_of, bindings_of
+from tui.actions import GROUPS, SCREENS, actions_of, bindings_of
 from tui.present.marks import Glyphs
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.record_table import RecordTable
@@ -23,6 +23,8 @@ from tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
     from tui.app import DeckApp
+
+_MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up"})
 
 
 class Place(Screen[None], inherit_bindings=False):
@@ -60,6 +62,10 @@ class Place(Screen[None], inherit_bindings=False):
     def why_not(self, action: str) -> str | None:
         """Why an action can't be carried out now, for a person; None if it can."""
         return None
+
+    def subject(self) -> str:
+        """What the keys act on, as a person calls it; untrusted, "" if there is nothing."""
+        return ""
 
     def wording(self, action: str) -> str | None:
         """Another label than the registry's, such as the consequence of a decision."""
@@ -143,13 +149,23 @@ class Place(Screen[None], inherit_bindings=False):
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
         offered: list[Item] = []
+        disabled: list[Item] = []
         for action in sorted(actions_of(self.place), key=lambda action: GROUPS.index(action.group)):
-            if action.shown and action.id not in {"help", "undo"} and self.why_not(action.id) is None:
+            if not action.shown or action.id in {"help", "undo"}:
+                continue
+            if self.reason_against(action.id) is None:
                 offered.append(self._key_item(action.id, self.wording(action.id) or action.label))
+            else:
+                disabled.append(self._disabled_item(action.id, action.label, first=not disabled))
         right = [self._key_item("help", "help")]
-        if self.why_not("undo") is None and (last := self.deck_app.undo_hint()):
+        if self.reason_against("undo") is None and (last := self.deck_app.undo_hint()):
             right.insert(0, self._key_item("undo", last))
-        return offered, right
+        return offered + disabled, right
+
+    def _disabled_item(self, action: str, label: str, *, first: bool) -> Item:
+        """A key that can't act now; a click on it says why, as the key does."""
+        mark = "not now: " if first else ""
+        return Item(Content.styled(f"{mark}{self.deck_app.shown_key(action)} {label}", "$quiet"), action)
 
     def _key_item(self, action: str, label: str) -> Item:
         key = self.deck_app.shown_key(action)
@@ -165,7 +181,7 @@ class Place(Screen[None], inherit_bindings=False):
 
     async def action_act(self, action: str) -> None:
         """Carry an action out, or say why it can't be."""
-        reason = self.why_not(action)
+        reason = self.reason_against(action)
         if reason is not None:
             self.deck_app.say(reason, severity="warning")
             return
@@ -177,6 +193,22 @@ class Place(Screen[None], inherit_bindings=False):
         if result is not None:
             await result
         self.refresh_frame()
+
+    def reason_against(self, action: str) -> str | None:
+        """Why an action can't be carried out now: what the place says, else what holds in all of them."""
+        return self.why_not(action) or self._why_not_anywhere(action)
+
+    def _why_not_anywhere(self, action: str) -> str | None:
+        curation = self.view.snapshot.curation
+        if action == f"go_{self.place}":
+            return f"this is {SCREENS[self.place]}"
+        if action == "undo" and not curation.undoable:
+            return "there is no decision to take back"
+        if action == "redo" and not curation.redoable:
+            return "nothing was taken back that could be repeated"
+        if action in _MOVES and isinstance(self.focused, RecordTable) and not self.focused.keys:
+            return "the list is empty"
+        return None
 
     def _mover(self) -> RecordTable | TextPane | None:
         """What the movement keys move: the focused table or text, else the first table."""

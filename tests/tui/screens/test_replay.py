@@ -10,7 +10,7 @@ from core.episodes.history import AttemptDetail, read_attempt
 from tests.tui.story import Story, story
 from tui.present.memory_tree import attempt_key
 from tui.screens import replay as screen
-from tui.screens.dialogs import Help
+from tui.screens.help import Help
 from tui.screens.replay import Replay
 from tui.widgets.text_pane import TextPane
 from tui.widgets.timeline import Timeline

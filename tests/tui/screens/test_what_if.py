@@ -12,7 +12,7 @@ from core.settings import Settings
 from core.thresholds import with_threshold
 from core.view import View
 from tests.tui.story import Story, story
-from tui.screens.dialogs import Help
+from tui.screens.help import Help
 from tui.screens.patterns import PatternsPlace
 from tui.screens.what_if import WhatIf
 from tui.widgets.value_field import ValueField

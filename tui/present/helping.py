@@ -1,0 +1,103 @@
+"""The help as text: what acts on what has focus first, then the rest, and what a search leaves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from textual.content import Content
+
+from core.text import visible_line
+from tui.present.layout import hanging, heading
+
+KEY_CELLS: Final = 12
+"""Cells of the keys."""
+NAME_CELLS: Final = 14
+"""Cells of an action's name."""
+GAP: Final = 2
+"""Cells before the keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class HelpLine:
+    """One key.
+
+    Attributes:
+        keys: For people, as they are shown, with spaces between several.
+        name: The action's name in the keymap file; empty = it is not in there.
+        text: What it does.
+        now: What it would do to the record under the cursor, as things stand; may be untrusted.
+        against: Why it can't act now; may be untrusted.
+    """
+
+    keys: str
+    name: str
+    text: str
+    now: str = ""
+    against: str = ""
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Whether all words, in lower case, occur in it."""
+        text = f"{self.keys}\n{self.name}\n{self.text}\n{self.now}\n{self.against}".lower()
+        return all(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Some keys under a heading."""
+
+    title: str
+    lines: tuple[HelpLine, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """All that the help says at one moment."""
+
+    title: str
+    about: str
+    sections: tuple[Section, ...]
+
+
+def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
+    """The help, broken to `width` cells.
+
+    Args:
+        search: What is typed: words that must all occur. A line whose key it is comes first.
+    """
+    words = search.lower().split()
+    if not words:
+        texts = [Content.styled(topic.about, "$quiet")] if topic.about else []
+        return [*texts, *chain.from_iterable(_section(section, width) for section in topic.sections)]
+    every = [line for section in topic.sections for line in section.lines]
+    exact = [line for line in every if search.strip() in line.keys.split()]
+    found = [*exact, *(line for line in every if line not in exact and line.fits(words))]
+    if not found:
+        return [Content.styled(f"nothing here has {visible_line(search, 60)!r}", "$quiet")]
+    return list(chain.from_iterable(_line(line, width) for line in found))
+
+
+def _section(section: Section, width: int) -> Iterable[Content]:
+    if not section.lines:
+        return
+    yield from heading(visible_line(section.title, max(width - len(section.note) - 4, 20)), section.note)
+    for line in section.lines:
+        yield from _line(line, width)
+
+
+def _line(line: HelpLine, width: int) -> Iterable[Content]:
+    quiet = "$quiet" if line.against else ""
+    label = Content.assemble(
+        " " * GAP,
+        (f"{line.keys:<{KEY_CELLS}} ", "$quiet" if line.against else "$accent bold"),
+        (f"{line.name:<{NAME_CELLS}} ", "$quiet"),
+    )
+    yield from hanging(label, Content.styled(line.text, quiet), width)
+    below = Content(" " * label.cell_length)
+    if line.against:
+        yield from hanging(below, Content.styled(f"not now: {visible_line(line.against, 300)}", "$warning"), width)
+    elif line.now:
+        yield from hanging(below, Content.styled(f"now: {visible_line(line.now, 200)}", "$secondary"), width)
