@@ -109,17 +109,14 @@ def record_events(
     return tuple(counted)
 
 
-def keep_brought_counts(
-    paths: ProjectPaths, snapshot: Snapshot, board: Scoreboard, pattern_ids: Iterable[str], decision: Decision
-) -> None:
-    """Write down what records tell of since a decision brought counts into them from elsewhere.
+def brought_counts(
+    snapshot: Snapshot, board: Scoreboard, pattern_ids: Iterable[str], decision: Decision
+) -> tuple[Event, ...]:
+    """What the event log has to say of records into which a decision brought counts from elsewhere.
 
     Else a use that is reported a moment later would pass for one of those.
-
-    Raises:
-        Unwritable: The event log cannot be written.
     """
-    events = [
+    return tuple(
         Event(
             id=event_id(decision.at),
             at=decision.at,
@@ -131,9 +128,7 @@ def keep_brought_counts(
         )
         for pattern_id in pattern_ids
         if pattern_id in snapshot.patterns and _kept(snapshot, snapshot.patterns[pattern_id]) is not None
-    ]
-    if events:
-        append_events(paths, *events)
+    )
 
 
 def _told_of(snapshot: Snapshot, events: Iterable[Event]) -> tuple[str, ...]:
