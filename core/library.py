@@ -22,6 +22,7 @@ from core.records.decisions import CurationState, Decision
 from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.loops import LoopStory
+from core.records.patterns import Pattern
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
 from core.sources.books import Book, PatternBook, ReflectionBook
@@ -194,6 +195,10 @@ class Library:
             delta = self._join(now, anew=True)
             return self._snapshot, delta
 
+    def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
+        """All records of an id in pattern files and their mirrors, the one that counts first."""
+        return self._patterns.copies(pattern_id)
+
     def story(self, loop_id: str) -> LoopStory:
         """Everything about one loop, read from disk now; `UnknownRecord` if there is no such loop."""
         loop = self._snapshot.loops.get(loop_id)
@@ -311,7 +316,7 @@ class Library:
         curation = fold(self._decisions) if decided else before.curation
         if decided or self._events is not self._joined_events:
             self._joined_events = self._events
-            self._standing_events, self._withdrawn_events = _parted(self._events, curation)
+            self._standing_events, self._withdrawn_events = parted(self._events, curation)
         delta = Delta(
             patterns=patterns,
             loops=loops,
@@ -374,7 +379,7 @@ class Library:
         self._unsaved.clear()
 
 
-def _parted(events: tuple[Event, ...], curation: CurationState) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+def parted(events: tuple[Event, ...], curation: CurationState) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
     """The events that count, and those that came of a decision that was taken back."""
     if not curation.undone or not any(event.decision in curation.undone for event in events):
         return events, ()

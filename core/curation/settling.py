@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -131,7 +131,7 @@ def _settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Ou
     known = {decision.id: decision for decision in ledger.decisions()}
     left: dict[str, list[Step]] = {}
     for decision, file in ledger.pending():
-        left.setdefault(file, []).extend(_steps(decision, file, known))
+        left.setdefault(file, []).extend(steps_of(decision, file, known))
     work = _Work({(step.decision_id, file) for file, steps in left.items() for step in steps})
     outcomes: list[Outcome] = []
     progress = True
@@ -211,7 +211,8 @@ def _settle_file(
         return (*told, *(Outcome(step.decision_id, str(error), False) for step in usable)), False
 
 
-def _steps(decision: Decision, file: str, known: dict[str, Decision]) -> list[Step]:
+def steps_of(decision: Decision, file: str, known: Mapping[str, Decision]) -> list[Step]:
+    """What a decision changes in one file; `known` are all decisions by id, of which an undo names one."""
     back: Sequence[Effect] = ()
     if decision.verb in (Verb.UNDO, Verb.REDO) and decision.subject in known:
         subject = known[decision.subject]

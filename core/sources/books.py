@@ -83,7 +83,7 @@ class PatternBook:
         for identifier in self._touched:
             copies = self._copies.get(identifier, ())
             _put(self._doubles, identifier, _doubles(copies))
-            before, after = patterns.get(identifier), _joined(copies) if copies else None
+            before, after = patterns.get(identifier), joined(copies)
             if before == after:
                 continue
             changed.add(identifier)
@@ -100,6 +100,10 @@ class PatternBook:
             for identifier in changed.union(*(self._referrers.get(target, ()) for target in moved)):
                 _put(self._orphans, identifier, _orphans(patterns.get(identifier), patterns))
         return frozenset(changed)
+
+    def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
+        """All records of an id, the one that counts first."""
+        return self._copies.get(pattern_id, ())
 
     def findings(self) -> Iterator[Finding]:
         """What only the joined view shows: ids that occur twice, references to no pattern."""
@@ -168,11 +172,11 @@ def _rank(pattern: Pattern) -> tuple[bool, str, list[tuple[int, str]]]:
     return (bool(pattern.mirror_of), pattern.file, place)
 
 
-def _joined(copies: Sequence[Pattern]) -> Pattern:
-    """The first copy, which counts, with the others as its mirrors."""
-    kept, *others = copies
-    if not others:
-        return kept
+def joined(copies: Sequence[Pattern]) -> Pattern | None:
+    """Of all records of an id the one that counts, with the others as its mirrors; None of none."""
+    if len(copies) < 2:
+        return copies[0] if copies else None
+    kept, *others = sorted(copies, key=_rank)
     mirrors = tuple(Mirror(file=copy.file, pointer=copy.pointer, differs=_differ(kept, copy)) for copy in others)
     return replace(kept, mirrors=mirrors)
 
