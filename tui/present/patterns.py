@@ -60,7 +60,7 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         ),
         Content(""),
         state_line(assessment, view.now, glyphs),
-        _rate_line(pattern, assessment, glyphs),
+        rate_line(pattern, assessment, glyphs),
     ]
     if assessment.contradicted:
         lines.append(Content.styled("Later evidence contradicts your decision: see Review.", "$warning"))
@@ -114,7 +114,8 @@ def state_line(assessment: Assessment, now: datetime, glyphs: Glyphs) -> Content
     return Content.assemble(*parts)
 
 
-def _rate_line(pattern: Pattern, assessment: Assessment, glyphs: Glyphs) -> Content:
+def rate_line(pattern: Pattern, assessment: Assessment, glyphs: Glyphs) -> Content:
+    """The rate with its interval, and the counts that it comes of."""
     word = "failure rate" if pattern.type is PatternType.ANTI else "success rate"
     low, high = assessment.interval
     return Content.assemble(
