@@ -12,7 +12,7 @@ from textual.content import Content
 from core.text import visible_line
 from tui.present.layout import hanging, heading
 
-KEY_CELLS: Final = 12
+KEY_CELLS: Final = 10
 """Cells of the keys."""
 NAME_CELLS: Final = 14
 """Cells of an action's name."""
@@ -70,8 +70,11 @@ def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
     """
     words = search.lower().split()
     if not words:
-        texts = [Content.styled(topic.about, "$quiet")] if topic.about else []
-        return [*texts, *chain.from_iterable(_section(section, width) for section in topic.sections)]
+        lines = list(chain.from_iterable(_section(section, width) for section in topic.sections))[1:]
+        about = (
+            [*heading(topic.title), *hanging(Content(" " * GAP), Content(topic.about), width)] if topic.about else []
+        )
+        return [*lines, *about]
     every = [line for section in topic.sections for line in section.lines]
     exact = [line for line in every if search.strip() in line.keys.split()]
     found = [*exact, *(line for line in every if line not in exact and line.fits(words))]

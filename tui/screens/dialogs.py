@@ -26,7 +26,7 @@ class Dialog(ModalScreen[ScreenResultType]):
 
     ABOUT: ClassVar[str] = ""
     """What is asked and what an answer does, for the help."""
-    HELP_TITLE: ClassVar[str] = "This question"
+    HELP_TITLE: ClassVar[str] = "this dialog"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,question_mark", "help", "help", show=False, tooltip="This help; where text is typed, F1 alone")
     ]
@@ -284,7 +284,7 @@ class Findings(Dialog[None]):
         paragraphs: The text.
     """
 
-    HELP_TITLE = "What is wrong in the files"
+    HELP_TITLE = "the list of what is wrong"
     ABOUT = "Everything that was found wrong while reading; `ralphdeck doctor` says the same in a shell."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,F", "close", "close"),
