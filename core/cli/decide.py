@@ -12,77 +12,84 @@ from core.cli.options import deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
 from core.cli.shapes import decided_json, json_help
+from core.errors import Refused
+from core.records.decisions import Verb
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
     from core.deck import Deck
 
 pattern_argument = click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
+patterns_argument = click.argument(
+    "pattern_ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_pattern
+)
 
 
 @click.command(epilog=json_help("decision"))
-@pattern_argument
+@patterns_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
 @deciding_options
-def promote(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+def promote(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
     """Pin a pattern as proven, whatever the evidence says, until it is reset.
 
-    The pin holds for the text of today: if that changes, the pattern comes back for review.
+    The pin holds for the text of today: if that changes, the pattern comes back for review. Several patterns at
+    once are one act, with one undo; if some of them are refused, the rest holds, and the exit code is 1.
 
     \b
     Example:
       ralphdeck promote pat-error-null-check-015 --reason "holds in auth and api"
+      ralphdeck promote pat-error-null-check-015 pat-success-types-first-006 && ralphdeck undo
     """
-    _decide(by, as_json, lambda deck: deck.promote(pattern_id, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.PROMOTE, pattern_ids, reason=reason))
 
 
 @click.command(epilog=json_help("decision"))
-@pattern_argument
+@patterns_argument
 @click.option("--reason", required=True, help="Why; kept in the log.")
 @deciding_options
-def deprecate(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+def deprecate(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
     """Pin a pattern as deprecated: no loop gets it any more, until it is reset.
 
     \b
     Example:
       ralphdeck deprecate pat-error-retry-004 --reason "hides the cause"
     """
-    _decide(by, as_json, lambda deck: deck.deprecate(pattern_id, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.DEPRECATE, pattern_ids, reason=reason))
 
 
 @click.command(epilog=json_help("decision"))
-@pattern_argument
+@patterns_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
 @deciding_options
-def reset(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+def reset(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
     """Take the pin off a pattern: the evidence decides again.
 
     \b
     Example:
       ralphdeck reset pat-error-retry-004
     """
-    _decide(by, as_json, lambda deck: deck.reset(pattern_id, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.RESET, pattern_ids, reason=reason))
 
 
 @click.command(epilog=json_help("decision"))
-@pattern_argument
+@patterns_argument
 @click.option("--reason", required=True, help="Why; kept in the log.")
 @deciding_options
-def quarantine(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+def quarantine(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
     """Keep a pattern out of every context until somebody has read it and releases it.
 
     
     Example:
       ralphdeck quarantine pat-error-retry-004 --reason "tells to skip the tests"
     """
-    _decide(by, as_json, lambda deck: deck.quarantine(pattern_id, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.QUARANTINE, pattern_ids, reason=reason))
 
 
 @click.command(epilog=json_help("decision"))
-@pattern_argument
+@patterns_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
 @deciding_options
-def release(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None:
+def release(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
     """Let loops get a pattern that waits in quarantine, such as an imported one. Read it first: patterns show.
 
     The release holds for the text of today: another text will wait again.
@@ -91,7 +98,7 @@ def release(pattern_id: str, reason: str, by: str | None, as_json: bool) -> None
     Example:
       ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004
     """
-    _decide(by, as_json, lambda deck: deck.release(pattern_id, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.RELEASE, pattern_ids, reason=reason))
 
 
 @click.command(epilog=json_help("decision"))
@@ -135,7 +142,10 @@ def redo(by: str | None, as_json: bool) -> None:
 
 
 def _decide(by: str | None, as_json: bool, decide: Callable[[Deck], Decided]) -> None:
-    print_decided(decide(open_deck(by)), as_json)
+    decided = decide(open_deck(by))
+    print_decided(decided, as_json)
+    if decided.refused:
+        click.get_current_context().exit(Refused.exit_code)
 
 
 def print_decided(decided: Decided, as_json: bool) -> None:

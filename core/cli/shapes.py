@@ -85,16 +85,17 @@ matched_by: meaning or words, findings}""",
 {made, patterns, tasks_made, tasks, model}""",
     "extract": """\
 {extractions: [{source, proposals: [{type, slug, headline, record, trace, duplicate_of, similarity, refused}],
-decided: {decision: {id, at, by, verb, subject, reason, before, after}, summary, warnings, written}}],
+decided: {decision: {id, at, by, verb, subject, reason, before, after, group}, summary, warnings, written}}],
 findings}""",
     "decision": """\
-{decision: {id, at, by, verb, subject, reason, before, after}, summary, warnings, written}""",
+{decision: {id, at, by, verb, subject, reason, before, after, group}, summary, warnings, written}.
+With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], summary, warnings, written}""",
     "invert": """\
 {proposals: [{id, text, reason, failures, total, failure_mode, why_it_fails, better_alternative,
 better_pattern_id, source_loops, lint}], findings}.
 With a verdict: {decision, summary, warnings, written}, as promote prints it; with --auto: {decisions: [such]}""",
     "log": """\
-{decisions: [{id, at, by, verb, subject, reason, before, after, undone}], findings}""",
+{decisions: [{id, at, by, verb, subject, reason, before, after, group, undone}], findings}""",
     "why": """\
 {id, state, computed_state, decided_by, pin: {state, at, by, reason, decision_id}, pin_stale, contradicted,
 faded, injectable, success_rate, interval, successes, failures, helpful, harmful,
@@ -363,13 +364,20 @@ def decision_json(decision: Decision) -> Shape:
         "reason": decision.reason,
         "before": decision.before,
         "after": decision.after,
+        "group": decision.group or None,
     }
 
 
 def decided_json(decided: Decided) -> Shape:
-    """A decision just made, and whether it has reached the pattern files."""
+    """A decision just made, or those of one act, and whether all that has reached the pattern files."""
+    made: Shape = {"decision": decision_json(decided.decision)}
+    if decided.group or decided.refused:
+        made = {
+            "decisions": [decision_json(decision) for decision in decided.decisions],
+            "refused": [{"id": refusal.pattern_id, "why": refusal.why} for refusal in decided.refused],
+        }
     return {
-        "decision": decision_json(decided.decision),
+        **made,
         "summary": decided.summary,
         "warnings": list(decided.warnings),
         "written": decided.written,

@@ -311,10 +311,10 @@ class Curator:
         act = self._act()
         makes = [(one.pattern.id, self._one_of_many(verb, one, now, known, reason, until, act)) for one in asked]
         decided = self._append_group(makes, now, unknown, progress)
-        total = len(asked) + len(unknown)
-        of = f" of {total:,}" if decided.refused else ""
-        number = f"{len(decided.group):,}{of} {'pattern' if total == 1 else 'patterns'}"
-        return replace(decided, summary=f"{_DONE[verb]} {number}")
+        if not decided.group:
+            return decided
+        of = f" of {len(asked) + len(unknown):,}" if decided.refused else ""
+        return replace(decided, summary=f"{_DONE[verb]} {len(decided.group):,}{of} patterns")
 
     def _one_of_many(
         self, verb: Verb, one: Asked, now: datetime, known: int, reason: str, until: datetime | None, act: Act
@@ -457,7 +457,8 @@ class Curator:
 
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:
             found = {}
-            for number, (identifier, (pattern_id, make)) in enumerate(zip(_ids(act), makes, strict=False), 1):
+            ids = iter([act]) if len(makes) + len(unknown) == 1 else _ids(act)
+            for number, (identifier, (pattern_id, make)) in enumerate(zip(ids, makes, strict=False), 1):
                 try:
                     found[identifier] = _storable(make(state, identifier))
                 except (BadInput, Refused) as error:

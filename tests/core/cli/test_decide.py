@@ -114,3 +114,17 @@ def test_the_log_is_newest_first_and_narrowed_by_options(sample: Path, call: Cal
     assert set(verbs("--verb", "promote,note")) == {"promote", "note"}
     assert verbs("--limit", "1") == everything[:1]
     assert verbs("--by", "nobody") == []
+
+
+def test_several_patterns_are_one_act(sample: Path, call: Call) -> None:
+    refused = call("promote", ESTABLISHED, "pat-error-nobody-001", CANDIDATE, "--json", "--project", sample)
+    assert refused.code == 1
+    document = refused.document
+    assert set(document) == {"decisions", "refused", "summary", "warnings", "written"}
+    assert document["summary"] == "promoted 2 of 3 patterns"
+    assert [decision["subject"] for decision in document["decisions"]] == [ESTABLISHED, CANDIDATE]
+    assert [one["id"] for one in document["refused"]] == ["pat-error-nobody-001"]
+    assert "no pattern 'pat-error-nobody-001'" in refused.err
+    taken = call("undo", "--project", sample)
+    assert (taken.code, taken.out) == (0, "took back the promotion of 2 patterns\n")
+    assert state(call, sample, ESTABLISHED) == ("established", False)

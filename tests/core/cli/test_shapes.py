@@ -47,7 +47,7 @@ def documented(name: str) -> set[str]:
     records = DOCUMENTS["record"].partition("records: ")[2].partition("]")[0]
     text = text.replace("records: [as in record]", f"records: {records}")
     text = text.replace("as in outcome, and: ", f"{came_out}, ").replace("as in record", criterion)
-    text = re.sub(r": [a-z ]+", "", re.split("With a verdict|With --|Without", text)[0])
+    text = re.sub(r": [a-z ]+", "", re.split("With a verdict|With several|With --|Without", text)[0])
     return set(re.findall(r"\w+", text))
 
 
