@@ -212,13 +212,24 @@ class Deck:
         """Take the pin off: the arithmetic decides again."""
         return self._decide(pattern_id, lambda p, a, now: self.curator.reset(p, a, now=now, reason=reason))
 
-    def accept_inversion(self, pattern_id: str, *, text: str | None = None, reason: str = "") -> Decided:
-        """Make the pattern an anti-pattern, with `text` instead of the proposed wording if given."""
+    def accept_inversion(
+        self, pattern_id: str, *, text: str | None = None, better: str | None = None, reason: str = ""
+    ) -> Decided:
+        """Make the pattern an anti-pattern, with `text` instead of the proposed wording if given.
+
+        Args:
+            pattern_id: The pattern.
+            text: The anti-pattern in other words.
+            better: Id of the pattern to do instead, "" for none; None for the one that is proposed.
+            reason: Why.
+        """
 
         def accept(pattern: Pattern, assessment: Assessment, now: datetime) -> Decided:
             proposal = self._view.inversion(pattern.id)
             if text is not None:
-                proposal = msgspec.structs.replace(proposal, text=text)
+                proposal = proposal.worded(text)
+            if better is not None:
+                proposal = proposal.instead(self._view.pattern(better) if better else None)
             return self.curator.accept_inversion(pattern, assessment, proposal, now=now, reason=reason)
 
         return self._decide(pattern_id, accept)

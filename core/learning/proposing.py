@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.learning.assessment import Assessment
-from core.learning.inversion import counts_text, invert_text, polarity_lint
+from core.learning.inversion import counts_text, invert_text, polarity_lint, stripped
 from core.records.events import Observation
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
@@ -21,6 +23,8 @@ _ID_SLUG: Final = re.compile(r"^(?:pat-(?:error|success|anti)|tmpl|pattern)-(?P<
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
 _SLUG_CHARS: Final = 60
+MOST_ALTERNATIVES: Final = 3
+"""Of so many a person can choose what to do instead."""
 _QUALITY_DROP: Final = 0.1
 """Quality (0..1) lost over a loop that counts as degradation."""
 
@@ -55,6 +59,18 @@ class Inversion(Struct, frozen=True, kw_only=True):
     lint: tuple[str, ...]
     slug: str
 
+    def instead(self, better: Pattern | None) -> Inversion:
+        """The same proposal with another alternative, or with none."""
+        return replace(
+            self,
+            better_alternative=(better.description or better.title) if better else "",
+            better_pattern_id=better.id if better else "",
+        )
+
+    def worded(self, text: str) -> Inversion:
+        """The same proposal in other words; a text that a person wrote is checked as it stands."""
+        return replace(self, text=text, lint=polarity_lint(stripped(text)))
+
 
 def propose(
     pattern: Pattern,
@@ -75,7 +91,7 @@ def propose(
     total = assessment.successes + assessment.failures
     failed = dict.fromkeys(seen.loop_id for seen in observations if seen.success is False and seen.loop_id)
     mode, why = failure_mode_of([loops[id] for id in failed if id in loops])
-    return Inversion(
+    proposal = Inversion(
         pattern_id=pattern.id,
         text=invert_text(content, assessment.failures, total, settings),
         reason=counts_text(assessment.failures, total),
@@ -83,12 +99,13 @@ def propose(
         total=total,
         failure_mode=mode,
         why_it_fails=why,
-        better_alternative=(better.description or better.title) if better else "",
-        better_pattern_id=better.id if better else "",
+        better_alternative="",
+        better_pattern_id="",
         source_loops=tuple(failed),
         lint=polarity_lint(content),
         slug=slug_of(pattern.id),
     )
+    return proposal.instead(better)
 
 
 def slug_of(pattern_id: str) -> str:
@@ -143,7 +160,11 @@ class Alternatives:
                     self._by_key.setdefault(key, []).append((pattern, score))
 
     def best_for(self, pattern: Pattern) -> Pattern | None:
-        """The one with most in common, then the best score, then the first id; None if none has anything."""
+        """The first of `few_for`; None if no pattern has anything in common."""
+        return next(iter(self.few_for(pattern)), None)
+
+    def few_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
+        """Up to `MOST_ALTERNATIVES`: the one with most in common first, then the best score, then the first id."""
         shared: Counter[str] = Counter()
         found: dict[str, tuple[Pattern, float]] = {}
         for key in _keys(pattern):
@@ -151,8 +172,10 @@ class Alternatives:
                 if other.id != pattern.id:
                     shared[other.id] += 1
                     found[other.id] = (other, score)
-        best = min(found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id), default=None)
-        return best[0] if best else None
+        best = nsmallest(
+            MOST_ALTERNATIVES, found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id)
+        )
+        return tuple(other for other, _ in best)
 
 
 def _keys(pattern: Pattern) -> set[str]:

@@ -491,6 +491,10 @@ class Scoreboard:
             self.settings.anti_pattern,
         )
 
+    def alternatives(self, pattern_id: str) -> tuple[Pattern, ...]:
+        """What to do instead of a pattern, best first; the first is in its `proposal`."""
+        return self._alternatives.few_for(self._patterns[self.ids[self.row(pattern_id)]])
+
     @cached_property
     def _alternatives(self) -> Alternatives:
         good = np.isin(self.state_codes, (CODES[Maturity.PROVEN], CODES[Maturity.ESTABLISHED]))

@@ -81,4 +81,5 @@ def test_alternatives_prefer_what_has_most_in_common_then_score_then_id() -> Non
     )
     assert Alternatives([(one, 1.0), (two, 1.0), (three, 9.0)]).best_for(subject) is two
     assert Alternatives([(one, 1.1), (two, 1.0)]).best_for(subject) is one
+    assert Alternatives([(one, 1.0), (two, 1.0)]).few_for(subject) == (two, one)
     assert Alternatives([]).best_for(subject) is None
