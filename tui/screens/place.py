@@ -16,6 +16,7 @@ from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
 from tui.actions import GROUPS, SCREENS, actions_of, bindings_of
+from tui.present.markdown import record_markdown
 from tui.present.marks import Glyphs
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.record_table import RecordTable
@@ -70,6 +71,10 @@ class Place(Screen[None], inherit_bindings=False):
     def wording(self, action: str) -> str | None:
         """Another label than the registry's, such as the consequence of a decision."""
         return None
+
+    def listed(self) -> frozenset[str]:
+        """Actions whose keys stand on the screen already: the key line leaves them out."""
+        return frozenset()
 
     def go_to(self, key: str) -> None:
         """Put the cursor on a record, taking the filter off where it hides it."""
@@ -129,6 +134,8 @@ class Place(Screen[None], inherit_bindings=False):
         """Show the newest view, if it is newer than what is shown."""
         if not self.whole:
             return
+        for table in self.query(RecordTable):
+            table.space(self.deck_app.row_lines)
         view = self.view
         number = view.snapshot.number
         if anew or self._seen < 0:
@@ -151,7 +158,7 @@ class Place(Screen[None], inherit_bindings=False):
         offered: list[Item] = []
         disabled: list[Item] = []
         for action in sorted(actions_of(self.place), key=lambda action: GROUPS.index(action.group)):
-            if not action.shown or action.id in {"help", "undo"}:
+            if not action.shown or action.id in {"help", "undo"} | self.listed():
                 continue
             if self.reason_against(action.id) is None:
                 offered.append(self._key_item(action.id, self.wording(action.id) or action.label))
@@ -266,9 +273,17 @@ class Place(Screen[None], inherit_bindings=False):
             target.focus()
 
     def do_copy(self) -> None:
-        """Copy what is under the cursor."""
-        text = self.copy_text()
+        """Copy what is selected, else what is under the cursor."""
+        text = self.get_selected_text() or self.copy_text()
         if text:
+            self.clear_selection()
+            self.deck_app.copy(text)
+        else:
+            self.deck_app.say("nothing to copy here", severity="warning")
+
+    def do_copy_whole(self) -> None:
+        """Copy all about what is under the cursor, as Markdown."""
+        if text := self.copy_markdown():
             self.deck_app.copy(text)
         else:
             self.deck_app.say("nothing to copy here", severity="warning")
@@ -276,3 +291,8 @@ class Place(Screen[None], inherit_bindings=False):
     def copy_text(self) -> str:
         """What `y` copies."""
         return ""
+
+    def copy_markdown(self) -> str:
+        """What `Y` copies: the texts that are shown, below each other."""
+        panes = [pane for pane in self.query(TextPane) if pane.display and pane.plain.strip()]
+        return record_markdown(self.subject() or SCREENS[self.place], (), [("", pane.plain) for pane in panes])
