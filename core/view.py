@@ -28,7 +28,8 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import LazyIndex, PatternIndex
-from core.retrieval.ranking import Injection, prepare_injection
+from core.retrieval.ranking import Given, Injection, prepare_context, prepare_injection
+from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.task import analyse_task
 from core.review.items import ReviewItem
 from core.review.telling import burst_text
@@ -195,19 +196,29 @@ class View:
 
     def injection(self, task: str, settings: InjectionSettings | None = None) -> Injection:
         """What a loop with this task would get injected; the preview and `inject` print the same bytes."""
-        patterns = self.snapshot.patterns
-        settings = settings or self.settings.injection
-        if self.undecided:
-            settings = msgspec.structs.replace(settings, enabled=False)
-        closeness = self.embeddings.closeness(task, self.index.ids, patterns) if self.embeddings else None
         return prepare_injection(
             analyse_task(task),
             self.index,
-            patterns,
+            self.snapshot.patterns,
             self.board,
-            settings,
-            closeness,
+            self._injecting(settings),
+            self._closeness(task),
         )
+
+    def relevance(self, task: str) -> Relevance:
+        """How relevant the patterns are to a task: the part of `given` that no state and no count changes."""
+        return relevance(analyse_task(task), self.index, self.snapshot.patterns, self._closeness(task))
+
+    def given(self, found: Relevance) -> Given:
+        """The context of `injection` alone, many times as fast; `found` is what `relevance` says of the task."""
+        return prepare_context(found, self.index, self.snapshot.patterns, self.board, self._injecting(None))
+
+    def _injecting(self, settings: InjectionSettings | None) -> InjectionSettings:
+        settings = settings or self.settings.injection
+        return msgspec.structs.replace(settings, enabled=False) if self.undecided else settings
+
+    def _closeness(self, task: str) -> Closeness | None:
+        return self.embeddings.closeness(task, self.index.ids, self.snapshot.patterns) if self.embeddings else None
 
 
 def _beginning(records: Mapping[str, _Record], name: str) -> list[_Record]:

@@ -151,7 +151,7 @@ def _mixed(parts: Mapping[str, Floats], kinds: NDArray[np.int8], by_meaning: NDA
 
 def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     """Rare words count more: each by its absolute idf `log(1 + patterns / patterns that hold it)`."""
-    size = max(len(index.ids), 1)
+    size = max(len(index.rows), 1)
     known = []
     for word in profile.words:
         rows = index.words.get(word)
