@@ -1,7 +1,8 @@
-"""The dashboard; the only module of the command line that knows the screen, and only when it is called."""
+"""The dashboard; this module and `serve` alone know the screen, and only when they are called."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -22,10 +23,11 @@ def dashboard(path: Path | None) -> None:
 
     A folder without .aiwg is fine: the dashboard waits for the first loop.
     """
-    open_dashboard(_project(path))
+    open_dashboard(project_of(path))
 
 
-def _project(path: Path | None) -> ProjectPaths:
+def project_of(path: Path | None) -> ProjectPaths:
+    """The project that a dashboard is opened on; see `dashboard`."""
     named = named_project()
     if path is None and named is not None:
         return project_at(named)
@@ -63,6 +65,6 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
 
 def need_terminal() -> None:
-    """Refuse to draw where nobody could see it or press a key."""
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+    """Refuse to draw where nobody could see it or press a key; a browser has a driver of its own."""
+    if "TEXTUAL_DRIVER" not in os.environ and not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise RalphdeckError("the dashboard needs a terminal; for scripts see: ralphdeck --help")

@@ -58,6 +58,7 @@ COMMANDS: Final = {
     "why": ("core.cli.why:why", "Explain the state of a pattern, rule by rule."),
     "metrics": ("core.cli.metrics:metrics", "Print what sharing patterns has brought."),
     "what-if": ("core.cli.what_if:what_if", "Replay all history under other thresholds."),
+    "serve": ("core.cli.serve:serve", "Show the dashboard in a browser on this machine."),
     "watch": ("core.cli.watch:watch", "Follow a project without a screen; extract and prune unattended."),
     "doctor": ("core.cli.doctor:doctor", "Check the files of a project, the terminal and the watch."),
     "completion": ("core.cli.completion:completion", "Print the completion script of a shell."),

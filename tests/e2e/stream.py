@@ -148,3 +148,11 @@ class Screen:
                 before = cells[: cells.index(text)]
                 return cell_len(before), y
         return None
+
+
+def feed(screen: Screen, data: bytes) -> int:
+    """Draw the bytes but for an unfinished sequence at the end; returns how many were drawn."""
+    whole = max(data.rfind(b"\x1b"), 0)
+    for token in tokens(data[:whole]):
+        screen.feed(token)
+    return whole

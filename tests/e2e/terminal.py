@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tests.e2e.stream import Screen, tokens
+from tests.e2e.stream import Screen, feed
 
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE: Final = 30.0
@@ -105,12 +105,7 @@ class Terminal:
 
     def draw(self) -> str:
         """The picture now. An unfinished sequence at the end waits for its rest."""
-        data = bytes(self.raw[self._drawn :])
-        whole = data.rfind(b"\x1b")
-        if whole > 0:
-            for token in tokens(data[:whole]):
-                self.screen.feed(token)
-            self._drawn += whole
+        self._drawn += feed(self.screen, bytes(self.raw[self._drawn :]))
         return self.screen.text
 
     def until(self, condition: Callable[[], bool], what: str) -> None:

@@ -1,0 +1,52 @@
+"""`ralphdeck serve`."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import click
+
+from core.cli.dashboard import project_of
+from core.cli.options import project_option
+from core.cli.output import line
+from core.errors import RalphdeckError
+from core.text import visible
+
+
+@click.command()
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Where to listen; 0: any free port."
+)
+@click.option("--write", is_flag=True, help="Let the browser decide, too; without it, it only looks.")
+@project_option
+def serve(path: Path | None, port: int, write: bool) -> None:
+    """Show the dashboard in a browser on this machine, one for each tab; read-only unless --write is given.
+
+    It listens on 127.0.0.1 only, and asks for the key that stands in the address it prints. From another machine:
+    ssh -L 8000:127.0.0.1:8000 HOST, then open the same address. Ctrl+C ends it.
+
+    \b
+    Examples:
+      ralphdeck serve
+      ralphdeck serve --port 8123 --write
+    """
+    try:
+        from tui.serving import serve as serve_command
+    except ImportError as error:
+        raise RalphdeckError(f"to serve needs more packages: pip install 'ralphdeck[serve]' ({error})") from None
+    project = project_of(path)
+    readonly = [] if write else ["--readonly"]
+    command = [sys.executable, "-P", "-m", "core.cli", *readonly, "--project", str(project.project)]
+    what = f"{visible(str(project.project))}{'' if write else ', read-only'}"
+    try:
+        serve_command(command, port=port or _free_port(), announce=lambda address: line(f"{what}: {address}"))
+    except OSError as error:
+        raise RalphdeckError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])

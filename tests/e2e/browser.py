@@ -1,0 +1,145 @@
+"""A page in a headless Chromium, driven by the DevTools protocol; draws what the page's terminal was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+
+from tests.e2e.stream import Screen, feed
+
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_CELLS: Final = (250, 80)
+"""More than fit into the window."""
+PATIENCE: Final = 60.0
+"""Seconds until a wait is given up."""
+_FLAGS: Final = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-port=0",
+)
+
+
+class Browser:
+    """Runs Chromium with one page until the block is left.
+
+    Args:
+        profile: An empty folder for what it keeps.
+        env: Its whole environment.
+        size: Width and height of the window in pixels.
+    """
+
+    def __init__(self, profile: Path, env: Mapping[str, str], size: tuple[int, int] = (1280, 800)) -> None:
+        assert CHROMIUM is not None
+        self._profile = profile
+        self._process = subprocess.Popen(
+            [CHROMIUM, *_FLAGS, f"--window-size={size[0]},{size[1]}", f"--user-data-dir={profile}", "about:blank"],
+            env=dict(env),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._raw = bytearray()
+        self._drawn = 0
+        self.screen = Screen(*_CELLS)
+        self.asked: list[str] = []
+        """Every address that the page has asked for."""
+        self.refused: list[str] = []
+        """Those of them that failed or were blocked."""
+
+    async def __aenter__(self) -> Self:
+        port = self._profile / "DevToolsActivePort"
+        await self.until(lambda: port.exists() and port.read_text().count("\n") == 1, "the browser")
+        address = f"http://127.0.0.1:{port.read_text().splitlines()[0]}/json/list"
+        self._session = aiohttp.ClientSession()
+        async with self._session.get(address) as answer:
+            pages = [page for page in await answer.json() if page["type"] == "page"]
+        self._socket = await self._session.ws_connect(pages[0]["webSocketDebuggerUrl"], max_msg_size=0)
+        self._reader = asyncio.create_task(self._read())
+        for domain in ("Network", "Page"):
+            await self.call(f"{domain}.enable")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._socket.close()
+        await self._reader
+        await self._session.close()
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            said = message.json()
+            if "id" in said:
+                self._waiting.pop(said["id"]).set_result(said)
+            elif said["method"] == "Network.webSocketFrameReceived":
+                frame = said["params"]["response"]
+                if frame["opcode"] == 2:
+                    self._raw += base64.b64decode(frame["payloadData"])
+            elif said["method"] == "Network.requestWillBeSent":
+                self.asked.append(said["params"]["request"]["url"])
+            elif said["method"] == "Network.loadingFailed":
+                self.refused.append(said["params"].get("blockedReason") or said["params"]["errorText"])
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a method of the protocol and wait for its result."""
+        number = next(self._numbers)
+        self._waiting[number] = answer = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": number, "method": method, "params": parameters})
+        said = await answer
+        assert "error" not in said, said
+        return dict(said["result"])
+
+    async def open(self, address: str) -> None:
+        """Go to an address; its terminal is empty yet."""
+        self.screen = Screen(*_CELLS)
+        await self.call("Page.navigate", url=address)
+
+    async def press(self, *keys: str) -> None:
+        """Press printable keys."""
+        for key in keys:
+            code = ord(key.upper())
+            await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=key, windowsVirtualKeyCode=code)
+            await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    async def click(self, x: int, y: int) -> None:
+        """Click on a pixel of the page."""
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def draw(self) -> str:
+        """What the page's terminal shows."""
+        self._drawn += feed(self.screen, bytes(self._raw[self._drawn :]))
+        return self.screen.text
+
+    async def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait until something holds."""
+        start = time.monotonic()
+        while not condition():
+            assert time.monotonic() - start < PATIENCE, f"waited in vain for {what}:\n{self.draw()}"
+            await asyncio.sleep(0.05)
+
+    async def sees(self, *texts: str) -> None:
+        """Wait until all texts stand in the page's terminal."""
+        await self.until(lambda: all(text in self.draw() for text in texts), f"{texts}")

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession, CookieJar, WSServerHandshakeError, web
+
+from tui.serving import HOST, DeckServer
+
+
+@pytest.fixture
+async def address(unused_tcp_port: int) -> AsyncIterator[str]:
+    """A server whose dashboard is a program that ends at once."""
+    told: list[str] = []
+    runner = web.AppRunner(await DeckServer(["true"], port=unused_tcp_port, announce=told.append)._make_app())
+    await runner.setup()
+    await web.TCPSite(runner, HOST, unused_tcp_port).start()
+    yield told[0]
+    await runner.cleanup()
+
+
+async def asked(address: str, **headers: str) -> int:
+    """The answer's code."""
+    async with ClientSession() as session, session.get(address, headers=headers) as answer:
+        return answer.status
+
+
+async def test_only_who_has_the_key_gets_the_page(address: str) -> None:
+    page, _, _key = address.partition("?")
+    assert await asked(address) == 200
+    assert await asked(page) == 403
+    assert await asked(f"{page}?key=other") == 403
+    assert await asked(f"{page}?key=%F0%9F%91%8D") == 403
+
+
+async def test_no_other_site_gets_in(address: str) -> None:
+    assert await asked(address, Host="evil.example") == 403, "a name that was made to mean this machine"
+    assert await asked(address, Origin="http://evil.example") == 403
+
+
+async def test_the_socket_asks_for_the_key_as_well(address: str) -> None:
+    place = address.partition("/?")[0]
+    socket = f"{place.replace('http', 'ws')}/ws"
+    async with ClientSession() as stranger:
+        with pytest.raises(WSServerHandshakeError, match="403"):
+            await stranger.ws_connect(socket)
+    async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as browser:
+        async with browser.get(address) as page:
+            assert "evil" not in page.headers["Content-Security-Policy"]
+        with pytest.raises(WSServerHandshakeError, match="403"):
+            await browser.ws_connect(socket, origin="http://evil.example")
+        async with browser.ws_connect(socket, origin=place) as opened:
+            assert not opened.closed

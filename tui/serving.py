@@ -1,0 +1,99 @@
+"""The dashboard in a browser on this machine, by textual-serve.
+
+Whoever reaches the page presses the keys of whoever started it. So it listens on the loopback interface only, and
+only a browser that was given the key in the printed address gets the page or the socket behind it; a page of
+somebody else in the same browser does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from hmac import compare_digest
+from typing import Final
+
+from aiohttp import web
+from textual_serve.server import Server
+
+HOST: Final = "127.0.0.1"
+_POLICY: Final = (
+    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; "
+    "connect-src 'self' ws://{place}; frame-ancestors 'none'"
+)
+"""Nothing is fetched from elsewhere; the page of textual-serve asks for a font."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class DeckServer(Server):
+    """Serves one dashboard a browser tab.
+
+    Args:
+        command: What to run for each tab, as arguments.
+        port: Where to listen, on the loopback interface.
+        announce: Told the address, with its key, when it can be opened.
+    """
+
+    def __init__(self, command: Sequence[str], *, port: int, announce: Callable[[str], None]) -> None:
+        super().__init__(shlex.join(command), HOST, port, title="ralphdeck")
+        self._place = f"{HOST}:{port}"
+        self._key = secrets.token_urlsafe(16)
+        self._cookie = f"ralphdeck-{port}"
+        self._announce = announce
+        self._tabs: set[asyncio.Task[object]] = set()
+
+    def initialize_logging(self) -> None:
+        """Only what goes wrong: a line for each request would show the key."""
+        logging.basicConfig(level=logging.WARNING, format="%(message)s")
+
+    async def _make_app(self) -> web.Application:
+        app = await super()._make_app()
+        app.middlewares.append(self._guard)
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.headers.get("Host") != self._place or request.headers.get("Origin", self.public_url) != (
+            self.public_url
+        ):
+            raise web.HTTPForbidden(text=f"this is served to {self.public_url} only")
+        given = request.query.get("key", request.cookies.get(self._cookie, ""))
+        if not request.path.startswith("/static/") and not compare_digest(given.encode(), self._key.encode()):
+            raise web.HTTPForbidden(text="open the whole address that ralphdeck serve has printed")
+        response = await handler(request)
+        if not response.prepared:
+            response.headers["Content-Security-Policy"] = _POLICY.format(place=self._place)
+            response.headers["Referrer-Policy"] = "no-referrer"
+            response.set_cookie(self._cookie, self._key, httponly=True, samesite="Strict")
+        return response
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """One tab, until it is closed or the server ends."""
+        tab = asyncio.current_task()
+        assert tab is not None
+        self._tabs.add(tab)
+        try:
+            return await super().handle_websocket(request)
+        finally:
+            self._tabs.discard(tab)
+
+    async def on_startup(self, app: web.Application) -> None:
+        """Say where."""
+        self._announce(f"{self.public_url}/?key={self._key}")
+
+    async def on_shutdown(self, app: web.Application) -> None:
+        """End the dashboards; the server would wait for them a minute long."""
+        for tab in self._tabs:
+            tab.cancel()
+
+
+def serve(command: Sequence[str], *, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until interrupted; see `DeckServer`.
+
+    Raises:
+        OSError: The port is taken.
+    """
+    DeckServer(command, port=port, announce=announce).serve()
