@@ -66,5 +66,6 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
 def need_terminal() -> None:
     """Refuse to draw where nobody could see it or press a key; a browser has a driver of its own."""
-    if "TEXTUAL_DRIVER" not in os.environ and not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+    in_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+    if not in_terminal and "TEXTUAL_DRIVER" not in os.environ:
         raise RalphdeckError("the dashboard needs a terminal; for scripts see: ralphdeck --help")
