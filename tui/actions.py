@@ -252,8 +252,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("loops", "patterns", "reflections", "review", "memory", "replay"),
         shown=False,
     ),
-    Action("copy", "y", "copy", "Copy the id or text to the clipboard", "Look", shown=False),
+    Action("copy", "y", "copy", "Copy what the mouse has selected, else the id or text", "Look", shown=False),
+    Action("copy_whole", "Y", "copy all", "Copy all that is shown of this, as Markdown", "Look", shown=False),
     Action("findings", "F", "findings", "What is wrong in the files", "Program", shown=False),
+    Action("density", "Z", "density", "Rows of one line, or of two with more about each", "Program", shown=False),
     Action("theme", "T", "theme", "The next theme", "Program", shown=False),
     Action("glyphs", "A", "ASCII", "Plain ASCII marks, or the drawn ones", "Program", shown=False),
     Action(

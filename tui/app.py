@@ -41,6 +41,7 @@ from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.actions import ACTIONS, PLACES, key_name
+from tui.clipboard import Copier
 from tui.driver import PatientDriver
 from tui.engine import Engine
 from tui.kept import Kept
@@ -66,6 +67,7 @@ from tui.screens.what_if import WhatIf
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
 from tui.vectors import AFTER_SECONDS, VectorMaker
 from tui.widgets.bars import Item
+from tui.widgets.record_table import COMFORTABLE
 
 log = logging.getLogger("ralphdeck")
 
@@ -106,7 +108,7 @@ class DeckApp(App[None], inherit_bindings=False):
     TITLE = "ralphdeck"
     COMMANDS = {DeckCommands}
     COMMAND_PALETTE_BINDING = "f9"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.quit", "quit", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.copy_or_quit", "quit", show=False, priority=True)]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
         "loops": LoopsPlace,
         "patterns": PatternsPlace,
@@ -125,6 +127,7 @@ class DeckApp(App[None], inherit_bindings=False):
         self.kept = kept
         self.engine = Engine(deck, self, looks_further=looks_further)
         self._vectors = VectorMaker(deck, self)
+        self._copier = Copier(self, self.say)
         self.view: View = deck.view
         self.themes = themes
         self.progress: tuple[int, int] | None = (0, 0)
@@ -296,6 +299,11 @@ class DeckApp(App[None], inherit_bindings=False):
         """The marks in use."""
         return GLYPH_SETS.get(self.kept.get("glyphs"), DRAWN)
 
+    @property
+    def row_lines(self) -> int:
+        """Lines of a row in every list."""
+        return COMFORTABLE if self.kept.get("density") == "comfortable" else 1
+
     def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
         """A toast; the text may be untrusted, and is cut at what two lines hold. A new one takes the place of older
         ones, lest they bury the screen.
@@ -318,10 +326,15 @@ class DeckApp(App[None], inherit_bindings=False):
         self.engine.decide(decide)
 
     def copy(self, text: str) -> None:
-        """Copy to the clipboard through the terminal (OSC 52), and say so."""
-        self.copy_to_clipboard(visible(text))
-        hint = " (tmux: needs `set -g set-clipboard on`)" if os.environ.get("TMUX") else ""
-        self.say(f"copied {plural(len(text), 'character')} through the terminal{hint}")
+        """Copy an untrusted text to the clipboard, and say how."""
+        self._copier.copy(text)
+
+    def action_copy_or_quit(self) -> None:
+        """Copy what is selected; leave, where nothing is."""
+        if text := self._copier.selected():
+            self.copy(text)
+        else:
+            self.exit()
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
         """Go to a place, with the cursor on a record, and to one tab of its details."""
@@ -440,6 +453,14 @@ class DeckApp(App[None], inherit_bindings=False):
         name = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
         self.use_theme(name)
         self.say(f"theme: {self.themes[name][0]}")
+
+    def do_density(self) -> None:
+        """Rows of one line, or of two."""
+        name = "compact" if self.row_lines > 1 else "comfortable"
+        self.kept.set("density", name)
+        for place in self._places():
+            place.catch_up(anew=True)
+        self.say(f"density: {name}")
 
     def do_glyphs(self) -> None:
         """Drawn marks or plain ASCII."""

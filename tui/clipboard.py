@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from textual.app import App
+from textual.widgets import Input, TextArea
 
 from core.text import plural, visible
 
@@ -79,3 +82,42 @@ def terminal_way(environment: Mapping[str, str] | None = None) -> str:
     if environment.get("SSH_TTY") or environment.get("SSH_CONNECTION"):
         return "over ssh through the terminal (OSC 52); if nothing arrives, allow it in the terminal's settings"
     return "through the terminal (OSC 52)"
+
+
+class Copier:
+    """Copies for an app, and says how.
+
+    Args:
+        app: Whose terminal it is.
+        say: Shows a line to the person.
+    """
+
+    def __init__(self, app: App[Any], say: Callable[[str], None]) -> None:
+        self._app = app
+        self._say = say
+
+    def copy(self, text: str) -> None:
+        """Copy a text, which may be untrusted."""
+        copied, cut = copyable(text)
+        if os.environ.get("TMUX"):
+            self._app.run_worker(self._copy_in_tmux(copied, cut=cut), group="copy", exclusive=True)
+        else:
+            self._through_the_terminal(copied, cut=cut)
+
+    async def _copy_in_tmux(self, text: str, *, cut: bool) -> None:
+        way = await load_into_tmux(text)
+        if way is None:
+            self._through_the_terminal(text, cut=cut)
+        else:
+            self._say(told(text, way, cut=cut))
+
+    def _through_the_terminal(self, text: str, *, cut: bool) -> None:
+        self._app.copy_to_clipboard(text)
+        self._say(told(text, terminal_way(), cut=cut))
+
+    def selected(self) -> str:
+        """What is selected, in a field or with the mouse; "" if nothing is."""
+        focused = self._app.focused
+        if isinstance(focused, Input | TextArea) and focused.selected_text:
+            return focused.selected_text
+        return self._app.screen.get_selected_text() or ""

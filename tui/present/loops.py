@@ -62,6 +62,13 @@ def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyph
     }
 
 
+def below_text(loop: Loop) -> Content:
+    """The second line of a row: id, owner and tags, for which the first one has no room."""
+    owner = f"   {visible_line(loop.owner, 40)}" if loop.owner else ""
+    tags = " ".join(f"#{visible_line(tag, 40)}" for tag in loop.tags[:6])
+    return Content.styled(f"{visible_line(loop.id, 200)}{owner}   {tags}".rstrip(), "$quiet")
+
+
 def _worth_saying(loop: Loop) -> Content:
     """The badges that a reader of the list should notice: not what the status says, nor what is usual."""
     usual = {"crashed", "unregistered"} if loop.status.ended else {"crashed"}

@@ -43,6 +43,15 @@ def pattern_cells(pattern: Pattern, assessment: Assessment, now: datetime, glyph
     }
 
 
+def below_text(pattern: Pattern) -> Content:
+    """The second line of a row: the words that the first one has no column for."""
+    what = visible_line(_what(pattern), 400)
+    more = [visible_line(text, 400) for text in (pattern.title, pattern.description) if text]
+    told = next((text for text in more if text != what), what)
+    tags = " ".join(f"#{visible_line(tag, 40)}" for tag in pattern.tags[:6])
+    return Content.styled(f"{told}   {tags}".rstrip(), "$quiet")
+
+
 def _what(pattern: Pattern) -> str:
     """What the pattern is about, in its own words: the id beside it has the short name already."""
     return (pattern.error_pattern if pattern.type is PatternType.ERROR else pattern.description) or pattern.title

@@ -38,6 +38,13 @@ def reflection_cells(reflection: Reflection, now: datetime, *, below: bool = Fal
     }
 
 
+def below_text(reflection: Reflection) -> Content:
+    """The second line of a row: another part of the reflection than the first line shows."""
+    parts = (reflection.learning, reflection.analysis, reflection.observation)
+    told = next((part for part in parts if part and part != reflection.text), "")
+    return Content.styled(visible_line(told, 400), "$quiet")
+
+
 def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool, unfit: bool) -> Cells:
     """The row of a recurring learning; it stands back where it is `unfit` for a pattern."""
     more = f" +{len(cluster.kinds) - 1}" if len(cluster.kinds) > 1 else ""

@@ -17,6 +17,7 @@ from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
 from tui.actions import PLACES
+from tui.present.markdown import record_markdown
 from tui.screens.place import Place
 from tui.widgets.bars import ItemLine, TabLine
 from tui.widgets.filter_line import FilterLine
@@ -69,6 +70,10 @@ class Browse(Place):
         """One row."""
         raise NotImplementedError
 
+    def below(self, key: str) -> Content:
+        """The second line of a row, where rows have two: what the columns have no room for."""
+        return Content("")
+
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """The text of one tab for one record."""
         raise NotImplementedError
@@ -91,7 +96,7 @@ class Browse(Place):
         """Filter, table, tabs, details."""
         yield FilterLine(self.HINT)
         with Container(classes="body"):
-            yield RecordTable(self.COLUMNS, self.cells, self._nothing, id=f"{self.place}-table")
+            yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id=f"{self.place}-table")
             with Vertical(classes="detail"):
                 yield TabLine()
                 yield TextPane(id=f"{self.place}-text")
@@ -274,8 +279,10 @@ class Browse(Place):
         self.pane.focus()
 
     def do_back(self) -> None:
-        """Out of the details, else out of the filter line and its filter, else take marks or filter off."""
-        if self.has_class("-detail"):
+        """Out of a selection, the details, the filter line and its filter, or take marks or filter off."""
+        if self.selections:
+            self.clear_selection()
+        elif self.has_class("-detail"):
             self.set_class(False, "-detail")
             self.table.focus()
         elif isinstance(self.focused, Input):
@@ -288,6 +295,11 @@ class Browse(Place):
             self._count(self.view, len(self.table.keys))
         else:
             self.query_one(FilterLine).text = ""
+
+    def _can_go_back(self) -> bool:
+        typed = isinstance(self.focused, Input) or self.query_one(FilterLine).text
+        left = self.has_class("-detail") or self.focused is self.pane
+        return bool(self.selections or typed or left or self.table.marked)
 
     def show_filter(self, text: str, key: str) -> None:
         """Put a filter on, whatever it was, and the cursor on a record."""
@@ -322,11 +334,22 @@ class Browse(Place):
             return self.pane.plain
         return self.table.cursor_key or ""
 
+    def copy_markdown(self) -> str:
+        """The row, and the tab of the details that is shown."""
+        key = self.table.cursor_key
+        if key is None:
+            return ""
+        titles = {column.id: column.title or column.id for column in self.table.columns}
+        cells = [(titles[id], cell.plain) for id, cell in self.cells(key).items() if id in titles]
+        return record_markdown(self.named(key), cells, [(self.tab(key), self.pane.plain)])
+
     def why_not(self, action: str) -> str | None:
         """Sorting wants columns, opening wants a record."""
         if action == "sort" and not self.SORTS:
             return "this list has one order"
-        if action in {"open", "copy", "edit_file"} and self.table.cursor_key is None:
+        if action == "back" and not self._can_go_back():
+            return "there is no filter, mark or text to leave"
+        if action in {"open", "copy", "copy_whole", "edit_file"} and self.table.cursor_key is None:
             return "the list is empty"
         if action in {"next_tab", "previous_tab"} and len(self.tabs(self.table.cursor_key)) < 2:
             return "there is only one tab"

@@ -47,7 +47,8 @@ class Help(ModalScreen[None]):
             yield TextPane()
             yield Static(
                 Content.from_markup(
-                    '[$accent b]↑ ↓ pgdn[/] scroll  [$accent b]esc[/] close   other keys: [b]name = "key"[/] in keymap.toml'
+                    "[$accent b]↑ ↓ pgdn[/] scroll  [$accent b]esc[/] close   "
+                    'other keys: [b]name = "key"[/] in keymap.toml'
                 ),
                 classes="dialog--keys",
             )

@@ -10,6 +10,7 @@ from textual.content import Content
 from core.query import DECISION_FIELDS, Query, select_decisions
 from core.records.decisions import Decision
 from core.snapshot import Delta
+from core.text import visible_line
 from core.view import View
 from tui.present import decisions as present
 from tui.screens.browse import Browse
@@ -54,6 +55,11 @@ class LogPlace(Browse):
         """One row."""
         decision = self._decision(key)
         return dict(present.decision_cells(decision, self.view, self.glyphs)) if decision else {}
+
+    def below(self, key: str) -> Content:
+        """The whole reason."""
+        decision = self._decision(key)
+        return Content.styled(visible_line(present.words(decision), 400), "$quiet") if decision else Content("")
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """Before, after, and what was written where."""

@@ -98,6 +98,11 @@ class LoopsPlace(Extracting, Browse):
         offer = offers.offer_count(self.view.offers.get(key))
         return dict(present.loop_cells(loop, found[1] if found else None, self.deck_app.now(), self.glyphs, offer))
 
+    def below(self, key: str) -> Content:
+        """The id, and the whole task where it is cut."""
+        loop = self.view.snapshot.loops.get(key)
+        return present.below_text(loop) if loop is not None else Content("")
+
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """One tab; the story is read in a worker and shown when it is there."""
         view = self.view

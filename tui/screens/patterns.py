@@ -83,6 +83,11 @@ class PatternsPlace(Browse, Deciding):
             return {}
         return dict(present.pattern_cells(pattern, view.assessment(key), view.now, self.glyphs))
 
+    def below(self, key: str) -> Content:
+        """Title or description, and the tags."""
+        pattern = self.view.snapshot.patterns.get(key)
+        return present.below_text(pattern) if pattern is not None else Content("")
+
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """One tab."""
         view = self.view

@@ -210,7 +210,7 @@ class Place(Screen[None], inherit_bindings=False):
         if action == f"go_{self.place}":
             return f"this is {SCREENS[self.place]}"
         if action == "undo" and not curation.undoable:
-            return "there is no decision to take back"
+            return "there is nothing to take back"
         if action == "redo" and not curation.redoable:
             return "nothing was taken back that could be repeated"
         if action in _MOVES and isinstance(self.focused, RecordTable) and not self.focused.keys:

@@ -159,6 +159,11 @@ class ReflectionsPlace(Extracting, Browse):
         reflection = self.view.snapshot.reflections.get(key)
         return dict(present.reflection_cells(reflection, now, below=self._grouped)) if reflection else {}
 
+    def below(self, key: str) -> Content:
+        """What was learned, where the first line tells what was seen."""
+        reflection = self.view.snapshot.reflections.get(key)
+        return present.below_text(reflection) if reflection is not None else Content("")
+
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """The whole text."""
         if cluster := self._cluster(key):
