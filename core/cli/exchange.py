@@ -9,7 +9,6 @@ import click
 from core.cli.decide import print_warnings
 from core.cli.exchange_shapes import exported_json, row_json
 from core.cli.options import deciding_options, reading_options
-from core.cli.outfile import write_file
 from core.cli.output import (
     Column,
     end,
@@ -31,6 +30,7 @@ from core.exchange.exporting import export, read_entries
 from core.exchange.importing import Action, ImportPlan, Row
 from core.exchange.origins import project_origin
 from core.learning.scoreboard import Scoreboard
+from core.outfile import write_file
 from core.records.findings import Severity
 from core.sources.reading import Problem, read_file
 from core.text import plural, visible_line

@@ -11,7 +11,6 @@ import click
 from core.cli.completing import complete_task
 from core.cli.episode_shapes import attempt_details_json, history_json
 from core.cli.options import reading_options
-from core.cli.outfile import write_file
 from core.cli.output import (
     OUTCOME_COLOURS,
     Column,
@@ -38,6 +37,7 @@ from core.episodes.history import (
     read_whole_history,
 )
 from core.episodes.names import find_attempt
+from core.outfile import write_file
 from core.records.episodes import Attempt, Milestone
 from core.records.findings import Finding
 from core.records.reflections import Reflection

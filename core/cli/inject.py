@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from core.cli.completing import complete_loop
 from core.cli.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event
 from core.cli.options import Fraction, Invocation, Words, reading_options
-from core.cli.outfile import write_file
 from core.cli.output import end, findings_json, print_bytes, print_json, remark, warn
 from core.cli.project import named_project, open_deck
 from core.cli.shapes import injection_json, json_help
 from core.deck import Deck
 from core.embeddings import Embeddings
 from core.errors import BadInput, RalphdeckError, Refused
+from core.outfile import write_file
 from core.paths import find_project
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop

@@ -1,13 +1,38 @@
-"""Files that commands write where they are told to."""
+"""Files that commands and the dashboard write where a person tells them to."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 from core.errors import BadInput, Unwritable
+from core.paths import ProjectPaths
 from core.text import visible_line
+
+
+def export_file(name: str, project: ProjectPaths, suffixes: Collection[str]) -> Path:
+    """The file that an export goes to; a relative name counts from the current folder.
+
+    Args:
+        name: As typed; `~` is the home folder.
+        suffixes: What the name may end with, as `.svg`.
+
+    Raises:
+        BadInput: It ends otherwise, is no path, or lies in the project's `.aiwg`, which is the loops' own.
+    """
+    shown = visible_line(name, 300)
+    try:
+        file = Path(name).expanduser().resolve()
+        kept = project.aiwg.resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise BadInput(f"{shown} is no name of a file") from None
+    if file.suffix.lower() not in suffixes:
+        raise BadInput(f"{shown} must end with {', '.join(suffixes)}: that names the format")
+    if kept in (file, *file.parents):
+        raise BadInput(f"{shown} lies in .aiwg, which belongs to the loops; name a file elsewhere")
+    return file
 
 
 def write_file(file: Path, data: bytes) -> None:
