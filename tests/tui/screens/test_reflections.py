@@ -108,7 +108,7 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         await told.press("e")
         assert "no pattern to draft: already known from all of these loops" in told.toasts()[-1]
         await told.sees("No pattern: already known")
-        assert "e draft" not in told.key_line()
+        assert "not now: e draft" in told.key_line()
         await told.decides("u")
         assert made.id not in told.app.view.snapshot.patterns
 
@@ -124,7 +124,7 @@ async def test_what_gives_no_pattern_stands_last_and_learnings_have_room(tmp_pat
         assert "success pattern  " in rows[0] and "Guard clauses at function entry" in rows[0]
         await told.press("G", "e")
         assert "it is an error message" in told.toasts()[-1]
-        assert "e draft" not in told.key_line()
+        assert "not now: e draft" in told.key_line()
 
 
 async def test_grouping_is_filtered_kept_and_left_for_a_single_reflection(sample: Path, home: Path) -> None:
