@@ -1,0 +1,76 @@
+"""Why things fail: root causes of debug sessions, failure modes of outcomes, types of errors."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Final
+
+from msgspec import Struct
+
+from core.records.debug_sessions import DebugSession
+from core.records.events import Event
+from core.snapshot import Snapshot
+
+ROOT_CAUSE: Final = "root cause"
+FAILURE_MODE: Final = "failure mode"
+ERROR: Final = "error"
+MOST_CAUSES: Final = 20
+"""Causes that are told, the most frequent ones."""
+_UNKNOWN: Final = frozenset({"", "unknown"})
+
+
+class Cause(Struct, frozen=True, kw_only=True):
+    """Something that things fail of.
+
+    Attributes:
+        kind: `root cause` (counted once a debug session), `failure mode` (once an outcome) or `error` (once a debug
+            session, or an error that was reported).
+        name: As written in the files: untrusted.
+        newest: When it was met last.
+        loop_id: The loop or attempt that met it last, "" where none is told.
+    """
+
+    kind: str
+    name: str
+    count: int
+    newest: datetime
+    loop_id: str = ""
+
+
+def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Cause, ...]:
+    """What was met from `since` on, the most frequent first; at most `MOST_CAUSES`."""
+    met = (*_of_sessions(snapshot.debug_sessions.values(), since), *_of_events(snapshot.events, since))
+    found: dict[tuple[str, str], Cause] = {}
+    for kind, name, at, loop_id in sorted(met, key=lambda one: one[2]):
+        known = found.get((kind, name))
+        count = known.count + 1 if known else 1
+        found[kind, name] = Cause(kind=kind, name=name, count=count, newest=min(at, now), loop_id=loop_id)
+    ordered = sorted(found.values(), key=attrgetter("kind", "name"))
+    return tuple(sorted(ordered, key=attrgetter("count"), reverse=True)[:MOST_CAUSES])
+
+
+_Met = tuple[str, str, datetime, str]
+"""Kind, name, when, by which loop."""
+
+
+def _of_sessions(sessions: Iterable[DebugSession], since: datetime) -> Iterator[_Met]:
+    for session in sessions:
+        at = session.changed_at
+        if at is not None and at >= since:
+            analyses = (run.analysis for run in session.executions)
+            causes = {analysis.category for analysis in analyses if analysis is not None}
+            errors = {failure.error_type for run in session.executions for failure in run.failures}
+            yield from ((ROOT_CAUSE, name, at, session.loop_id) for name in causes - _UNKNOWN)
+            yield from ((ERROR, name, at, session.loop_id) for name in errors - _UNKNOWN)
+
+
+def _of_events(events: Sequence[Event], since: datetime) -> Iterator[_Met]:
+    for event in events[bisect_left(events, since, key=attrgetter("at")) :]:
+        if event.error is not None:
+            if event.error.error_type.value not in _UNKNOWN:
+                yield ERROR, event.error.error_type.value, event.at, event.loop_id
+        elif event.signals is not None and event.signals.failure_mode not in _UNKNOWN:
+            yield FAILURE_MODE, event.signals.failure_mode, event.at, event.loop_id

@@ -1,0 +1,96 @@
+"""The metrics as files for others: CSV, a Markdown report, SVG."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from core.metrics.dashboard import Dashboard
+from core.metrics.drawing import to_svg
+from core.metrics.figures import Figure, Row, reach_text, value_text
+from core.metrics.sections import figures_of
+from core.text import plural, visible_line
+
+_COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes a cell for a formula by."""
+_MARKDOWN: Final = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>|#~&$"})
+_NAME_CHARS: Final = 80
+
+
+def exported(found: Dashboard, suffix: str, project: str) -> bytes:
+    """The metrics in the format that a file's suffix names, of `FORMATS`.
+
+    Args:
+        project: Name of the project's folder; untrusted.
+    """
+    return FORMATS[suffix](found, figures_of(found), visible_line(project, _NAME_CHARS)).encode()
+
+
+def to_csv(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
+    """A line for each value; rates lie in 0..1. A cell of text never begins as a formula does."""
+    file = io.StringIO()
+    out = csv.writer(file, lineterminator="\n")
+    out.writerow(_COLUMNS)
+    for figure in figures:
+        for row in figure.rows:
+            ends = ["" if end is None else f"{end:.6g}" for end in (row.low, row.high)]
+            values = [f"{value:.10g}" for value in row.values] or [""]
+            for part, value in zip(figure.parts, values, strict=False):
+                out.writerow([_cell(figure.id), _cell(row.label), _cell(part), value, *ends, row.count])
+    return file.getvalue()
+
+
+def _cell(text: str) -> str:
+    text = visible_line(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def to_markdown(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
+    """A report: of each section what it says, and its numbers in a table."""
+    head = (
+        f"# Metrics of {_escaped(project)}\n\n"
+        f"As of {found.now:%Y-%m-%d %H:%M} UTC, {plural(found.weeks, 'week')} back and ahead; "
+        f"intervals hold {found.level * 100:g} %.\n"
+    )
+    return "\n".join([head, *(section_markdown(figure) for figure in figures)])
+
+
+def section_markdown(figure: Figure) -> str:
+    """One section of the report."""
+    lines = [f"## {figure.title}", "", _escaped(figure.takeaway), ""]
+    if figure.rows:
+        lines += [*_table(figure), ""]
+    lines += [f"{_escaped(figure.missing or figure.note)}", ""]
+    return "\n".join(lines)
+
+
+def _table(figure: Figure) -> list[str]:
+    titles = ["", *figure.parts, *([figure.reach] if figure.reach else []), "n"]
+    rules = ["---", *["---:"] * (len(titles) - 1)]
+    return [_line(titles), _line(rules), *(_line(_cells(figure, row)) for row in figure.rows)]
+
+
+def _cells(figure: Figure, row: Row) -> list[str]:
+    values = [value_text(figure, value) for value in row.values] or ["—"] * len(figure.parts)
+    reach = [reach_text(figure, row) or "—"] if figure.reach else []
+    return [_escaped(row.label), *values, *reach, f"{row.count:,}"]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Text that stays text in Markdown."""
+    return visible_line(text).translate(_MARKDOWN)
+
+
+FORMATS: Final[Mapping[str, Callable[[Dashboard, Sequence[Figure], str], str]]] = {
+    ".md": to_markdown,
+    ".csv": to_csv,
+    ".svg": to_svg,
+}
+"""By suffix of the file."""
