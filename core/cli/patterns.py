@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
 
 import click
 
+from core.cli.as_of import as_of_option, tell_undated, view_as_of
 from core.cli.completing import complete_pattern
 from core.cli.lazy import LazyCommands
 from core.cli.options import project_option, reading_options
 from core.cli.output import Column, day, end, findings_json, percent, print_json, print_table, remark
 from core.cli.pattern_filter import PatternFilter, filter_options
 from core.cli.pattern_text import print_pattern
-from core.cli.project import now, open_deck, read_configuration, read_snapshot
+from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help, lineage_json, observation_json, pattern_details_json, pattern_json
 from core.learning.assessment import QUARANTINE, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.snapshot import Snapshot
 
 Row = tuple[Pattern, Assessment]
 
@@ -65,8 +68,9 @@ def patterns() -> None:
 @patterns.command("list", epilog=json_help("patterns list"))
 @filter_options
 @click.option("--sort", type=click.Choice(list(SORTS)), default="score", show_default=True)
+@as_of_option
 @reading_options
-def list_patterns(wanted: PatternFilter, sort: str, as_json: bool, strict: bool) -> None:
+def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None, as_json: bool, strict: bool) -> None:
     """List the learned patterns with state, success rate and use.
 
     What waits for somebody to read it has the state quarantine; --state takes it for a candidate, as JSON does.
@@ -78,10 +82,9 @@ def list_patterns(wanted: PatternFilter, sort: str, as_json: bool, strict: bool)
       ralphdeck patterns list --type error,anti --min-success-rate 0.8
       ralphdeck patterns list --state candidate --tag typescript --sort uses
       ralphdeck patterns list --min-success-rate 0 --max-success-rate 60% --json
+      ralphdeck patterns list --as-of 2026-11-15
     """
-    configuration = read_configuration()
-    snapshot = read_snapshot(configuration)
-    board = Scoreboard.build(snapshot, now(), configuration.settings)
+    snapshot, board = _scored(as_of)
     rows = wanted.rows(snapshot, board)
     key, descending = SORTS[sort]
     rows.sort(key=key, reverse=descending)
@@ -103,7 +106,19 @@ def list_patterns(wanted: PatternFilter, sort: str, as_json: bool, strict: bool)
         print_table(columns, map(_cells, rows))
         if not rows:
             remark("no patterns")
+        if as_of is not None:
+            tell_undated(snapshot.findings)
     end(snapshot.findings, strict=strict)
+
+
+def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
+    """The records of the project, scored as of now or of a past moment."""
+    if as_of is not None:
+        view = view_as_of(as_of)
+        return view.snapshot, view.board
+    configuration = read_configuration()
+    snapshot = read_snapshot(configuration)
+    return snapshot, Scoreboard.build(snapshot, now(), configuration.settings)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -124,16 +139,18 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 @patterns.command("show", epilog=json_help("patterns show"))
 @click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
+@as_of_option
 @reading_options
-def show_pattern(pattern_id: str, as_json: bool, strict: bool) -> None:
+def show_pattern(pattern_id: str, as_of: datetime | None, as_json: bool, strict: bool) -> None:
     """Show everything known about one pattern.
 
     \b
     Examples:
       ralphdeck patterns show pat-error-null-check-015
       ralphdeck patterns show pat-error-null-check-015 --json | jq .lineage
+      ralphdeck patterns show pat-error-null-check-015 --as-of 7d
     """
-    view = open_deck().view
+    view = view_as_of(as_of)
     pattern = view.pattern(pattern_id)
     findings = tuple(finding for finding in view.findings if finding.file == pattern.file)
     if as_json:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import logging.handlers
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import platformdirs
 
+from core.records.times import parse_time
 from core.text import visible
 
 APP: Final = "ralphdeck"
+LAST_VISIT: Final = "last_visit"
+"""The key of a project under which the dashboard keeps when it was closed."""
 MAX_LOG_BYTES: Final = 1_000_000
 """Size at which the log file becomes `ralphdeck.log.1` and a new one is begun."""
 
@@ -20,6 +25,15 @@ MAX_LOG_BYTES: Final = 1_000_000
 def state_file() -> Path:
     """What the dashboard remembers between runs."""
     return platformdirs.user_state_path(APP) / "dashboard.json"
+
+
+def last_visit(project: Path) -> datetime | None:
+    """When the dashboard was closed on a project last; None if that is not known."""
+    try:
+        found = json.loads(state_file().read_text(encoding="utf-8"))
+        return parse_time(found["projects"][str(project)][LAST_VISIT])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 def keymap_file() -> Path:
