@@ -55,6 +55,8 @@ COMMANDS: Final = {
     "undo": ("core.cli.decide:undo", "Take the newest standing decision back."),
     "redo": ("core.cli.decide:redo", "Repeat the decision that was taken back last."),
     "log": ("core.cli.log:log", "List the decisions, newest first."),
+    "changes": ("core.cli.changes:changes", "Say what changed between two moments."),
+    "mirror": ("core.cli.mirror:mirror", "Say how many of your verdicts held."),
     "why": ("core.cli.why:why", "Explain the state of a pattern, rule by rule."),
     "metrics": ("core.cli.metrics:metrics", "Print what sharing patterns has brought."),
     "what-if": ("core.cli.what_if:what_if", "Replay all history under other thresholds."),
