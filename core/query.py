@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
-from core.records.decisions import Decision
+from core.records.decisions import Decision, Pin
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
@@ -38,7 +39,14 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     # Numbers are shown with two digits (rates as whole percent); what reads the same is the same.
     "=": lambda one, other: abs(one - other) < 0.005,
 }
-_NUMBERS: Final = frozenset({"uses", "rate", "score"})
+_NUMBERS: Final = frozenset({"uses", "rate", "low", "score"})
+_AGES: Final = frozenset({"last", "age"})
+_AGE: Final = re.compile(r"(<=|>=|<|>|=)?(\d{1,6})([hdwmy])")
+_HOURS: Final = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24, "y": 365 * 24}
+_OLDEST: Final = timedelta(days=365 * 1000)
+"""No record is older; what is asked for beyond is cut to it, so that times stay times."""
+_SHARES: Final = frozenset({"rate", "low"})
+"""Numbers 0..1, which may be typed as percent."""
 _WORDS: Final[Mapping[str, Sequence[str]]] = {
     "type": tuple(kind.value for kind in PatternType),
     "state": tuple(state.value for state in STATES),
@@ -80,7 +88,10 @@ def parse_query(text: str, fields: Iterable[str]) -> Query:
         elif not name and value.endswith(":") and value[:-1] in known:
             continue
         elif name in _NUMBERS and _number(value) is None:
-            problems.append(f"{name}: wants a number, as in {name}:>{'50%' if name == 'rate' else '3'}")
+            problems.append(f"{name}: wants a number, as in {name}:>{'50%' if name in _SHARES else '3'}")
+            continue
+        elif name in _AGES and _age(value) is None:
+            problems.append(f"{name}: wants a time, as in {name}:<7d (h, d, w, m, y)")
             continue
         elif name in _WORDS and not any(word.startswith(value) for word in _WORDS[name]):
             problems.append(f"{name}: is one of {', '.join(_WORDS[name])}")
@@ -97,14 +108,39 @@ def _number(value: str) -> tuple[Callable[[Any, Any], Any], float] | None:
     return _COMPARE[sign or "="], float(digits) / (100 if percent else 1)
 
 
+def _age(value: str) -> tuple[Callable[[Any, Any], Any], timedelta] | None:
+    """How an age is compared, and with what: without a sign, `7d` is within seven days."""
+    found = _AGE.fullmatch(value)
+    if found is None:
+        return None
+    sign, digits, unit = found.groups()
+    compare = _COMPARE[sign] if sign and sign != "=" else operator.le
+    return compare, min(timedelta(hours=int(digits) * _HOURS[unit]), _OLDEST)
+
+
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 _Value = TypeVar("_Value")
 
-PATTERN_FIELDS: Final = ("type", "state", "uses", "rate", "score", "tag", "loop", "id", "is")
-"""Fields of a pattern query; `is:` takes pinned, faded, due, contradicted, injectable, quarantined, mirror, and `id:`
-several of them with commas between."""
-_VECTORS: Final = frozenset({"state", "uses", "rate", "score", "is"})
+PATTERN_FIELDS: Final = (
+    "type",
+    "state",
+    "uses",
+    "rate",
+    "low",
+    "score",
+    "last",
+    "age",
+    "tag",
+    "loop",
+    "id",
+    "by",
+    "is",
+)
+"""Fields of a pattern query. `low:` is the lower end of the interval of the rate, `last:` how long ago it was used,
+`age:` how long ago it was discovered, `by:` who has pinned it (`me` for whoever looks); `is:` takes pinned, faded, due,
+contradicted, injectable, quarantined, mirror, and `id:` several of them with commas between."""
+_VECTORS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})
 
 
 def any_id(ids: Sequence[str]) -> tuple[str, int]:
@@ -127,22 +163,33 @@ class PatternCatalog:
     Args:
         patterns: By id.
         board: Their scores.
+        pins: What people have pinned, by pattern id.
+        me: The name that `by:me` means.
     """
 
-    def __init__(self, patterns: Mapping[str, Pattern], board: Scoreboard) -> None:
+    def __init__(
+        self, patterns: Mapping[str, Pattern], board: Scoreboard, pins: Mapping[str, Pin] | None = None, me: str = ""
+    ) -> None:
         self._board = board
+        self._pins, self._me = pins or {}, me.lower()
         self._records = [patterns[key] for key in board.ids]
         self._lines = [_line(pattern) for pattern in self._records]
         self._tags = [_tags(pattern) for pattern in self._records]
         self._ids = np.array(board.ids, dtype=object)
         self._orders: dict[tuple[str, bool], npt.NDArray[np.intp]] = {}
 
-    def updated(self, patterns: Mapping[str, Pattern], board: Scoreboard, changed: Iterable[str]) -> PatternCatalog:
+    def updated(
+        self,
+        patterns: Mapping[str, Pattern],
+        board: Scoreboard,
+        changed: Iterable[str],
+        pins: Mapping[str, Pin] | None = None,
+    ) -> PatternCatalog:
         """The catalog for a newer snapshot; only the lines of changed patterns are made again."""
         if board.ids != self._board.ids:
-            return PatternCatalog(patterns, board)
+            return PatternCatalog(patterns, board, pins, self._me)
         newer = copy(self)
-        newer._board, newer._orders = board, {}
+        newer._board, newer._pins, newer._orders = board, pins or {}, {}
         newer._records, newer._lines, newer._tags = self._records.copy(), self._lines.copy(), self._tags.copy()
         for key in patterns.keys() & changed:
             row, pattern = board.row(key), patterns[key]
@@ -172,15 +219,26 @@ class PatternCatalog:
         """Which of the rows match."""
         board, value = self._board, term.value
         match term.field:
-            case "uses" | "rate" | "score":
-                column = {"uses": board.uses, "rate": board.rate, "score": board.score}[term.field]
+            case "uses" | "rate" | "low" | "score":
+                column = self._numbers(term.field)
                 compared = _number(value)
                 if compared is None:
                     return np.ones(len(rows), dtype=np.bool_)
                 compare, number = compared
-                if term.field == "rate" and number > 1:
+                if term.field in _SHARES and number > 1:
                     number /= 100  # `rate:>75` can only mean percent
                 return np.asarray(compare(column[rows], number), dtype=np.bool_)
+            case "last" | "age" if (aged := _age(value)) is not None:
+                older, span = aged
+                if term.field == "last":
+                    ages = board.now.timestamp() - board.last_used[rows]
+                    return np.asarray(older(ages, span.total_seconds()) & np.isfinite(ages), dtype=np.bool_)
+                records = self._of(self._records, rows)
+                return _flags(_is_aged(p.first_discovered, board.now, older, span) for p in records)
+            case "by":
+                names = {key: pin.by.lower() for key, pin in self._pins.items()}
+                found = {key for key, name in names.items() if (name == self._me if value == "me" else value in name)}
+                return _flags(p.id in found for p in self._of(self._records, rows))
             case "state":
                 codes = [n for n, state in enumerate(STATES) if state.value.startswith(value)]
                 return np.isin(board.state_codes[rows], codes)
@@ -199,6 +257,18 @@ class PatternCatalog:
                 return _flags(any(part in p.id.lower() for part in ids) for p in self._of(self._records, rows))
             case _:
                 return _flags(value in line for line in self._of(self._lines, rows))
+
+    def _numbers(self, field: str) -> npt.NDArray[Any]:
+        board = self._board
+        match field:
+            case "uses":
+                return board.uses
+            case "rate":
+                return board.rate
+            case "low":
+                return board.interval[0]
+            case _:
+                return board.score
 
     def _of(self, values: list[_Value], rows: Rows) -> list[_Value]:
         return values if len(rows) == len(values) else [values[row] for row in rows.tolist()]
@@ -247,6 +317,10 @@ class PatternCatalog:
         text = texts.get(sort, _id)
         keys = [text(record) for record in self._records]
         return np.array(sorted(range(len(keys)), key=keys.__getitem__, reverse=descending), dtype=np.intp)
+
+
+def _is_aged(at: datetime | None, now: datetime, older: Callable[[Any, Any], Any], span: timedelta) -> bool:
+    return at is not None and bool(older(now - at, span))
 
 
 def _id(pattern: Pattern) -> str:

@@ -333,3 +333,40 @@ DECISIONS = (
 )
 def test_what_a_decision_filter_finds(text: str, expected: str) -> None:
     assert "".join(select_decisions(DECISIONS, parse_query(text, DECISION_FIELDS))) == expected
+
+
+NEWER = {**PATTERNS, "pat-error-new-006": made("pat-error-new-006", title="New one", first_discovered=days_ago(2))}
+PINNED = PatternCatalog(
+    NEWER,
+    Scoreboard.build(Snapshot(patterns=NEWER, curation=CURATION), NOW, SETTINGS),
+    CURATION.pins,
+    me="Ada",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("last:<7d", {"pat-error-null-001"}),
+        ("last:>1w", {"pat-error-retry-002"}),
+        ("last:2w", {"pat-error-null-001", "pat-error-retry-002"}),
+        ("-last:<999999y -uses:0", {"pat-success-split-003", "pat-anti-cast-004"}),
+        ("age:<7d", {"pat-error-new-006"}),
+        ("age:<1d", set()),
+        ("low:>75%", {"pat-error-null-001"}),
+        ("is:pinned by:me", {"pat-success-split-003"}),
+        ("by:AD", {"pat-success-split-003"}),
+        ("is:pinned by:imre", set()),
+    ],
+)
+def test_times_bounds_and_who_pinned_it(text: str, found: set[str]) -> None:
+    query = parse_query(text, PATTERN_FIELDS)
+    assert query.problems == ()
+    assert set(PINNED.select(query)) == found
+
+
+@pytest.mark.parametrize("text", ["last:7", "age:soon", "last:<-3d", "age:<9999999d"])
+def test_a_time_that_is_none_narrows_nothing_and_is_said(text: str) -> None:
+    query = parse_query(text, PATTERN_FIELDS)
+    assert query.terms == ()
+    assert "wants a time, as in" in query.problems[0]

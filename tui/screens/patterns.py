@@ -24,8 +24,9 @@ class PatternsPlace(Browse, Deciding):
 
     place = "patterns"
     ABOUT = (
-        "Every pattern that loops have learned. Filter with words and with type: state: uses: rate: score: tag: "
-        "loop: id: is:, for example  type:error uses:>3 -flaky  or  is:due  or  is:quarantined."
+        "Every pattern that loops have learned. Filter with words and with type: state: uses: rate: low: score: last: "
+        "age: tag: loop: id: by: is:, for example  type:error uses:>3 -flaky  or  low:<50% last:<7d  or  is:pinned "
+        "by:me."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("state", "state", 7),
@@ -53,11 +54,11 @@ class PatternsPlace(Browse, Deciding):
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Keep the searchable catalog up to date first."""
-        patterns = view.snapshot.patterns
+        patterns, pins = view.snapshot.patterns, view.snapshot.curation.pins
         if self._catalog is None or delta is None:
-            self._catalog = PatternCatalog(patterns, view.board)
+            self._catalog = PatternCatalog(patterns, view.board, pins, self.deck_app.deck.by)
         else:
-            self._catalog = self._catalog.updated(patterns, view.board, delta.patterns)
+            self._catalog = self._catalog.updated(patterns, view.board, delta.patterns, pins)
         super().refresh_view(view, delta)
 
     def touched(self, delta: Delta) -> bool:
