@@ -17,6 +17,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
 
 from rich.console import Console, RenderableType
@@ -75,6 +76,8 @@ NARROW: Final = 100
 """Cells below which the top bar shortens its names."""
 ROOMY: Final = 118
 """Cells from which it has room for words on what runs."""
+MOST_TYPED: Final = 40_000
+"""Bytes of a text that an editor has left which are read."""
 TYPED_AHEAD: Final = 1000
 """Keys in flight that are remembered with what had focus when they came."""
 SWITCH_SECONDS: Final = 0.001
@@ -373,16 +376,42 @@ class DeckApp(App[None], inherit_bindings=False):
 
     def edit_file(self, relative: str) -> None:
         """Open a project file in $EDITOR, with the terminal handed over."""
+        try:
+            path = self.deck.project.inside(relative)
+        except RalphdeckError as error:
+            self.say(f"cannot open {relative}: {error}", severity="error")
+        else:
+            self._edit(path, relative)
+
+    def edit_text(self, text: str) -> str | None:
+        """A text as a person leaves it in $EDITOR; None where that can't be. Its file lies outside the project, for
+        this user alone, and is removed.
+        """
+        try:
+            with TemporaryDirectory(prefix="ralphdeck-") as folder:
+                path = Path(folder) / "text.md"
+                path.write_bytes(text.encode("utf-8", "replace"))
+                if not self._edit(path, "the text"):
+                    return None
+                with path.open("rb") as file:
+                    return file.read(MOST_TYPED).decode("utf-8", "replace").strip()
+        except OSError as error:
+            self.say(f"cannot edit the text: {error}", severity="error")
+            return None
+
+    def _edit(self, path: Path, name: str) -> bool:
+        """Hand the terminal over to $EDITOR; whether that went well."""
         command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
         if not command:
             self.say("set $EDITOR to open files", severity="warning")
-            return
+            return False
         try:
-            path = self.deck.project.inside(relative)
             with self.suspend():
-                subprocess.run([*command, str(path)], check=False)  # argv list, never a shell
-        except (OSError, RalphdeckError, SuspendNotSupported) as error:
-            self.say(f"cannot open {relative}: {error}", severity="error")
+                done = subprocess.run([*command, str(path)], check=False)  # argv list, never a shell
+        except (OSError, SuspendNotSupported) as error:
+            self.say(f"cannot open {name}: {error}", severity="error")
+            return False
+        return done.returncode == 0
 
     def keys_of(self, action: str) -> str:
         """The keys of an action, as the keymap file has them; comma-separated Textual names."""
