@@ -23,6 +23,7 @@ from core.cli.project import chosen_project, open_deck, read_configuration
 from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
+from core.curation.verifying import verify_ledger
 from core.deck import Deck
 from core.episodes.similar import past_tasks
 from core.errors import ProjectNotFound, RalphdeckError
@@ -216,6 +217,13 @@ def _curation(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Check]:
     except (RalphdeckError, OSError) as error:
         yield Check("curation", "ledger", ERROR, str(error))
         return
+    try:
+        verified = verify_ledger(paths)
+    except RalphdeckError as error:
+        yield Check("curation", "log", ERROR, str(error))
+    else:
+        hint = "; see: ralphdeck log --verify" if verified.problems else ""
+        yield Check("curation", "log", ERROR if verified.problems else OK, f"{verified.summary}{hint}")
     if pending:
         files = sorted({file for _, file in pending})
         what = plural(len(pending), "change")

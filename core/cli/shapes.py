@@ -95,7 +95,8 @@ With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], su
 better_pattern_id, source_loops, lint}], findings}.
 With a verdict: {decision, summary, warnings, written}, as promote prints it; with --auto: {decisions: [such]}""",
     "log": """\
-{decisions: [{id, at, by, verb, subject, reason, before, after, group, undone}], findings}""",
+{decisions: [{id, at, by, verb, subject, reason, before, after, group, undone}], findings}.
+With --verify: {lines, linked, decisions, problems: [{line, what}]}""",
     "why": """\
 {id, state, computed_state, decided_by, pin: {state, at, by, reason, decision_id}, pin_stale, contradicted,
 faded, injectable, success_rate, interval, successes, failures, helpful, harmful,

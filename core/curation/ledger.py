@@ -19,6 +19,7 @@ from tinydb import Query, TinyDB
 from tinydb.storages import Storage
 from tinydb.table import Table
 
+from core.curation.chain import Chain, end_of, linked, read_anchor, write_anchor
 from core.curation.kept import Record, key_of, line_of, record_of
 from core.curation.state import fold
 from core.errors import BadInput, UnknownRecord, Unwritable
@@ -86,6 +87,7 @@ class _Lines:
         decisions: By decision id, in order.
         records: By what tells them apart, in the order in which they were first kept.
         pending: By decision id and file, the decisions whose effects are not known to be in that file yet.
+        chain: What ties the lines together.
     """
 
     def __init__(self) -> None:
@@ -94,12 +96,17 @@ class _Lines:
         self.records: dict[tuple[type[Record], str], Record] = {}
         self.pending: dict[tuple[str, str], Decision] = {}
         self.findings: list[Finding] = []
-        self.count = 0
+        self.chain = Chain()
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return self.chain.lines
 
     def feed(self, data: bytes) -> None:
         """Take in whole lines that follow the ones fed before."""
         for line in data.split(b"\n")[:-1]:
-            self.count += 1
+            self.chain.feed(line)
             if line.strip():
                 self._feed_line(line)
 
@@ -199,11 +206,19 @@ class JournalStorage(Storage):
             lines = [msgspec.json.encode(document) for document in documents]
         except UnicodeEncodeError:
             raise BadInput("a text is no valid Unicode: the ledger cannot hold it") from None
+        path = self.journal.path
         with self.journal.locked():
             self.refresh()  # what cannot be read is not added to
+            self.journal.tidy()
+            self.refresh()
+            told, found = read_anchor(path), self.lines.chain.place
+            lines, place = linked(lines, end_of(told, found))
             if self._offset + sum(map(len, lines)) + len(lines) > MAX_PATTERN_BYTES:
-                raise Unwritable(f"{self.journal.path} would have more than {MAX_PATTERN_BYTES:,} bytes; not written")
+                raise Unwritable(f"{path} would have more than {MAX_PATTERN_BYTES:,} bytes; not written")
+            if told is None and not self.lines.chain.is_begun:
+                write_anchor(path, found)  # lest a crash leave lines that bear a hash without one
             self.journal.append(lines)
+            write_anchor(path, place)
             self.refresh()
             return list(range(self.lines.count - len(lines) + 1, self.lines.count + 1))
 

@@ -39,8 +39,8 @@ class Journal:
     def read(self, offset: int = 0) -> tuple[bytes, int]:
         """The whole lines from byte `offset` on, and the offset after them.
 
-        An unfinished last line is held back. A file that is missing, or shorter than `offset`, reads as
-        `(b"", 0)`.
+        An unfinished last line is held back, as are all lines of a batch that is not whole. A file that is missing,
+        or shorter than `offset`, reads as `(b"", 0)`.
 
         Raises:
             Unwritable: It is there but cannot be read.
@@ -52,13 +52,31 @@ class Journal:
         except OSError as error:
             raise Unwritable(f"cannot read {self.path}: {error.strerror}") from None
         with os.fdopen(handle, "rb") as file:
+            # Looked for before and after: a batch that is whole by then may have been half there when it was read.
+            batches = [self._read_batch()]
             size = os.fstat(handle).st_size
             if size < offset:
                 return b"", 0
             file.seek(offset)
             data = file.read(size - offset)
+            batches.append(self._read_batch())
+        for start, length in batches:
+            if start < size < start + length:
+                data = data[: max(start - offset, 0)]
         whole = data[: data.rfind(b"\n") + 1]
         return whole, offset + len(whole)
+
+    def _read_batch(self) -> tuple[int, int]:
+        """Where the lines begin that are being appended together, and how long they are; (0, 0) if none are."""
+        try:
+            note = open_regular(self._batch_path, os.O_RDONLY)
+        except OSError:
+            return 0, 0
+        try:
+            told = _BATCH.fullmatch(os.read(note, _MAX_BATCH))
+        finally:
+            os.close(note)
+        return (int(told[1]), int(told[2])) if told else (0, 0)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -107,6 +125,25 @@ class Journal:
             except OSError as error:
                 raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
 
+    def tidy(self) -> None:
+        """Set aside what a killed writer left unfinished, see `append`; then the file ends with a whole line.
+
+        Raises:
+            Unwritable: Disk, permission or lock.
+        """
+        with self.locked():
+            try:
+                handle = open_regular(self.path, os.O_RDWR | os.O_APPEND)
+                try:
+                    self._undo_batch(handle)
+                    self._mend(handle)
+                finally:
+                    os.close(handle)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                raise Unwritable(f"cannot write {self.path}: {error.strerror}") from None
+
     def mend(self) -> None:
         """Take back the lines of a writer that was killed before it had written all of them.
 
@@ -139,16 +176,10 @@ class Journal:
 
     def _undo_batch(self, handle: int) -> None:
         """See `mend`."""
-        try:
-            note = open_regular(self._batch_path, os.O_RDONLY)
-        except FileNotFoundError:
+        if not os.path.lexists(self._batch_path):
             return
-        try:
-            told = _BATCH.fullmatch(os.read(note, _MAX_BATCH))
-        finally:
-            os.close(note)
         size = os.fstat(handle).st_size
-        start, length = (int(told[1]), int(told[2])) if told else (0, 0)
+        start, length = self._read_batch()
         if start < size < start + length and start in (0, _end_of_last_line(handle, start)):
             self._cut(handle, start, size)
         self._batch_path.unlink()

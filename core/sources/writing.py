@@ -156,6 +156,20 @@ def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> b
     return theirs
 
 
+def put(path: Path, data: bytes) -> None:
+    """Make `data` the content of a file that only the caller writes, in one step.
+
+    Raises:
+        OSError: The disk or a permission forbids it; the file is as it was.
+    """
+    draft = _write_draft(path, data, None)
+    try:
+        draft.replace(path)
+    except OSError:
+        draft.unlink()
+        raise
+
+
 def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
     """Move a file into another folder in one step, over no other file.
 
