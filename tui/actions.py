@@ -293,4 +293,5 @@ _KEY_NAMES: Final = {
 def key_name(key: str) -> str:
     """How a Textual key name is written for people: `question_mark` is `?`."""
     sign = key_to_character(key) or ""
+    Action("views", "V", "views", "Saved views: open one, or keep what is shown under a name", "Go", shown=False),
     return _KEY_NAMES.get(key) or (sign if sign.isprintable() and not sign.isspace() else "") or key.replace("_", " ")

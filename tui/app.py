@@ -66,9 +66,11 @@ from tui.screens.review import ReviewPlace
 from tui.screens.topics import topic_of
 from tui.screens.what_if import WhatIf
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
+from tui.screens.views import Views
 from tui.vectors import AFTER_SECONDS, VectorMaker
 from tui.widgets.bars import Item
 from tui.widgets.record_table import COMFORTABLE
+from tui.views import SavedView
 
 log = logging.getLogger("ralphdeck")
 
@@ -358,6 +360,13 @@ class DeckApp(App[None], inherit_bindings=False):
     def now(self) -> datetime:
         """The present moment, aware UTC."""
         return self.deck.now()
+    def open_view(self, view: SavedView) -> None:
+        """Go to a saved view."""
+        self.go(view.place)
+        screen = self.screen
+        if isinstance(screen, Place):
+            self.call_after_refresh(screen.show_view, view)
+
 
     def preview_loop(self, loop_id: str) -> None:
         """Show in Context what a loop would get."""
@@ -492,6 +501,18 @@ class DeckApp(App[None], inherit_bindings=False):
         self.say(f"density: {name}")
 
     def do_glyphs(self) -> None:
+    def do_views(self) -> None:
+        """List the saved views."""
+        screen = self.screen
+        if not isinstance(screen, Place):
+            return
+
+        def chosen(view: SavedView | None) -> None:
+            if view is not None:
+                self.open_view(view)
+
+        self.push_screen(Views(self.kept, screen.present_view()), chosen)
+
         """Drawn marks or plain ASCII."""
         names = list(GLYPH_SETS)
         self.kept.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])

@@ -25,18 +25,27 @@ class Kept:
     path: Path
     project: str
     values: dict[str, Any] = field(default_factory=dict)
+    _set: set[str] = field(default_factory=set)
+    """Names that were set here since the last `load` or `save`."""
 
     def load(self) -> None:
-        """Read the file; whatever is not as expected is forgotten."""
+        """Read the file; whatever is not as expected is forgotten. What was set here meanwhile stays."""
         try:
             values = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return
         if isinstance(values, dict):
+            here = self._projects().get(self.project)
+            values |= {name: self.values[name] for name in self._set}
             self.values = values
+            if here is not None:
+                self._projects().pop(self.project, None)
+                self._projects()[self.project] = here
 
     def save(self) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all, with what another dashboard has kept in it since."""
+        self.load()
+        self._set.clear()
         projects = self._projects()
         while len(projects) > MAX_PROJECTS:
             projects.pop(next(iter(projects)))
@@ -54,6 +63,7 @@ class Kept:
     def set(self, name: str, value: str) -> None:
         """Keep a value for all projects."""
         self.values[name] = value
+        self._set.add(name)
 
     def get_here(self, name: str, default: str = "") -> str:
         """A value for this project."""

@@ -19,6 +19,7 @@ from core.view import View
 from tui.actions import PLACES
 from tui.present.markdown import record_markdown
 from tui.screens.place import Place
+from tui.views import SavedView
 from tui.widgets.bars import ItemLine, TabLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import Column, RecordTable
@@ -308,6 +309,27 @@ class Browse(Place):
         self._filter(text)
         self.table.go_to(key)
         self.table.focus()
+
+    def present_view(self) -> SavedView:
+        """The filter, the order and the tab."""
+        sort = f"{self._sort[0]} {'down' if self._sort[1] else 'up'}" if self._sort is not None else ""
+        tab = self.tab(self.table.cursor_key)
+        return SavedView("", self.place, self.query_one(FilterLine).text, sort, tab if tab != self.TABS[0] else "")
+
+    def show_view(self, view: SavedView) -> None:
+        """Put filter, order and tab as the view has them, and the cursor on the first row."""
+        column, _, direction = view.sort.partition(" ")
+        if column in dict(self.SORTS):
+            self._sort_by(column, direction == "down")
+        if view.tab:
+            self._tab = view.tab
+        with self.prevent(Input.Changed):
+            self.query_one(FilterLine).text = view.filter
+        self._filter(view.filter)
+        self.table.cursor = 0
+        self.table.focus()
+        self._show_details()
+        self.refresh_frame()
 
     def go_to(self, key: str) -> None:
         """Put the cursor on a record, taking the filter off where it hides it."""

@@ -15,9 +15,10 @@ from textual.widgets import Input
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
-from tui.actions import GROUPS, SCREENS, actions_of, bindings_of
+from tui.actions import GROUPS, PLACES, SCREENS, actions_of, bindings_of
 from tui.present.markdown import record_markdown
 from tui.present.marks import Glyphs
+from tui.views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
@@ -78,6 +79,13 @@ class Place(Screen[None], inherit_bindings=False):
 
     def go_to(self, key: str) -> None:
         """Put the cursor on a record, taking the filter off where it hides it."""
+
+    def present_view(self) -> SavedView:
+        """What is shown now, to be saved under a name."""
+        return SavedView("", self.place if self.place in PLACES else "loops")
+
+    def show_view(self, view: SavedView) -> None:
+        """Show what a saved view holds besides its place."""
 
     def answered(self, *, decided: bool) -> None:
         """A decision is on disk, or was refused."""
