@@ -208,11 +208,11 @@ def _patterns(before: View, after: View, pairs: _Pairs, decisions: Iterable[Deci
     decided = _deciding(decisions, after.snapshot.decisions)
     gone = before.snapshot.patterns
     for id in pairs.gone:
-        because, by = _decision(decided.get(id)) or ("its record is there no more", "")
+        because, by = _decision(_moved(decided.get(id), id)) or ("its record is there no more", "")
         title, then = gone[id].title, _standing(before, id)
         yield PatternChange(pattern_id=id, title=title, kind=GONE, before=then, after=None, because=because, by=by)
     for id in pairs.new:
-        because, by = _decision(decided.get(id)) or ("discovered", "")
+        because, by = _decision(_moved(decided.get(id), id)) or ("discovered", "")
         title, now = after.snapshot.patterns[id].title, _standing(after, id)
         yield PatternChange(pattern_id=id, title=title, kind=NEW, before=None, after=now, because=because, by=by)
     for id, kind in pairs.turned():
@@ -265,6 +265,13 @@ def _subjects(decision: Decision) -> Iterator[str]:
     for key in ("patterns", "joined"):
         many = decision.after.get(key)
         yield from (one for one in many if isinstance(one, str)) if isinstance(many, list | tuple) else ()
+
+
+def _moved(found: tuple[Decision, Decision] | None, pattern_id: str) -> tuple[Decision, Decision] | None:
+    """The same, if it put the pattern's record in or took it out."""
+    effects = found[0].effects if found is not None else ()
+    moves = (one.pattern_id == pattern_id and (one.remove or one.insert is not None) for one in effects)
+    return found if any(moves) else None
 
 
 def _decision(found: tuple[Decision, Decision] | None) -> tuple[str, str] | None:

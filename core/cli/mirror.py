@@ -68,6 +68,6 @@ def _share_json(share: Share) -> dict[str, Any]:
 def share_text(share: Share, found: Mirror) -> str:
     """How many held, or how many more it takes to say so."""
     if share.rate is None:
-        return f"{share.followed} of {NEEDED} needed have {plural(found.follow_up, 'later result')} or more"
+        return f"{share.followed} of {NEEDED} needed, each with {plural(found.follow_up, 'later result')} or more"
     interval = f"{percent(found.level)} interval {percent(share.low)} to {percent(share.high)}"
     return f"{share.held} of {share.followed} with follow-up held, {percent(share.rate)} ({interval})"
