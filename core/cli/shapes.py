@@ -136,12 +136,14 @@ categories: [{category, loops_with, loops_without, average_with, average_without
 differences: [{key, file, evidence}], findings}""",
     "changes": """\
 {since, until, results: {helped, failed, other}, states: [{state, before, after}],
-patterns: [{id, title, kind, because, by, weight, before: {state, success_rate, successes, failures,
-usage_count, score, injectable}, after: {as in before}}], decisions: [{as in log}],
-loops: [{id, kind, status, task, at}], questions: [{kind, subject, text, new}], findings}""",
+patterns: [{id, title, kind, because, by, weight, before, after}],
+decisions: [{id, at, by, verb, subject, reason, before, after, group}],
+loops: [{id, kind, status, task, at}], questions: [{kind, subject, text, new}], findings}.
+Without a pattern before or after is null, else {state, success_rate, successes, failures, usage_count,
+score, injectable}""",
     "mirror": """\
 {by, follow_up, needed, level, promotions: {made, followed, held, rate, low, high},
-deprecations: {as in promotions}, findings}""",
+deprecations: {made, followed, held, rate, low, high}, findings}""",
     "what-if": """\
 {tried: [{name, value, unit, label, choices, replayed}], counts: [{state, before, after}],
 turns: [{id, before, after, since, inverts_before, inverts, inverted_at, pinned}], events, findings}.

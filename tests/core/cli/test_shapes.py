@@ -86,6 +86,8 @@ def test_every_command_with_json_tells_its_keys() -> None:
         ("bursts", ["bursts"]),
         ("metrics", ["metrics"]),
         ("what-if", ["what-if", "maturity.half_life_days=20"]),
+        ("changes", ["changes", "--since", "30d"]),
+        ("mirror", ["mirror"]),
         ("doctor", ["doctor"]),
         ("demo", ["demo", "--check"]),
     ],
