@@ -11,7 +11,7 @@ from core.records.times import MAX_TIME_LENGTH, parse_time
 from core.text import visible_line
 
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_AGO: Final = re.compile(r"([0-9]{1,5})([hdw])")
+_AGO: Final = re.compile(r"([1-9][0-9]{0,3})([hdw])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _LAST: Final = timedelta(days=1) - timedelta(microseconds=1)
 

@@ -27,16 +27,11 @@ MOST: Final = 20
 
 
 class _Since(PastMoment):
-    """The same, or the last visit."""
+    """The same, or the last visit; which project that is of, only the whole command line tells."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The moment; a usage error where no visit is known."""
-        if value != LAST_VISIT:
-            return super().convert(value, param, ctx)
-        visited = last_visit(chosen_project().project)
-        if visited is None:
-            self.fail("no dashboard was open on this project yet", param, ctx)
-        return visited
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The moment, or `LAST_VISIT`; a usage error for anything else."""
+        return value if value == LAST_VISIT else super().convert(value, param, ctx)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """The forms, as the help shows them."""
@@ -52,7 +47,7 @@ class _Since(PastMoment):
 @click.option("--until", type=PastMoment(end_of_day=True), help="Until when; a day counts to its end. Default: now.")
 @click.option("--all", "whole", is_flag=True, help=f"All rows, not only the first {MOST} of each table.")
 @reading_options
-def changes(since: datetime | None, until: datetime | None, whole: bool, as_json: bool, strict: bool) -> None:
+def changes(since: datetime | str | None, until: datetime | None, whole: bool, as_json: bool, strict: bool) -> None:
     """Say what changed between two moments: patterns, decisions, loops and questions.
 
     Both moments are scored anew from what was known then, under the thresholds of today. The last visit is when the
@@ -68,11 +63,14 @@ def changes(since: datetime | None, until: datetime | None, whole: bool, as_json
     from core.past import view_at
 
     view = open_deck().view
-    since = since or last_visit(chosen_project().project) or view.now - DEFAULT_SINCE
+    begin = since if isinstance(since, datetime) else last_visit(chosen_project().project)
+    if since == LAST_VISIT and begin is None:
+        raise click.UsageError("no dashboard was open on this project yet")
+    begin = begin or view.now - DEFAULT_SINCE
     until = min(until or view.now, view.now)
-    if since >= until:
-        raise click.UsageError(f"{minute(since)} is not before {minute(until)}")
-    before, after = view_at(view, since), view_at(view, until)
+    if begin >= until:
+        raise click.UsageError(f"{minute(begin)} is not before {minute(until)}")
+    before, after = view_at(view, begin), view_at(view, until)
     found = changes_between(before, after)
     findings = before.findings
     if as_json:
