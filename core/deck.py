@@ -43,7 +43,7 @@ from core.records.times import parse_time
 from core.retrieval.index import LazyIndex
 from core.retrieval.ranking import Injection
 from core.review.items import ReviewItem
-from core.review.queue import review_queue
+from core.review.queue import Found, review_queue
 from core.settings import PruningSettings, Settings
 from core.similarity import LazySimilarity
 from core.snapshot import Delta, Snapshot
@@ -669,8 +669,7 @@ class Deck:
             snapshot.curation,
             now,
             self.settings,
-            prospects.alike,
-            prospects.offers,
+            Found(alike=prospects.alike, offers=prospects.offers),
             [found for one in snapshot.debug_sessions.values() if (found := escalated(one, snapshot)) is not None],
         )
 

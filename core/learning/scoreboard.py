@@ -348,6 +348,11 @@ class Scoreboard:
         """effectiveness x multiplier."""
         return self.effectiveness * self.multiplier
 
+    @property
+    def inversion_waits(self) -> Flags:
+        """Patterns that no loop gets until somebody has given a verdict on their inversion, snoozed ones too."""
+        return self._columns.inversion_waits
+
     @cached_property
     def inversion_due(self) -> Flags:
         """Patterns with an open proposal to invert them, snoozed ones not."""

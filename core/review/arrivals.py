@@ -1,56 +1,59 @@
-"""What came and nobody has read: imports, extractions, what loops offer."""
+"""What came and nobody has read: imports, extractions, what loops offer, what several of them have learned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+
+import numpy as np
 
 from core.curation.rules import day, shown
 from core.extraction.proposals import Extraction
-from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
-from core.records.patterns import Pattern
-from core.review.items import (
-    EXTRACTED,
-    OFFER,
-    QUARANTINE,
-    ReviewItem,
-)
-from core.review.telling import given, offer_text
-from core.review.worth import HALF_WORTH_AT, TIDYING_SHARE, UNSEEN_SHARE, worth
+from core.recurring import Cluster
+from core.review.items import EXTRACTED, OFFER, QUARANTINE, RECURRING, ReviewItem
+from core.review.reading import chars_of, chars_offered, seconds
+from core.review.telling import offer_text
+from core.review.weighing import Scales
+from core.review.worth import UNSEEN_USES, weekly
 from core.text import plural, visible_line
 
+_ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "put into quarantine"}
 
-def arrivals(patterns: Mapping[str, Pattern], board: Scoreboard, curation: CurationState) -> Iterator[ReviewItem]:
+
+def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+    """Texts that came in without a person having read them."""
+    board = scales.board
     for pattern_id, arrival in curation.arrivals.items():
-        pattern = patterns.get(pattern_id)
+        pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern_id not in board or not arrival.waits(pattern.content_hash):
             continue
         came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {day(arrival.at)}"
         reason = f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
         row = board.row(pattern_id)
         if board.quarantined[row]:
-            yield ReviewItem(
-                kind=QUARANTINE,
-                subject=pattern_id,
+            yield scales.item(
+                QUARANTINE,
+                pattern_id,
                 question=f"May loops get {shown(pattern_id)}?",
-                reason=f"{came}{reason}; no loop gets it until you have seen its text",
-                worth=UNSEEN_SHARE * (1 + board.uses[row]) / (1 + board.uses[row] + HALF_WORTH_AT),
+                reason=f"{came}{reason}",
+                place="no loop gets it until you have seen its text",
+                stake=scales.unseen(pattern_id, kept_out=True),
+                seconds=seconds(QUARANTINE, chars_of(pattern)),
             )
         elif not arrival.blocks:
-            yield ReviewItem(
-                kind=EXTRACTED,
-                subject=pattern_id,
+            yield scales.item(
+                EXTRACTED,
+                pattern_id,
                 question=f"Keep {shown(pattern_id)}?",
-                reason=f"{came}{reason}; nobody has read it, and {given(board, pattern_id)}",
-                worth=worth(board, pattern_id, UNSEEN_SHARE),
+                reason=f"{came}{reason}; nobody has read it",
+                place=scales.given(pattern_id),
+                stake=scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
+                seconds=seconds(EXTRACTED, chars_of(pattern)),
             )
 
 
-_ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "put into quarantine"}
-
-
-def offered(offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
+def offered(scales: Scales, offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
     """Of loops that offer the very same only one: when that is decided, the next one comes."""
     same: dict[frozenset[tuple[str, str]], list[str]] = {}
     for source_id, offer in offers.items():
@@ -58,14 +61,39 @@ def offered(offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
         same.setdefault(said, []).append(source_id)
     for said, (source_id, *others) in same.items():
         offer = offers[source_id]
-        new, further = len(offer.new), len(offer.merges)
         also = f"; {plural(len(others), 'other loop')} offered the same" if others else ""
         if said:
-            yield ReviewItem(
-                kind=OFFER,
-                subject=source_id,
+            yield scales.item(
+                OFFER,
+                source_id,
                 question=f"Extract what {shown(source_id)} has learned?",
                 reason=f"{offer_text(offer)}{also}",
-                worth=TIDYING_SHARE * (new + further) / (new + further + HALF_WORTH_AT),
+                place="",
+                stake=_gain(scales, (1 + len(others) + UNSEEN_USES) * len(offer.new)),
+                seconds=seconds(OFFER, chars_offered(offer), len(offer.new) - 1),
                 offer=offer,
             )
+
+
+def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
+    """Learnings that several loops told and that no pattern covers: each time it was learned anew."""
+    now, half_life = scales.board.now, scales.settings.maturity.half_life_days
+    for cluster, offer in learned:
+        ages = [max((now - one.reflection.at).days, 0) for one in cluster.members if one.reflection.at is not None]
+        told = plural(len(cluster.sources), "loop")
+        last = f", last on {day(cluster.last_at)}" if cluster.last_at is not None else ""
+        yield scales.item(
+            RECURRING,
+            cluster.id,
+            question=f"Make a pattern of what {told} learned: {visible_line(cluster.text, 80)}?",
+            reason="no pattern says it",
+            place=f"told {plural(len(cluster.members), 'time')}{last}",
+            stake=_gain(scales, float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
+            seconds=seconds(RECURRING, len(cluster.text) + chars_offered(offer)),
+            offer=offer,
+        )
+
+
+def _gain(scales: Scales, uses: float) -> float:
+    """The stake of a text that is in no registry yet, for decayed uses that it would have had."""
+    return float(weekly(np.array([uses]), scales.settings.maturity.half_life_days)[0]) * scales.stakes.unjudged[1]

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
+from typing import Final
 
 from core.debug_memory.waiting import Escalated
 from core.extraction.proposals import Extraction
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
+from core.records.findings import Finding
 from core.records.patterns import Pattern
+from core.recurring import Cluster
 from core.review.alarms import bursts, escalations
-from core.review.arrivals import arrivals, offered
+from core.review.arrivals import arrivals, offered, recurring
 from core.review.items import ReviewItem
-from core.review.tidying import duplicates
-from core.review.verdicts import inversions, pins
+from core.review.tidying import broad, duplicates, unreconciled
+from core.review.verdicts import borderline, inversions, pins
+from core.review.weighing import Scales
+from core.review.worth import net
 from core.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What has to be worked out in idle moments before it can be asked.
+
+    Attributes:
+        alike: Pairs of patterns that say nearly the same, with their likeness, best first.
+        offers: What could be extracted, by loop.
+        recurring: Learnings that several loops told and no pattern covers, with the pattern that each would give.
+        broad: By pattern, which share of everyday messages its trigger matches, 0..1, where that is too much.
+        unreconciled: By pattern, how its record's counts and the evidence disagree.
+    """
+
+    alike: Sequence[tuple[str, str, float]] = ()
+    offers: Mapping[str, Extraction] = field(default_factory=lambda: MappingProxyType({}))
+    recurring: Sequence[tuple[Cluster, Extraction]] = ()
+    broad: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    unreconciled: Mapping[str, Finding] = field(default_factory=lambda: MappingProxyType({}))
+
+
+NOTHING_FOUND: Final = Found()
 
 
 def review_queue(
@@ -25,36 +53,47 @@ def review_queue(
     curation: CurationState,
     now: datetime,
     settings: Settings,
-    alike: Sequence[tuple[str, str, float]] = (),
-    offers: Mapping[str, Extraction] = MappingProxyType({}),
+    found: Found = NOTHING_FOUND,
     escalated: Iterable[Escalated] = (),
 ) -> tuple[ReviewItem, ...]:
     """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first.
 
+    The order is that of `core.review.worth.net`: what is at stake less the price of reading; ties by kind, then by
+    subject. Of several questions that one answer would be filed under, only the weightiest is asked.
+
     Args:
         patterns, board, curation, settings: What is known.
         now: The present moment.
-        alike: Pairs of patterns that say nearly the same, with their likeness, best first.
-        offers: What could be extracted, by loop.
+        found: What idle moments have brought.
         escalated: The debug sessions that were escalated.
     """
+    scales = Scales(patterns, board, settings)
     items = [
-        item
-        for item in (
-            *inversions(board, curation, settings),
-            *pins(board, curation),
-            *bursts(board),
-            *arrivals(patterns, board, curation),
-            *duplicates(patterns, board, alike),
-            *offered(offers),
-            *escalations(escalated, now, settings),
-        )
-        if (not item.is_about_pattern or item.subject in patterns) and not _is_answered(item, curation, now)
+        *inversions(scales, curation),
+        *pins(scales, curation),
+        *arrivals(scales, curation),
     ]
-    return tuple(sorted(items, key=lambda item: (-item.worth, item.kind, item.subject)))
+    asked = {item.subject for item in items}
+    items += [
+        *(item for item in borderline(scales, asked) if net(item.stake, item.seconds, settings) > 0),
+        *bursts(scales),
+        *duplicates(scales, found.alike),
+        *offered(scales, found.offers),
+        *recurring(scales, found.recurring),
+        *broad(scales, found.broad),
+        *unreconciled(scales, found.unreconciled),
+        *escalations(scales, escalated, now),
+    ]
+    weights = {id(item): net(item.stake, item.seconds, settings) for item in items}
+    items.sort(key=lambda item: (-weights[id(item)], item.kind, item.subject))
+    first = {item.question_key: item for item in reversed(items)}
+    return tuple(item for item in _open(items, curation, now) if first[item.question_key] is item)
 
 
-def _is_answered(item: ReviewItem, curation: CurationState, now: datetime) -> bool:
-    verdict = curation.inversions.get(item.question_key)
-    snoozed = verdict is not None and verdict.until is not None and verdict.until > now
-    return snoozed or item.question_key in curation.dismissed
+def _open(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -> Iterator[ReviewItem]:
+    """Those that nobody has answered or put off."""
+    for item in items:
+        verdict = curation.inversions.get(item.question_key)
+        snoozed = verdict is not None and verdict.until is not None and verdict.until > now
+        if not snoozed and item.question_key not in curation.dismissed:
+            yield item

@@ -5,10 +5,8 @@ from __future__ import annotations
 from core.curation.rules import day, shown
 from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
-from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Pin
-from core.review.worth import exposure
 from core.text import plural, visible_line
 
 
@@ -48,13 +46,3 @@ def burst_text(burst: Burst) -> str:
 def decided(pin: Pin) -> str:
     """Who decided what and when."""
     return f"{pin.verb} by {visible_line(pin.by, 40)} on {day(pin.at)}"
-
-
-def given(board: Scoreboard, pattern_id: str) -> str:
-    """How often loops got a pattern, as half a sentence."""
-    return f"loops got it {times(board, pattern_id)}"
-
-
-def times(board: Scoreboard, pattern_id: str) -> str:
-    """How often loops got a pattern."""
-    return plural(exposure(board, pattern_id), "time")

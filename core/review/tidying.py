@@ -1,38 +1,74 @@
-"""What keeps the registry in order: patterns that say the same."""
+"""What keeps the registry in order: texts that say the same, triggers that fit everything, counts that disagree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from core.curation.rules import shown
-from core.learning.scoreboard import Scoreboard
-from core.records.patterns import Pattern
-from core.review.items import (
-    DUPLICATE,
-    ReviewItem,
-)
-from core.review.telling import given, times
-from core.review.worth import TIDYING_SHARE, exposure, worth
+from core.records.findings import Finding
+from core.review.items import BROAD, DUPLICATE, UNRECONCILED, ReviewItem
+from core.review.reading import chars_of, seconds
+from core.review.weighing import Scales
+from core.review.worth import WASTED_USE
+from core.text import plural, visible_line
 
 
-def duplicates(
-    patterns: Mapping[str, Pattern], board: Scoreboard, alike: Sequence[tuple[str, str, float]]
-) -> Iterator[ReviewItem]:
+def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Iterator[ReviewItem]:
     """Of each pattern only the likest: when that is decided, the next one comes."""
     asked: set[str] = set()
+    patterns, board = scales.patterns, scales.board
     for one, other, likeness in alike:
         if not asked.isdisjoint((one, other)) or one not in patterns or other not in patterns:
             continue
         if patterns[one].mirror_of or patterns[other].mirror_of or one not in board or other not in board:
             continue
-        kept, merged = sorted((one, other), key=lambda id: (-exposure(board, id), id))
+        kept, merged = sorted((one, other), key=lambda id: (-scales.times(id), id))
         asked |= {kept, merged}
-        yield ReviewItem(
-            kind=DUPLICATE,
-            subject=kept,
+        yield scales.item(
+            DUPLICATE,
+            kept,
             question=f"Merge {shown(merged)} into {shown(kept)}?",
-            reason=f"{likeness:.0%} alike; {given(board, kept)}, the other one {times(board, merged)}",
-            worth=worth(board, kept, TIDYING_SHARE * likeness),
+            reason=f"{likeness:.0%} alike",
+            place=f"{scales.given(kept)}, the other one {plural(scales.times(merged), 'time')}",
+            stake=WASTED_USE * likeness * scales.uses(merged),
+            seconds=seconds(DUPLICATE, chars_of(patterns[kept]) + chars_of(patterns[merged])),
             other=merged,
             likeness=likeness,
         )
+
+
+def broad(scales: Scales, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
+    """Triggers that match nearly everything: loops get the pattern whatever they do."""
+    for pattern_id, share in shares.items():
+        pattern = scales.patterns.get(pattern_id)
+        if pattern is None or pattern_id not in scales.board:
+            continue
+        row = scales.board.row(pattern_id)
+        if scales.stakes.kept_out[row]:
+            continue
+        yield scales.item(
+            BROAD,
+            pattern_id,
+            question=f"Is the trigger of {shown(pattern_id)} too broad?",
+            reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
+            f"{share:.0%} of everyday messages",
+            place=scales.given(pattern_id),
+            stake=WASTED_USE * share * scales.uses(pattern_id) + scales.held(pattern_id),
+            seconds=seconds(BROAD, chars_of(pattern)),
+        )
+
+
+def unreconciled(scales: Scales, doubts: Mapping[str, Finding]) -> Iterator[ReviewItem]:
+    """Records whose own counts the evidence contradicts: other programs believe them."""
+    for pattern_id, doubt in doubts.items():
+        pattern = scales.patterns.get(pattern_id)
+        if pattern is not None and pattern_id in scales.board:
+            yield scales.item(
+                UNRECONCILED,
+                pattern_id,
+                question=f"Are the counts of {shown(pattern_id)} right?",
+                reason=visible_line(doubt.message, 160),
+                place=scales.given(pattern_id),
+                stake=scales.held(pattern_id),
+                seconds=seconds(UNRECONCILED, chars_of(pattern)),
+            )

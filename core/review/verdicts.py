@@ -1,31 +1,37 @@
-"""Whether states hold: inversions that are due, pins that evidence or a new text speaks against."""
+"""Whether states hold: inversions that are due, pins that something speaks against, states on the border."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from datetime import timedelta
 from functools import partial
+from typing import Final
 
 import numpy as np
 
 from core.curation.rules import day, shown
-from core.learning.scoreboard import Scoreboard
+from core.learning.columns import Codes, Flags
+from core.learning.maturity import STATES, state_codes
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity
-from core.review.items import (
-    CONTRADICTED,
-    INVERSION,
-    STALE_PIN,
-    ReviewItem,
-)
-from core.review.telling import decided, given
-from core.review.worth import UNSEEN_SHARE, worth
-from core.settings import Settings
+from core.review.items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
+from core.review.reading import chars_of, seconds
+from core.review.telling import decided
+from core.review.weighing import Scales
 from core.text import plural
 
+MOST_BORDERLINE: Final = 50
+"""So many states on the border are asked about at once, those with most at stake: the next come when some are
+decided."""
 
-def inversions(board: Scoreboard, curation: CurationState, settings: Settings) -> Iterator[ReviewItem]:
+
+def inversions(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+    """Patterns that fail so often that they should become warnings: until then they are neither used nor warned of."""
+    board, settings = scales.board, scales.settings
     for row in np.flatnonzero(board.inversion_due):
         pattern_id = board.ids[row]
+        if pattern_id not in scales.patterns:
+            continue
         failures, total = int(board.failures[row]), int(board.failures[row] + board.successes[row])
         verdict = curation.inversions.get(pattern_id)
         if verdict is not None:
@@ -38,41 +44,99 @@ def inversions(board: Scoreboard, curation: CurationState, settings: Settings) -
         again = ""
         if verdict is not None and verdict.verdict == "rejected":
             again = f"; rejected on {day(verdict.at)}, {plural(more, 'further failure')} since"
-        yield ReviewItem(
-            kind=INVERSION,
-            subject=pattern_id,
+        yield scales.item(
+            INVERSION,
+            pattern_id,
             question=f"Turn {shown(pattern_id)} into a warning?",
-            reason=f"{failures} of {plural(total, 'use')} failed{again}; {given(board, pattern_id)}",
-            worth=worth(board, pattern_id, failures / total if total else 0.0),
+            reason=f"{failures} of {plural(total, 'use')} failed{again}",
+            place=scales.given(pattern_id),
+            stake=scales.unwarned(pattern_id),
+            seconds=seconds(INVERSION, chars_of(scales.patterns[pattern_id])),
             propose=partial(board.proposal, pattern_id),
         )
 
 
-def pins(board: Scoreboard, curation: CurationState) -> Iterator[ReviewItem]:
+def pins(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+    """Decisions on another text, and decisions that the evidence since then speaks against."""
+    board = scales.board
     for pattern_id, pin in curation.pins.items():
-        if pattern_id not in board:
+        if pattern_id not in board or pattern_id not in scales.patterns:
             continue
         row = board.row(pattern_id)
         if board.pin_stale[row]:
-            yield ReviewItem(
-                kind=STALE_PIN,
-                subject=pattern_id,
+            yield scales.item(
+                STALE_PIN,
+                pattern_id,
                 question=f"Does the decision on {shown(pattern_id)} hold for its new text?",
-                reason=f"{decided(pin)}; its text has changed since; {given(board, pattern_id)}",
-                worth=worth(board, pattern_id, UNSEEN_SHARE),
+                reason=f"{decided(pin)}; its text has changed since",
+                place=scales.given(pattern_id),
+                stake=scales.unseen(pattern_id, kept_out=pin.state is Maturity.DEPRECATED),
+                seconds=seconds(STALE_PIN, chars_of(scales.patterns[pattern_id])),
             )
         elif board.contradicted[row]:
-            yield _contradicted(board, pattern_id, pin)
+            yield _contradicted(scales, pattern_id, pin)
 
 
-def _contradicted(board: Scoreboard, pattern_id: str, pin: Pin) -> ReviewItem:
-    good, bad = board.later_results(pattern_id)
+def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
+    good, bad = scales.board.later_results(pattern_id)
     against, word = (good, "succeeded") if pin.state is Maturity.DEPRECATED else (bad, "failed")
-    return ReviewItem(
-        kind=CONTRADICTED,
-        subject=pattern_id,
+    stake, place = scales.since(pattern_id, good, bad, kept_out=pin.state is Maturity.DEPRECATED)
+    return scales.item(
+        CONTRADICTED,
+        pattern_id,
         question=f"Keep {shown(pattern_id)} {pin.verb}?",
-        reason=f"{decided(pin)}; since then {against} of {plural(good + bad, 'use')} {word}; "
-        f"{given(board, pattern_id)}",
-        worth=worth(board, pattern_id, against / (good + bad) if good + bad else 0.0),
+        reason=f"{decided(pin)}; since then {against} of {plural(good + bad, 'use')} {word}",
+        place=place,
+        stake=stake,
+        seconds=seconds(CONTRADICTED, chars_of(scales.patterns[pattern_id])),
     )
+
+
+def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
+    """States that hold by a hair, where nobody has decided and a decision is worth the time.
+
+    One more result either way would change them, decay will soon, or they are rather likely the wrong ones.
+
+    Args:
+        asked: Ids of patterns that another question on their state is about.
+    """
+    board, settings, stakes = scales.board, scales.settings, scales.stakes
+    maturity, now = settings.maturity, board.computed_codes
+    better = state_codes(board.helpful + 1.0, board.harmful, maturity)
+    worse = state_codes(board.helpful, board.harmful + 1.0, maturity)
+    later = board.rescored(board.now + timedelta(days=settings.review.soon_days)).computed_codes
+    wrong = np.where(stakes.kept_out, 1.0 - stakes.chance, stakes.chance)
+    undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_waits) & (board.uses > 0)
+    on_border = (better != now) | (worse != now) | (later != now) | (wrong >= settings.review.doubt)
+    rows = np.flatnonzero(undecided & on_border)
+    held = stakes.held[rows]
+    for row in rows[np.argsort(-held, kind="stable")[: MOST_BORDERLINE + len(asked)]].tolist():
+        pattern_id = board.ids[row]
+        pattern = scales.patterns.get(pattern_id)
+        if pattern is None or pattern_id in asked or pattern.mirror_of:
+            continue
+        yield scales.item(
+            BORDERLINE,
+            pattern_id,
+            question=_WORTH_ASKING[bool(stakes.kept_out[row])].format(shown(pattern_id)),
+            reason=f"{STATES[now[row]]}, {int(board.failures[row])} of {plural(int(board.uses[row]), 'use')} failed"
+            + _border(row, now, better, worse, later, settings.review.soon_days),
+            place=scales.place(pattern_id),
+            stake=float(stakes.held[row]),
+            seconds=seconds(BORDERLINE, chars_of(pattern)),
+        )
+
+
+_WORTH_ASKING: Final = {True: "Should loops get {}, which is kept out now?", False: "Should loops go on to get {}?"}
+
+
+def _border(row: int, now: Codes, better: Codes, worse: Codes, later: Codes, soon_days: float) -> str:
+    """What would change a state, in words."""
+    parts = [
+        f"one more {result} makes it {STATES[codes[row]]}"
+        for codes, result in ((worse, "failure"), (better, "success"))
+        if codes[row] != now[row]
+    ]
+    if later[row] != now[row]:
+        parts.append(f"by age alone it is {STATES[later[row]]} within {soon_days:g} days")
+    return "".join(f"; {part}" for part in parts)

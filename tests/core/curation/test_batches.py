@@ -15,7 +15,7 @@ from core.paths import ProjectPaths
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from core.review.items import DUPLICATE, EXTRACTED, OFFER, QUARANTINE
-from core.review.queue import review_queue
+from core.review.queue import Found, review_queue
 from core.settings import Settings
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
@@ -299,13 +299,18 @@ def test_duplicates_and_offers_are_asked_once_and_can_be_dismissed(paths: Projec
     def queue() -> list[tuple[str, str]]:
         view, alike = deck.view, ((KEPT, OTHER, 0.97),)
         items = review_queue(
-            view.snapshot.patterns, view.board, view.snapshot.curation, NOW, view.settings, alike, offers
+            view.snapshot.patterns,
+            view.board,
+            view.snapshot.curation,
+            NOW,
+            view.settings,
+            Found(alike=alike, offers=offers),
         )
         return [(item.kind, item.question) for item in items]
 
     assert queue() == [
-        (DUPLICATE, f"Merge {OTHER} into {KEPT}?"),
         (OFFER, "Extract what ralph-new has learned?"),
+        (DUPLICATE, f"Merge {OTHER} into {KEPT}?"),
     ]
     deck.dismiss(f"likeness of {KEPT} and {OTHER}", "kept both")
     deck.snooze_question("extraction of ralph-new", until=datetime(2026, 6, 1, tzinfo=UTC))

@@ -15,7 +15,7 @@ from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
 from core.records.events import Event
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.review.items import ReviewItem
-from core.review.queue import review_queue
+from core.review.queue import Found, review_queue
 from core.settings import Settings
 from core.snapshot import Snapshot
 from tests.core.curation.making import NOW, make_pattern
@@ -61,7 +61,7 @@ def queue(
     by_id = {pattern.id: pattern for pattern in patterns}
     curation = curation or CurationState()
     board = Scoreboard.build(Snapshot(patterns=by_id, events=tuple(events), curation=curation), LATER, SETTINGS)
-    return review_queue(by_id, board, curation, LATER, SETTINGS, alike, offers)
+    return review_queue(by_id, board, curation, LATER, SETTINGS, Found(alike=alike, offers=offers))
 
 
 def arrival(kind: str, **changes: Any) -> Arrival:
@@ -101,7 +101,10 @@ def test_a_promise_that_did_not_hold_says_since_when() -> None:
     (item,) = queue([make_pattern("p")], used("p", "--++--"), curation)
     assert item.kind == "contradicted"
     assert item.question == "Keep p promoted?"
-    assert item.reason == ("promoted by alice on 3 May 2026; since then 4 of 6 uses failed; loops got it 6 times")
+    assert item.reason == (
+        "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; loops got it 6 times; "
+        "96% chance that it is worse than 70%"
+    )
 
 
 def test_a_deprecated_pattern_that_works_is_asked_about() -> None:
@@ -262,7 +265,7 @@ def test_an_escalation_is_asked_about_near_the_top_and_less_urgently_as_it_grows
     assert new.reason == (
         "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure"
     )
-    assert (new.worth, old.worth) == (0.9, 0.45)
+    assert (new.stake, old.stake) == (2.0, 1.0)
 
 
 def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -> None:
