@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,10 @@ from pathlib import Path
 import pytest
 
 from core.curation.ledger import Ledger, read_decisions
+from core.curation.verifying import verify_ledger
 from core.paths import ProjectPaths
 from tests.core.curation.making import make_curator, make_project, overrides
+from tests.crash.worker import MANY
 
 ROOT = Path(__file__).parents[2]
 IDS = [f"pat-error-{number}-001" for number in range(10)]
@@ -93,6 +96,9 @@ def check_settled(paths: ProjectPaths) -> None:
     assert make_curator(paths).settle() == ()
     ledger = Ledger(paths)
     assert ledger.pending() == ()
+    assert verify_ledger(paths).problems == ()
+    noted = Counter(decision.group for decision in ledger.find(verb="note"))
+    assert set(noted.values()) <= {MANY}  # of one act every decision is there, or none
     pins = ledger.state().pins
     written = overrides(paths)
     if paths.pattern_file("anti").exists():

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import core.sources.writing
-from core.curation.curator import Curator, Decided
+from core.curation.curator import Asked, Curator, Decided
 from core.curation.ledger import Ledger
 from core.errors import Refused
 from core.paths import ProjectPaths
@@ -25,6 +25,9 @@ from core.records.decisions import Decision, Verb
 from tests.core.curation.making import failing, make_assessment, make_curator, make_pattern, make_proposal
 
 CHANGING_CALLS = ("write", "fsync", "link", "unlink", "rename", "replace", "ftruncate", "open")
+
+MANY = 4
+"""Patterns that are decided about in one act."""
 
 
 def say(text: str) -> None:
@@ -71,10 +74,18 @@ def decide(curator: Curator, chance: random.Random, now: datetime) -> Decided:
         lambda: curator.deprecate(pattern, make_assessment(), now=now, reason="it broke the build"),
         lambda: curator.reset(pattern, make_assessment(), now=now),
         lambda: curator.accept_inversion(pattern, failing(), make_proposal(pattern.id), now=now),
+        lambda: decide_on_many(curator, Verb.NOTE, now),
+        lambda: decide_on_many(curator, Verb.DEPRECATE, now),
         lambda: curator.undo(now=now),
         lambda: curator.redo(now=now),
     ]
     return chance.choice(actions)()
+
+
+def decide_on_many(curator: Curator, verb: Verb, now: datetime) -> Decided:
+    """One act on `MANY` patterns."""
+    asked = [Asked(make_pattern(f"pat-error-{number}-001"), make_assessment()) for number in range(MANY)]
+    return curator.decide_many(verb, asked, now=now, known=curator.caught_up(), reason="it broke the build")
 
 
 def die_before(calls: int) -> None:

@@ -71,6 +71,7 @@ def test_of_a_batch_whose_writer_was_killed_all_stays_or_nothing(
         patch.setattr(os, "write", killed)
         with pytest.raises(KeyboardInterrupt):
             journal.append([b'{"n":2}', b'{"n":3}', b'{"n":4}'])
+    assert journal.read()[1] == journal.read(8)[1] == (32 if written == 24 else 8)  # of a part nobody hears
     journal.append([b'{"n":5}'])
     batch = b'{"n":2}\n{"n":3}\n{"n":4}\n' if written == 24 else b""
     assert journal.path.read_bytes() == b'{"n":1}\n' + batch + b'{"n":5}\n'
