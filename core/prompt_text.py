@@ -8,6 +8,7 @@ from typing import Final
 from core.text import visible_line
 
 FENCE: Final = "```"
+_FENCE: Final = re.compile("`{3,}")
 
 _ROLES: Final = (
     "system|user|assistant|human|developer|tool|instructions?|inst|sys|think(?:ing)?|im_start|im_end"
@@ -21,7 +22,7 @@ _ROLE_TAG: Final = re.compile(
 )
 """What frames the turns of a conversation with a language model: tags named after a role, and `<|im_end|>`."""
 _INSTRUCTION: Final = re.compile(r"\[(?=/?(?i:inst|sys)\])")
-_TAG: Final = re.compile(r"<(?=[/!?])|(?<!\w)<(?=[A-Za-z])")
+_TAG: Final = re.compile(r"<(?=[/!?|\uff5c])|(?<!\w)<(?=[A-Za-z])")
 """Any tag, comment or declaration; not the types of List<string>."""
 _OPENER: Final = re.compile(r"[>|]|~~~|={2,}\s*$|[-+*](?:\s|$)|([-*_])(?:\s*\1){2,}\s*$|\[[ xX]\](?:\s|$)|\[[^\]]*\]:")
 """What opens a block of Markdown: quotation, table, fence, underline, list, rule, task, definition of a link."""
@@ -34,7 +35,7 @@ _BEFORE_QUOTE: Final = re.compile(r'(\\*)("|\Z)')
 def field(text: str, limit: int) -> str:
     """`text` as one line of at most about `limit` characters, to stand behind one of our labels."""
     line = visible_line(text.strip(), limit).strip()
-    line = no_delimiters(line.replace(FENCE, "\\`\\`\\`").replace("**", "\\*\\*"))
+    line = no_delimiters(no_fence(line).replace("**", "\\*\\*"))
     line = _TAG.sub("<\\\\", line)
     return f"\\{line}" if line.startswith("#") else line
 
@@ -53,6 +54,11 @@ def quoted(text: str, limit: int) -> str:
     # Backslashes elsewhere stay single: most of these texts are regexes, and are read as they stand.
     inner = _BEFORE_QUOTE.sub(lambda found: found[1] * 2 + found[2].replace('"', '\\"'), field(text, limit))
     return f'"{inner}"'
+
+
+def no_fence(line: str) -> str:
+    """`line` with every backtick of what could open or close a block of code escaped."""
+    return _FENCE.sub(lambda found: "\\`" * len(found[0]), line)
 
 
 def no_delimiters(line: str) -> str:

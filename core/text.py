@@ -6,6 +6,8 @@ import unicodedata
 from functools import lru_cache
 from typing import Any, Final
 
+from core.secrets import masked
+
 UNKNOWN: Final = "\N{REPLACEMENT CHARACTER}"
 HIDDEN: Final = "\N{APL FUNCTIONAL SYMBOL QUAD QUESTION}"
 ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
@@ -48,6 +50,8 @@ def _shown(code: int) -> str:
 
 
 _TABLE: Final = _Table()
+_MARGIN: Final = 512
+"""Characters behind a cut that are looked at, so that half a secret is known for one."""
 _LINE_TABLE: Final = {ord("\n"): "\N{SYMBOL FOR NEWLINE}", ord("\t"): " "}
 
 
@@ -56,14 +60,14 @@ def visible(text: str, limit: int | None = None) -> str:
 
     Control characters except newline and tab become control pictures; DEL, C1, lone surrogates and
     unassigned characters U+FFFD; bidirectional and invisible characters one visible mark; variation
-    selectors and skin tones are dropped, since terminals disagree about their width.
+    selectors and skin tones are dropped, since terminals disagree about their width. Secrets are masked, see
+    `core.secrets.masked`.
 
     Args:
         text: Anything read from a file, a name, or an exception.
         limit: Cut to this many characters, the last one an ellipsis, before anything is translated.
     """
-    if limit is not None and len(text) > limit:
-        text = text[: max(limit - 1, 0)] + ELLIPSIS
+    text = _shareable(text, limit)
     if text.isascii() and text.isprintable():
         return text
     return text.translate(_TABLE)
@@ -71,11 +75,18 @@ def visible(text: str, limit: int | None = None) -> str:
 
 def visible_line(text: str, limit: int | None = None) -> str:
     """`visible(text)` on one line: newlines are shown as a mark, tabs as one space."""
-    if limit is not None and len(text) > limit:
-        text = text[: max(limit - 1, 0)] + ELLIPSIS
+    text = _shareable(text, limit)
     if text.isascii() and text.isprintable():
         return text
     return text.replace("\r\n", "\n").strip("\n").translate(_TABLE).translate(_LINE_TABLE)
+
+
+def _shareable(text: str, limit: int | None) -> str:
+    """`text` without secrets, cut to `limit` characters."""
+    if limit is None or len(text) <= limit:
+        return masked(text)
+    seen = masked(text[: limit + _MARGIN])
+    return seen[: max(limit - 1, 0)] + ELLIPSIS
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:

@@ -11,12 +11,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import click
 from rich.cells import cell_len, set_cell_size
 
 from core.records.findings import Finding, Severity
+from core.secrets import masked
 from core.text import ELLIPSIS, plural, visible_line
 
 STRICT_EXIT: Final = 3
@@ -44,12 +46,31 @@ def print_json(document: Mapping[str, Any], *, one_line: bool = False) -> None:
 def json_bytes(document: Mapping[str, Any], *, indent: int | None = None) -> bytes:
     """A JSON document in UTF-8 with a final line feed.
 
+    Secrets are masked, see `core.secrets.masked`.
     Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every
     string comes back as it is in the files. NaN and infinities do not occur.
     """
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
+    text = json.dumps(without_secrets(document), ensure_ascii=False, allow_nan=False, indent=indent)
     text = _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
     return f"{text}\n".encode("utf-8", "backslashreplace")
+
+
+def without_secrets(value: Any, key: str = "") -> Any:
+    """A JSON value with its secrets masked; a text may be one because of the key that it stands under."""
+    if isinstance(value, str):
+        shown = masked(value)
+        if shown == value and _may_name_secret(key):
+            return masked(f'{key}: "{value}"').removeprefix(f'{key}: "').removesuffix('"')
+        return shown
+    if isinstance(value, Mapping):
+        return {name: without_secrets(item, name) for name, item in value.items()}
+    return [without_secrets(item, key) for item in value] if isinstance(value, list | tuple) else value
+
+
+@lru_cache
+def _may_name_secret(key: str) -> bool:
+    told = f'{key}: "0aA1bB2cC3"'
+    return masked(told) != told
 
 
 def print_bytes(data: bytes) -> None:

@@ -11,6 +11,7 @@ from core.learning.assessment import Assessment
 from core.lineage import format_lineage
 from core.metrics.effectiveness import pattern_effect
 from core.records.patterns import Pattern, PatternType
+from core.secrets import masked
 from core.text import plural
 from core.view import View
 
@@ -160,7 +161,7 @@ def _print_details(view: View, pattern: Pattern, assessment: Assessment) -> None
     if assessment.exposures:
         line(f"Injected, Not Applied: {assessment.exposures}")
     line(f"Score: {assessment.score:.2f}")
-    _print_block("Diff", pattern.diff_pattern.splitlines())
+    _print_block("Diff", masked(pattern.diff_pattern).splitlines())
     for title, items in (
         ("Symptoms", pattern.symptoms),
         ("Preconditions", pattern.preconditions),
@@ -177,7 +178,7 @@ def _quoted(text: str) -> str:
 
 
 def _print_pairs(title: str, pairs: list[tuple[str, str]], template: str = "") -> None:
-    code = ["Template: |", *(f"  {row}" for row in template.splitlines())] if template else []
+    code = ["Template: |", *(f"  {row}" for row in masked(template).splitlines())] if template else []
     _print_block(title, [*(f"{label}: {text}" for label, text in pairs if text), *code])
 
 

@@ -19,6 +19,7 @@ from core.episodes.names import find_attempt
 from core.episodes.replay import MAX_PAUSE, Step, Verdict, pause_at, steps
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
+from core.secrets import masked
 from core.text import plural, visible_line
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNTOLD: "yellow"}
@@ -106,7 +107,7 @@ def _print(step: Step) -> None:
             line(f"{_INDENT}{name}: {text}")
     for row in step.diff:
         line(_INDENT, (row, _DIFF_COLOURS.get(row[:1], "")))
-    for number, row in enumerate(step.real.splitlines()):
+    for number, row in enumerate(masked(step.real).splitlines()):
         line(f"{_INDENT}{'real: ' if number == 0 else '      '}{row}")
 
 

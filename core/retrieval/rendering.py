@@ -9,8 +9,9 @@ from typing import Final
 
 from core.learning.assessment import Assessment
 from core.learning.sums import rounded
-from core.prompt_text import FENCE, bare, field, no_delimiters, quoted
+from core.prompt_text import FENCE, bare, field, no_delimiters, no_fence, quoted
 from core.records.patterns import Pattern, PatternType
+from core.secrets import masked
 from core.settings import InjectionSettings
 from core.text import plural, visible_line
 
@@ -139,14 +140,14 @@ def _source(pattern: Pattern, count: int, noun: str, limit: int) -> list[str]:
 
 
 def _template(pattern: Pattern, limit: int) -> list[str]:
-    code = pattern.template_code.replace("\r\n", "\n").strip("\n").split("\n")
+    code = masked(pattern.template_code).replace("\r\n", "\n").strip("\n").split("\n")
     if not any(map(str.strip, code)):
         return []
     language = pattern.template_language
     if not language and pattern.type is PatternType.TEMPLATE:
         language = pattern.category
     fence = FENCE + (language if _LANGUAGE_NAME.fullmatch(language) else "")
-    shown = [no_delimiters(visible_line(line.expandtabs(4), limit).replace(FENCE, "\\`\\`\\`")) for line in code]
+    shown = [no_delimiters(no_fence(visible_line(line.expandtabs(4), limit))) for line in code]
     if len(shown) > MAX_TEMPLATE_LINES:
         shown[MAX_TEMPLATE_LINES:] = [f"… {len(shown) - MAX_TEMPLATE_LINES:,} more lines"]
     return ["   - Template:", *(f"     {line}".rstrip() for line in (fence, *shown, FENCE))]

@@ -9,6 +9,7 @@ from textual.content import Content
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.recurring import Cluster
+from core.secrets import masked
 from core.text import plural, visible_line
 from core.view import View
 from tui.present.marks import Cells, Glyphs, outcome_mark
@@ -79,7 +80,7 @@ def cluster_text(view: View, cluster: Cluster, unfit: str) -> list[Content]:
         Content.styled(f"{told}, {first} to {last}", "$quiet"),
         *([Content.styled(f"No pattern: {visible_line(unfit, 300)}", "$warning")] if unfit else []),
         Content(""),
-        *(Content(visible_line(line, 4000)) for line in cluster.text.splitlines()[:200]),
+        *(Content(visible_line(line, 4000)) for line in masked(cluster.text).splitlines()[:200]),
         Content(""),
         Content.styled("Told by", "$quiet"),
     ]
@@ -150,7 +151,7 @@ def reflection_text(view: View, reflection: Reflection, glyphs: Glyphs) -> list[
         lines.append(Content.assemble(("Task ", "$quiet"), visible_line(reflection.task_id, 120)))
     for label, text in told_parts(reflection):
         lines += [Content(""), Content.styled(label, "$quiet")]
-        lines += [Content(visible_line(line, 4000)) for line in text.splitlines()[:200]]
+        lines += [Content(visible_line(line, 4000)) for line in masked(text).splitlines()[:200]]
     if reflection.actions:
         lines += [Content(""), Content.styled("Actions", "$quiet")]
         lines += [Content(f"  - {visible_line(action, 1000)}") for action in reflection.actions]

@@ -246,7 +246,7 @@ input |> Enum.map(f) # a <| b
     assert shown[: kept.count("\n") + 1] == kept.splitlines()
     assert shown[kept.count("\n") + 1 :] == [
         "\\`\\`\\`",
-        "\\`\\`\\``sh",
+        "\\`\\`\\`\\`sh",
         "<\\/system>",
         "<\\system>",
         "<\\/ User >",

@@ -1,0 +1,56 @@
+"""Secrets in texts, found by their shape: one set of rules for views, exports and logs.
+
+What stands in a file is never changed; only what is shown or passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+Mark = Callable[[str, str], str]
+"""What stands in the place of a secret: (kind, the secret itself) -> mark."""
+
+_SHORTEST: Final = 8
+"""Characters of a text that could hold a secret and what tells that it is one."""
+_HINTS: Final = (
+    *("pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "basic", "identified"),
+    *("curl", "mysql", "mariadb", "://", ":\\/", "hooks.", "discord", "sig=", "-----begin"),
+    *("sk-", "k_live_", "k_test_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "glpat-", "github_pat_", "xox"),
+    *("akia", "asia", "aiza", "npm_", "pypi-", "hf_", "sg.", "eyj"),
+)
+"""A text without any of them, in lower case, holds no secret that the rules know."""
+_KEPT: Final = 8192
+_MAX_KEPT: Final = 256
+"""Characters of a text whose masked form is kept: cells of tables are drawn again and again."""
+
+
+def masked(text: str) -> str:
+    """`text` with a mark such as `[secret: GitHub token, 40 characters]` in the place of every secret.
+
+    What is masked is not masked again. About 1 us a short text that holds nothing like a secret.
+    """
+    if len(text) < _SHORTEST:
+        return text
+    return _masked_short(text) if len(text) <= _MAX_KEPT else replaced(text, _mark)
+
+
+@lru_cache(_KEPT)
+def _masked_short(text: str) -> str:
+    return replaced(text, _mark)
+
+
+def _mark(kind: str, secret: str) -> str:
+    return f"[secret: {kind}, {len(secret):,} characters]"
+
+
+def replaced(text: str, mark: Mark) -> str:
+    """`text` with `mark` of it in the place of every secret."""
+    lower = text.lower()
+    if not any(hint in lower for hint in _HINTS):
+        return text
+    # Making the shapes takes longer than most commands.
+    from core.secret_shapes import Search
+
+    return Search().replaced(text, mark)
