@@ -15,6 +15,7 @@ PLACES: Final = {
     "context": ("4", "Context"),
     "reflections": ("5", "Reflections"),
     "memory": ("6", "Memory"),
+    "metrics": ("7", "Metrics"),
     "log": ("8", "Log"),
 }
 """Places by id, in order: the key that goes there, and the name."""
@@ -60,6 +61,7 @@ class Action:
 _CONTEXT: Final = ("context",)
 _TABLES: Final = ("loops", "patterns", "reflections", "memory", "log")
 _MEMORY: Final = ("memory",)
+_METRICS: Final = ("metrics",)
 _REPLAY: Final = ("replay",)
 
 ACTIONS: Final[tuple[Action, ...]] = (
@@ -113,8 +115,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "open",
         "Open the details, or go to what this belongs to",
         "Look",
-        (*_TABLES, "what_if", "context", "review"),
+        (*_TABLES, "what_if", "context", "review", "metrics"),
     ),
+    Action("more_weeks", "plus,equals_sign,right", "longer", "Look at a longer time", "Look", _METRICS),
+    Action("fewer_weeks", "minus,left", "shorter", "Look at a shorter time", "Look", _METRICS),
+    Action("export", "E", "export", "Write all sections into a file: report, numbers or pictures", "Look", _METRICS),
     Action("unfold", "right", "unfold", "Show what is below, or go there", "Look", _MEMORY, shown=False),
     Action("fold", "left", "fold", "Fold what is below away, or go up", "Look", _MEMORY, shown=False),
     Action("whole", "v", "details", "Give the details the whole screen", "Look", _MEMORY),
@@ -137,17 +142,17 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "next_tab",
         "right_square_bracket",
         "next tab",
-        "The next tab of the details",
+        "The next tab of the details, or the next section",
         "Look",
-        ("patterns", "loops", "memory"),
+        ("patterns", "loops", "memory", "metrics"),
     ),
     Action(
         "previous_tab",
         "left_square_bracket",
         "tab back",
-        "The previous tab of the details",
+        "The previous tab of the details, or the section before",
         "Look",
-        ("patterns", "loops", "memory"),
+        ("patterns", "loops", "memory", "metrics"),
         shown=False,
     ),
     Action(
@@ -256,6 +261,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("copy_whole", "Y", "copy all", "Copy all that is shown of this, as Markdown", "Look", shown=False),
     Action("findings", "F", "findings", "What is wrong in the files", "Program", shown=False),
     Action("density", "Z", "density", "Rows of one line, or of two with more about each", "Program", shown=False),
+    Action("screenshot", "P", "picture", "Write this screen into a file as an SVG picture", "Program", shown=False),
     Action("theme", "T", "theme", "The next theme", "Program", shown=False),
     Action("glyphs", "A", "ASCII", "Plain ASCII marks, or the drawn ones", "Program", shown=False),
     Action(

@@ -41,7 +41,7 @@ from core.snapshot import Delta
 from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
 from core.view import View
-from tui.actions import ACTIONS, PLACES, key_name
+from tui.actions import ACTIONS, PLACES, SCREENS, key_name
 from tui.clipboard import Copier
 from tui.driver import PatientDriver
 from tui.engine import Engine
@@ -55,10 +55,12 @@ from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.browse import Browse
 from tui.screens.context import ContextPlace
 from tui.screens.dialogs import Confirm, Findings
+from tui.screens.exporting import export_picture
 from tui.screens.help import Help
 from tui.screens.log import LogPlace
 from tui.screens.loops import LoopsPlace
 from tui.screens.memory import MemoryPlace
+from tui.screens.metrics import MetricsPlace
 from tui.screens.patterns import PatternsPlace
 from tui.screens.place import Place
 from tui.screens.reflections import ReflectionsPlace
@@ -68,16 +70,12 @@ from tui.screens.what_if import WhatIf
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
 from tui.screens.views import Views
 from tui.vectors import AFTER_SECONDS, VectorMaker
-from tui.widgets.bars import Item
+from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import COMFORTABLE
 from tui.views import SavedView
 
 log = logging.getLogger("ralphdeck")
 
-NARROW: Final = 100
-"""Cells below which the top bar shortens its names."""
-ROOMY: Final = 118
-"""Cells from which it has room for words on what runs."""
 MOST_TYPED: Final = 40_000
 """Bytes of a text that an editor has left which are read."""
 TYPED_AHEAD: Final = 1000
@@ -121,6 +119,7 @@ class DeckApp(App[None], inherit_bindings=False):
         "context": ContextPlace,
         "reflections": ReflectionsPlace,
         "memory": MemoryPlace,
+        "metrics": MetricsPlace,
         "log": LogPlace,
     }
 
@@ -446,16 +445,15 @@ class DeckApp(App[None], inherit_bindings=False):
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""
-        narrow = self.size.width < NARROW
-        left = frame.places(
-            self.deck.project.project.name,
-            place if place in PLACES else self.current_mode,
-            len(self.view.queue),
-            narrow=narrow,
-        )
-        short = self.size.width < ROOMY
-        pulse = frame.pulse(self.view.snapshot, self.progress, self.watch_state, self.glyphs, narrow=short)
-        return [Item(content, value) for content, value in left], [Item(pulse, "findings")]
+        name, here = self.deck.project.project.name, place if place in PLACES else self.current_mode
+        left, right = list[Item](), list[Item]()
+        for fit in frame.FITS:
+            places = frame.places(name, here, len(self.view.queue), fit)
+            pulse = frame.pulse(self.view.snapshot, self.progress, self.watch_state, self.glyphs, narrow=not fit.words)
+            left, right = [Item(content, value) for content, value in places], [Item(pulse, "findings")]
+            if TopBar.cells(left + right) <= self.size.width:
+                break
+        return left, right
 
     def use_theme(self, name: str) -> None:
         """Switch to a theme and remember it."""
@@ -484,6 +482,12 @@ class DeckApp(App[None], inherit_bindings=False):
     def do_redo(self) -> None:
         """Repeat what was taken back."""
         self.decide(lambda deck: deck.redo())
+
+    def do_screenshot(self) -> None:
+        """Write the screen into a file as a picture."""
+        screen = self.screen
+        if isinstance(screen, Place):
+            export_picture(self, SCREENS[screen.place])
 
     def do_theme(self) -> None:
         """The next theme."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final, NamedTuple
+
 from textual.content import Content
 
 from core.records.findings import Severity
@@ -12,25 +14,50 @@ from tui.actions import PLACES
 from tui.present.marks import Glyphs
 from tui.present.numbers import bar
 
-PROGRESS_CELLS = 10
+PROGRESS_CELLS: Final = 10
 
 
-def places(project: str, here: str, waiting: int, *, narrow: bool) -> list[tuple[Content, str]]:
+class Fit(NamedTuple):
+    """How roomy the bar is.
+
+    Attributes:
+        letters: That the name of a place has which is not in front.
+        pad: What stands around each place.
+        project: Characters of the project's name.
+        words: Whether it says in words what runs.
+    """
+
+    letters: int
+    pad: str
+    project: int
+    words: bool
+
+
+FITS: Final = (
+    Fit(20, " ", 24, True),
+    Fit(20, "", 24, True),
+    Fit(20, "", 12, False),
+    Fit(4, "", 12, False),
+    Fit(3, "", 12, False),
+)
+"""From the roomiest on."""
+
+
+def places(project: str, here: str, waiting: int, fit: Fit) -> list[tuple[Content, str]]:
     """The project's name, then every place with its key; each with the action that a click means.
 
     Args:
         project: Name of the project's folder.
         here: The place in front.
         waiting: Questions in Review.
-        narrow: Whether names must be short.
+        fit: How much room there is.
     """
-    name = visible_line(project, 12 if narrow else 24)
-    items = [(Content.styled(name if narrow else f"{name} ", "bold"), "")]
+    items = [(Content.styled(visible_line(project, fit.project) + fit.pad, "bold"), "")]
     for place, (key, title) in PLACES.items():
         count = f"·{waiting}" if place == "review" and waiting else ""
-        text = f"{key} {title[:4] if narrow and place != here else title}{count}"
+        text = f"{key} {title if place == here else title[: fit.letters]}{count}"
         style = "bold $accent reverse" if place == here else "$foreground" if count else "$quiet"
-        items.append((Content.styled(text if narrow else f" {text} ", style), f"go_{place}"))
+        items.append((Content.styled(fit.pad + text + fit.pad, style), f"go_{place}"))
     return items
 
 

@@ -58,6 +58,11 @@ class ItemLine(Widget):
         self._right: tuple[Item, ...] = ()
         self._spots: list[tuple[int, int, str]] = []
 
+    @classmethod
+    def cells(cls, items: Sequence[Item]) -> int:
+        """How many it takes to show all of them."""
+        return 1 + sum(item.content.cell_length + len(cls.SEPARATOR) for item in items)
+
     def show(self, left: Sequence[Item], right: Sequence[Item] = ()) -> None:
         """Show these items."""
         self._left, self._right = tuple(left), tuple(right)

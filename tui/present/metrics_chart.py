@@ -1,0 +1,214 @@
+"""The figures of the metrics drawn with characters: readable without colour, in plain ASCII as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual.content import Content
+
+from core.metrics.drawing import nice_top
+from core.metrics.figures import Figure, Kind, Row, value_text
+from core.records.patterns import Maturity
+from core.text import visible_line
+from tui.present.layout import LEAST_CELLS
+from tui.present.marks import ASCII, STATE_STYLES, Glyphs
+
+AXIS_CELLS: Final = 7
+"""Cells of the labels at the left of a chart, with the axis itself."""
+LEAST_CHART: Final = 4
+"""Lines that a chart over weeks takes at least: two of plot, the labels of the weeks, the legend."""
+WIDEST_WEEK: Final = 9
+"""Cells of one week at most: a few wide columns look like blocks."""
+_FILLS: Final = "█▓▒░▚◦"
+_ASCII_FILLS: Final = "#=+.%:"
+_STYLES: Final = {
+    "worked": "$success",
+    "failed": "$error",
+    "no result": "$warning",
+    "only shown": "$quiet",
+    **{state.value: STATE_STYLES[state] for state in Maturity},
+}
+"""Of parts; what turns has the style of the state that it turns to, the rest the accent."""
+
+
+def fill(part: int, glyphs: Glyphs) -> str:
+    """The character that a part is drawn with, so that parts differ without colour."""
+    fills = _ASCII_FILLS if glyphs is ASCII else _FILLS
+    return fills[part % len(fills)]
+
+
+def style(figure: Figure, part: int) -> str:
+    """The style of a part."""
+    return _STYLES.get(figure.parts[part].rpartition(" to ")[2], _STYLES.get(figure.parts[part], "$accent"))
+
+
+def legend(figure: Figure, width: int, glyphs: Glyphs) -> Content:
+    """Each part with its character and its sum; as many as there is room for."""
+    line = Content("")
+    for n, part in enumerate(figure.parts):
+        count = sum(row.values[n] for row in figure.rows if row.values)
+        item = Content.assemble((fill(n, glyphs), style(figure, n)), f" {part} ", (value_text(figure, count), "$quiet"))
+        if line.cell_length + item.cell_length + 3 > width:
+            break
+        line = Content.assemble(line, "   " if line else "", item)
+    return line
+
+
+def bar_cell(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
+    """The bar of one row, on a scale that all rows share."""
+    if figure.kind is Kind.SPANS:
+        return _span(figure, row, width, glyphs)
+    scale = max((sum(other.values) for other in figure.rows), default=0.0) or 1.0
+    sizes = _cells([value / scale * width for value in row.values])
+    return Content.assemble(*((fill(n, glyphs) * size, style(figure, n)) for n, size in enumerate(sizes)))
+
+
+def interval_cell(row: Row, width: int, glyphs: Glyphs) -> Content:
+    """The interval of a rate on a scale 0..1."""
+    if row.low is None or row.high is None or not row.values:
+        return Content("")
+    return _track(row.low, row.values[0], row.high, width, glyphs)
+
+
+def _span(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
+    top = max(max(other.high or 0.0, *other.values) for other in figure.rows) or 1.0
+    low, high = (row.low or 0.0) / top, (row.high or 0.0) / top
+    return _track(low, row.values[0] / top, high, width, glyphs)
+
+
+def _track(low: float, value: float, high: float, width: int, glyphs: Glyphs) -> Content:
+    first, at, last = (round(share * (width - 1)) for share in (low, value, high))
+    return Content.assemble(
+        (glyphs.line * first, "$rule"),
+        (glyphs.range * (at - first), "$accent"),
+        (glyphs.point, "$accent bold"),
+        (glyphs.range * (last - at), "$accent"),
+        (glyphs.line * (width - 1 - last), "$rule"),
+    )
+
+
+def _cells(sizes: Sequence[float]) -> list[int]:
+    """Whole cells for the parts of a bar; what is there is seen, however little it is."""
+    cells, done, drawn = [], 0.0, 0
+    for size in sizes:
+        done += size
+        count = max(round(done) - drawn, 1 if size else 0)
+        cells.append(count)
+        drawn += count
+    while drawn > max(round(done), sum(1 for size in sizes if size)):
+        largest = cells.index(max(cells))
+        cells[largest] -= 1
+        drawn -= 1
+    return cells
+
+
+def week_chart(figure: Figure, width: int, height: int, glyphs: Glyphs, cursor: int | None = None) -> list[Content]:
+    """A figure over weeks: `height` lines with axis, labels of weeks and (for several parts) the legend.
+
+    Args:
+        width: Cells there are; where weeks have no room, the ones furthest from now are left out.
+        cursor: The row that is looked at, which has a mark below it.
+    """
+    rows, shift = _fitting(figure, width - AXIS_CELLS)
+    if not rows or height < LEAST_CHART:
+        return []
+    head = [legend(figure, width, glyphs)] if len(figure.parts) > 1 else []
+    lines = height - 1 - len(head)
+    step = min((width - AXIS_CELLS) // len(rows), WIDEST_WEEK)
+    top = 1.0 if figure.percent else nice_top(max(sum(row.values) for row in figure.rows))
+    draw = _column if figure.kind is Kind.COLUMNS else _point
+    columns = [draw(figure, row, top, lines, step, glyphs) for row in rows]
+    plot = [
+        Content.assemble(_axis(figure, top, line, lines, glyphs), *(column[line] for column in columns))
+        for line in range(lines)
+    ]
+    at = None if cursor is None else cursor - shift
+    return [*head, *plot, _week_labels(rows, step, at, glyphs)]
+
+
+def _fitting(figure: Figure, room: int) -> tuple[Sequence[Row], int]:
+    """The rows that have room, and how many before them have none."""
+    if room < LEAST_CELLS:
+        return (), 0
+    back = figure.rows[-1].week is not None
+    shift = max(len(figure.rows) - room, 0) if back else 0
+    return figure.rows[shift : shift + room], shift
+
+
+def _axis(figure: Figure, top: float, line: int, lines: int, glyphs: Glyphs) -> Content:
+    middle = (lines - 1) // 2
+    share = {0: 1.0, middle: 1 - middle / max(lines - 1, 1), lines - 1: 0.0}.get(line)
+    label = ""
+    if share is not None and (line in (0, lines - 1) or lines % 2):
+        label = value_text(figure, top * share)
+    plain = "|" if glyphs is ASCII else "┤" if label else "│"
+    return Content.styled(f"{label[: AXIS_CELLS - 1]:>{AXIS_CELLS - 1}}{plain}", "$quiet")
+
+
+def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
+    """The column of one week, from the top down, `step` cells wide with a gap where there is room for one."""
+    sizes = _cells([value / top * lines for value in row.values])
+    wide = max(step - 1, 1)
+    pad = " " * (step - wide)
+    cells = [
+        Content.assemble((fill(n, glyphs) * wide, style(figure, n)), pad)
+        for n, size in enumerate(sizes)
+        for _ in range(size)
+    ]
+    return [Content(" " * step)] * (lines - len(cells)) + cells[::-1][-lines:]
+
+
+def _point(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
+    """The rate of one week with its interval as whiskers, or on a stem where it has none; a gap where it is unknown."""
+    blank = Content(" " * step)
+    if not row.values:
+        return [blank] * lines
+    left = " " * ((step - 1) // 2)
+    right = " " * (step - 1 - len(left))
+    point, whisker, high_end, low_end = "*||'" if glyphs is ASCII else "●│┬┴"
+    has_interval = row.low is not None and row.high is not None
+    at = _line_of(row.values[0], lines)
+    first = _line_of(row.high, lines) if row.high is not None else at
+    last = _line_of(row.low, lines) if row.low is not None else lines - 1
+    column = []
+    for line in range(lines):
+        if line == at:
+            mark = (point, "$accent bold")
+        elif not first <= line <= last:
+            column.append(blank)
+            continue
+        elif has_interval and line == first:
+            mark = (high_end if glyphs is not ASCII else "-", "$secondary")
+        elif has_interval and line == last:
+            mark = (low_end if glyphs is not ASCII else "-", "$secondary")
+        else:
+            mark = (whisker, "$secondary" if has_interval else "$rule")
+        column.append(Content.assemble(left, mark, right))
+    return column
+
+
+def _line_of(rate: float, lines: int) -> int:
+    return round((1 - min(max(rate, 0.0), 1.0)) * (lines - 1))
+
+
+def _week_labels(rows: Sequence[Row], step: int, cursor: int | None, glyphs: Glyphs) -> Content:
+    """The weeks' labels where they have room; that of the week that is looked at comes first."""
+    width = step * len(rows)
+    taken: list[tuple[int, int, Content]] = []
+
+    def place(n: int, text: Content) -> None:
+        start = min(n * step, max(width - text.cell_length, 0))
+        end = start + text.cell_length
+        if all(end < other or start > stop for other, stop, _ in taken):
+            taken.append((start, end, text))
+
+    if cursor is not None and 0 <= cursor < len(rows):
+        mark = "^" if glyphs is ASCII else "▲"
+        place(cursor, Content.styled(f"{mark} {visible_line(rows[cursor].label)}", "$accent bold"))
+    for n, row in enumerate(rows):
+        place(n, Content.styled(visible_line(row.label), "$quiet"))
+    line = Content(" " * AXIS_CELLS)
+    for start, _end, text in sorted(taken, key=lambda one: one[0]):
+        line = Content.assemble(line.pad_right(AXIS_CELLS + start - line.cell_length), text)
+    return line

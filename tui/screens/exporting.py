@@ -1,0 +1,72 @@
+"""Exports from the screen: ask for the file, never write over one unasked, write in a worker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from core.errors import BadInput, RalphdeckError
+from core.outfile import export_file, write_file
+from core.text import visible_line
+from tui.screens.dialogs import AskLine, Confirm
+
+if TYPE_CHECKING:
+    from tui.app import DeckApp
+
+_FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")
+"""They would be loaded from elsewhere by whoever looks at the picture."""
+
+
+def export(app: DeckApp, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:
+    """Ask where to, then write.
+
+    Args:
+        what: What is exported, for people.
+        name: The name to begin with.
+        suffixes: What it may end with.
+        make: From the suffix to what is written; called in a worker.
+    """
+
+    def named(answer: str | None) -> None:
+        if not answer:
+            return
+        try:
+            file = export_file(answer, app.deck.project, suffixes)
+        except BadInput as error:
+            app.say(str(error), severity="warning")
+            return
+        if file.exists():
+            app.push_screen(
+                Confirm(Content(f"Write over {visible_line(file.name, 80)}?"), Content(visible_line(str(file), 300))),
+                lambda yes: _write(app, file, make) if yes else None,
+            )
+        else:
+            _write(app, file, make)
+
+    formats = ", ".join(suffixes)
+    detail = f"Into which file? In the current folder, unless you say another one. Formats: {formats}."
+    app.push_screen(AskLine(Content(f"Export {what}"), Content(detail), required=False, value=name), named)
+
+
+def export_picture(app: DeckApp, place: str) -> None:
+    """Export the screen as it is drawn now, as SVG."""
+    picture = _FONT_FACES.sub("", app.export_screenshot(title=visible_line(f"ralphdeck: {place}", 80)))
+    data = picture.encode("utf-8", "replace")
+    name = f"ralphdeck-{place.lower().replace(' ', '-')}-{app.now():%Y-%m-%d}.svg"
+    export(app, f"a picture of {place}", name, (".svg",), lambda _suffix: data)
+
+
+def _write(app: DeckApp, file: Path, make: Callable[[str], bytes]) -> None:
+    def work() -> None:
+        try:
+            write_file(file, make(file.suffix.lower()))
+        except RalphdeckError as error:
+            app.call_from_thread(app.say, str(error), severity="error")
+        else:
+            app.call_from_thread(app.say, f"wrote {file}")
+
+    app.run_worker(work, thread=True, group="export")

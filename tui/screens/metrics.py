@@ -1,0 +1,336 @@
+"""Place 7: how the learning goes, section by section, each with its chart and what it says in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from core.metrics.dashboard import RANGES, USUAL, Dashboard, metrics_of, registry_rows
+from core.metrics.export import FORMATS, exported, section_markdown
+from core.metrics.figures import Figure, Goal, Row
+from core.metrics.sections import figures_of
+from core.metrics.weeks import used_in, week_starts
+from core.query import any_id
+from core.snapshot import Delta
+from core.view import View
+from tui.present import metrics as present
+from tui.present.metrics_chart import week_chart
+from tui.screens.exporting import export
+from tui.screens.place import Place
+from tui.widgets.bars import Item, ItemLine
+from tui.widgets.drawing import Drawing
+from tui.widgets.record_table import GUTTER, Column, RecordTable
+
+TILED: Final = 170
+"""Cells from which the other sections stand beside the one that is looked at."""
+TALL: Final = 32
+"""Lines from which there is room for how a section is to be read, and for tiles."""
+LEAST_BAR: Final = 10
+"""Cells of a bar at least; numbers make room for it."""
+COUNT_CELLS: Final = 7
+REACH_CELLS: Final = 11
+
+
+class MetricsPlace(Place):
+    """Left the sections, right the one under the cursor, beside it the others where there is room."""
+
+    place = "metrics"
+    ABOUT = (
+        "How the learning goes. j and k move through the sections, enter goes into the rows of one, and from a row to "
+        "what is behind it. + and - look at a longer or a shorter time. E writes all of it into a file: a report "
+        "(.md), the numbers (.csv) or pictures (.svg)."
+    )
+    AUTO_FOCUS = "#metrics-sections"
+
+    class Measured(Message):
+        """A worker has worked the metrics out."""
+
+        def __init__(self, number: int, found: Dashboard) -> None:
+            super().__init__()
+            self.number = number
+            self.found = found
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, MetricsPlace.Measured)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._weeks = USUAL
+        self._asked = 0
+        """The number of the newest question; what was asked before is dropped."""
+        self._found: Dashboard | None = None
+        self._figures: dict[str, Figure] = {}
+        self._bar = LEAST_BAR
+
+    def compose_content(self) -> ComposeResult:
+        """Sections, the one that is looked at, the others."""
+        with Horizontal(classes="metrics"):
+            yield RecordTable(
+                (Column("title", "section", 10, flex=1),), self._section_cells, _reading, id="metrics-sections"
+            )
+            with Vertical(classes="metrics--figure"):
+                yield ItemLine(id="metrics-head")
+                yield Static(Content(""), id="metrics-takeaway")
+                yield Drawing(id="metrics-chart")
+                yield RecordTable((), self._row_cells, self._missing, id="metrics-rows")
+                yield Static(Content(""), id="metrics-note")
+            yield Drawing(id="metrics-tiles")
+
+    @property
+    def sections(self) -> RecordTable:
+        """The list of sections."""
+        return self.query_one("#metrics-sections", RecordTable)
+
+    @property
+    def rows(self) -> RecordTable:
+        """The rows of the section that is looked at."""
+        return self.query_one("#metrics-rows", RecordTable)
+
+    @property
+    def figure(self) -> Figure | None:
+        """The section that is looked at; None until there is one."""
+        return self._figures.get(self.sections.cursor_key or "")
+
+    def on_mount(self) -> None:
+        """Take up the range of the last run."""
+        kept = self.deck_app.kept.get("metrics-weeks")
+        self._weeks = next((weeks for weeks in RANGES if str(weeks) == kept), USUAL)
+        super().on_mount()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Other sections beside, and how to read it below, where there is room."""
+        self.set_class(event.size.width >= TILED and event.size.height >= TALL, "-tiled")
+        self.set_class(event.size.height >= TALL, "-tall")
+        self.call_after_refresh(self._show)
+
+    # Working it out
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Nearly every record counts somewhere; what only tells of reading does not."""
+        if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions or delta.debug_sessions:
+            self._ask()
+
+    def _ask(self) -> None:
+        self._asked += 1
+        number, view, weeks = self._asked, self.view, self._weeks
+
+        def work() -> None:
+            if number == self._asked:  # of several that wait for a thread only the last one works
+                self.post_message(self.Measured(number, metrics_of(view, weeks)))
+
+        self.run_worker(work, thread=True, group="metrics", exclusive=True)
+
+    def on_metrics_place_measured(self, message: Measured) -> None:
+        """Show it, unless something else is asked by now."""
+        if message.number == self._asked and self.whole:
+            self._found = message.found
+            self._figures = {figure.id: figure for figure in figures_of(message.found)}
+            if list(self.sections.keys) != list(self._figures):
+                self.sections.show(list(self._figures))
+            self._show()
+
+    # Showing
+
+    def _show(self) -> None:
+        figure = self.figure if self.whole else None
+        if figure is None:
+            return
+        weekly = present.over_weeks(figure)
+        self.set_class(weekly and bool(figure.rows), "-weekly")
+        keys = (self.deck_app.shown_key("fewer_weeks"), self.deck_app.shown_key("more_weeks"))
+        self.query_one("#metrics-head", ItemLine).show(
+            [Item(Content.styled(figure.title, "bold $secondary"))], [Item(present.range_note(self._weeks, keys))]
+        )
+        self.query_one("#metrics-takeaway", Static).update(present.takeaway(figure))
+        self.query_one("#metrics-note", Static).update(Content.styled(figure.note, "$quiet"))
+        self._show_rows(figure)
+        self._draw(figure)
+        self.refresh_frame()
+
+    def _show_rows(self, figure: Figure) -> None:
+        table = self.rows
+        columns, self._bar = self._columns(figure, table.scrollable_content_region.width - GUTTER)
+        table.use(columns)
+        keys = [str(n) for n in range(len(figure.rows))]
+        back = bool(figure.rows) and figure.rows[-1].week is not None
+        table.show(keys[::-1] if back else keys)
+
+    def _columns(self, figure: Figure, width: int) -> tuple[Sequence[Column], int]:
+        """The columns of the rows, and the cells of the bar: it takes what labels and numbers leave."""
+        glyphs = self.glyphs
+        label = Column("label", "week from" if present.over_weeks(figure) else "", present.label_cells(figure) + 2)
+        numbers = [
+            Column(
+                f"part{n}", present.part_title(figure, n, glyphs), present.part_cells(figure, n), align="right", keep=4
+            )
+            for n in range(len(figure.parts))
+        ]
+        if figure.reach:
+            numbers.append(Column("reach", figure.reach[-REACH_CELLS:].strip(), REACH_CELLS, align="right", keep=5))
+        count = Column("count", "n", COUNT_CELLS, align="right", keep=6)
+        if not figure.rows or (present.over_weeks(figure) and not figure.reach):
+            return (label, *numbers, count), 0
+        while len(numbers) > 1 and _cells(label, *numbers, count) + LEAST_BAR > width:
+            numbers.pop()
+        bar = max(width - _cells(label, *numbers, count), LEAST_BAR)
+        return (label, Column("bar", "", bar), *numbers, count), bar
+
+    def _draw(self, figure: Figure) -> None:
+        glyphs = self.glyphs
+        at = self._row_number()
+        self.query_one("#metrics-chart", Drawing).show(
+            lambda width, height: week_chart(figure, width, height, glyphs, at)
+        )
+        others = [other for other in self._figures.values() if other is not figure]
+        self.query_one("#metrics-tiles", Drawing).show(
+            lambda width, height: present.tiles(others, width, height, glyphs)
+        )
+
+    def _row_number(self) -> int | None:
+        key = self.rows.cursor_key
+        return None if key is None else int(key)
+
+    def _row(self) -> Row | None:
+        figure, number = self.figure, self._row_number()
+        return figure.rows[number] if figure is not None and number is not None and number < len(figure.rows) else None
+
+    def _section_cells(self, key: str) -> dict[str, Content]:
+        return {"title": Content(self._figures[key].title)}
+
+    def _row_cells(self, key: str) -> dict[str, Content]:
+        figure = self.figure
+        if figure is None or int(key) >= len(figure.rows):
+            return {}
+        return dict(present.row_cells(figure, figure.rows[int(key)], self._bar, self.glyphs))
+
+    def _missing(self) -> Content:
+        figure = self.figure
+        return Content.styled(figure.missing, "$quiet") if figure is not None else _reading()
+
+    @on(RecordTable.Highlighted, "#metrics-sections")
+    def _other_section(self, message: RecordTable.Highlighted) -> None:
+        message.stop()
+        self.rows.cursor = 0
+        self._show()
+
+    @on(RecordTable.Highlighted, "#metrics-rows")
+    def _other_row(self, message: RecordTable.Highlighted) -> None:
+        message.stop()
+        if (figure := self.figure) is not None:
+            self._draw(figure)
+            self.refresh_frame()
+
+    @on(RecordTable.Chosen)
+    def _chosen(self, message: RecordTable.Chosen) -> None:
+        message.stop()
+        self.do_open()
+
+    # Actions
+
+    def why_not(self, action: str) -> str | None:
+        """Going on wants a row that leads somewhere; a range wants another one."""
+        if action in {"open", "copy", "export"} and self._found is None:
+            return "still working it out"
+        if action == "open":
+            return self._why_not_open()
+        if action == "fewer_weeks" and self._weeks == RANGES[0]:
+            return "this is the shortest time"
+        if action == "more_weeks" and self._weeks == RANGES[-1]:
+            return "this is the longest time"
+        return super().why_not(action)
+
+    def _why_not_open(self) -> str | None:
+        if not self._in_rows:
+            return None if self.figure is not None and self.figure.rows else "this section has no rows"
+        row = self._row()
+        if row is None or (row.goal is None and not (row.week is not None and row.count)):
+            return "nothing is behind this row"
+        return None
+
+    def wording(self, action: str) -> str | None:
+        """Enter goes into the rows, and from there on; brackets go through the sections."""
+        if action == "open":
+            return "see what is behind" if self._in_rows else "into the rows"
+        return {"next_tab": "next section", "previous_tab": "section back"}.get(action)
+
+    @property
+    def _in_rows(self) -> bool:
+        return self.focused is self.rows
+
+    def do_next_tab(self) -> None:
+        """The next section, from the last one to the first."""
+        self._step_section(1)
+
+    def do_previous_tab(self) -> None:
+        """The section before."""
+        self._step_section(-1)
+
+    def _step_section(self, by: int) -> None:
+        if self._figures:
+            self.sections.cursor = (self.sections.cursor + by) % len(self._figures)
+
+    def do_more_weeks(self) -> None:
+        """A longer time."""
+        self._step_range(1)
+
+    def do_fewer_weeks(self) -> None:
+        """A shorter time."""
+        self._step_range(-1)
+
+    def _step_range(self, by: int) -> None:
+        self._weeks = RANGES[RANGES.index(self._weeks) + by]
+        self.deck_app.kept.set("metrics-weeks", str(self._weeks))
+        self._ask()
+
+    def do_open(self) -> None:
+        """Into the rows; from one of them to what is behind it."""
+        if not self._in_rows:
+            self.rows.focus()
+        elif row := self._row():
+            self._follow(self._goal(row))
+
+    def _goal(self, row: Row) -> Goal | None:
+        if row.goal is not None or row.week is None:
+            return row.goal
+        board = self.view.board
+        start = week_starts(board.now, row.week + 1)[0]
+        ids = used_in(board, registry_rows(board, self.view.snapshot.patterns), start)
+        return Goal("patterns", any_id(ids)[0], ids[0]) if ids else None
+
+    def _follow(self, goal: Goal | None) -> None:
+        if goal is None:
+            self.deck_app.say("what was behind this has gone", severity="warning")
+        elif goal.filter:
+            self.deck_app.open_filtered(goal.place, goal.filter, goal.key)
+        else:
+            self.deck_app.open_record(goal.place, goal.key)
+
+    def do_back(self) -> None:
+        """From the rows to the sections."""
+        self.sections.focus()
+
+    def do_export(self) -> None:
+        """Write all sections into a file."""
+        found, project = self._found, self.deck_app.deck.project.project.name
+        if found is not None:
+            name = f"ralphdeck-metrics-{found.now:%Y-%m-%d}.md"
+            export(self.deck_app, "the metrics", name, tuple(FORMATS), lambda suffix: exported(found, suffix, project))
+
+    def copy_text(self) -> str:
+        """The section as Markdown."""
+        return section_markdown(self.figure) if self.figure is not None else ""
+
+
+def _cells(*columns: Column) -> int:
+    return sum(column.width + 1 for column in columns)
+
+
+def _reading() -> Content:
+    return Content.styled("working it out…", "$quiet")
