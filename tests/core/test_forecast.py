@@ -1,64 +1,194 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from core.curation.registry import Registry
+from core.audience import audience
 from core.deck import Deck
-from core.forecast import Forecast, forecast
+from core.errors import RalphdeckError, Refused
+from core.forecast import Forecast, Forecaster, forecast
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
-from core.review.items import BURST, CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
+from core.review.answers import Answer, answer, answers
+from core.review.items import CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
 from core.sample import copy_sample
 from core.settings import Settings
 from core.view import View
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+EXAMPLES = settings(max_examples=25, deadline=None)
 
 
 @pytest.fixture
 def deck(tmp_path: Path) -> Deck:
     copy_sample(tmp_path, NOW)
-    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    return opened(tmp_path)
+
+
+def opened(folder: Path) -> Deck:
+    deck = Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
+    look(deck)
     return deck
+
+
+def look(deck: Deck) -> None:
+    while deck.look_further() is not None:
+        pass
 
 
 def question(view: View, kind: str) -> ReviewItem:
     return next(item for item in view.queue if item.kind == kind)
 
 
-def told_of(deck: Deck, item: ReviewItem) -> Forecast:
-    return forecast(deck.view, item, lambda pattern: Registry(deck.project).record(pattern).value)
+def answer_of(deck: Deck, item: ReviewItem, action: str) -> Answer:
+    found = answer(item, deck.view, action)
+    assert found is not None
+    return found
 
 
 def contexts(view: View) -> dict[str, str]:
-    return {
-        key: view.injection(loop.task).context
-        for key, loop in view.snapshot.loops.items()
-        if loop.status.active and loop.task
+    return {reader.id: view.injection(reader.task).context for reader in audience(view.snapshot)}
+
+
+def states(view: View) -> dict[str, Maturity]:
+    return {id: view.assessment(id).state for id in view.snapshot.patterns}
+
+
+def files(deck: Deck) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in deck.project.aiwg.rglob("*") if path.is_file()}
+
+
+def check_outcome(deck: Deck, item: ReviewItem, given: Answer, before: dict[str, str] | None = None) -> Forecast:
+    """Foretell an answer, give it, and compare; nothing is written by foretelling."""
+    before = contexts(deck.view) if before is None else before
+    untouched, stood = files(deck), states(deck.view)
+    typed = "the types come first" if given.action == "rewrite" and item.inversion else ""
+    told = forecast(deck, item, given, typed)
+    assert files(deck) == untouched
+    given.decide(deck, typed or ("because" if given.needs_reason else ""))
+    after, stand = contexts(deck.view), states(deck.view)
+    assert {change.id: (change.before, change.after) for change in told.changed} == {
+        id: (before[id], after[id]) for id in before if before[id] != after[id]
     }
+    assert (told.loops + told.tasks) == len(before)
+    assert {(id, stood[id], stand[id]) for id in stood.keys() & stand.keys() if stood[id] is not stand[id]} == set(
+        told.turned
+    )
+    assert (set(told.added), set(told.gone)) == (stand.keys() - stood.keys(), stood.keys() - stand.keys())
+    for id, _, place in told.places:
+        score = deck.view.board.score
+        rank = 1 + int((score > score[deck.view.board.row(id)]).sum()) if id in deck.view.board else None
+        assert place.rank == rank
+    return told
 
 
-def test_an_accepted_inversion_changes_what_it_was_said_to_change(deck: Deck) -> None:
-    item = question(deck.view, INVERSION)
+def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(deck: Deck) -> None:
+    asked: set[tuple[str, str]] = set()
     before = contexts(deck.view)
-    told = told_of(deck, item)
-    deck.accept_inversion(item.subject)
-    after = contexts(deck.view)
-    assert told.answer == "accept"
-    assert told.running == len(before)
-    assert set(told.changed) == {key for key in before if before[key] != after[key]}
+    for item in deck.view.queue:
+        for one in answers(item, deck.view):
+            own = one.action in ("accept", "reject", "rewrite")  # others are the same for all kinds
+            asking = item.kind if own else "", one.action
+            if one.why_not or asking in asked:
+                continue
+            asked.add(asking)
+            told = check_outcome(deck, item, one, before)
+            assert one.matters or not (told.changed or told.turned)
+            deck.undo()
+    assert len(asked) > 12
 
 
-def test_the_context_shown_before_an_inversion_is_the_one_injected_after_it(deck: Deck) -> None:
-    item = next(item for item in deck.view.queue if item.inversion and told_of(deck, item).changed)
-    told = told_of(deck, item)
-    deck.accept_inversion(item.subject)
-    assert told.after == deck.view.injection(deck.view.loop(told.changed[0]).task).context
+WORDS = ("auth", "token", "cache", "retry", "timeout", "parse", "schema", "queue")
+words = st.lists(st.sampled_from(WORDS), min_size=2, max_size=4).map(" ".join)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> dict[str, object]:
+    """A pattern's record, of any type, some of them alike."""
+    number = draw(st.integers(1, 9))
+    kind = draw(st.sampled_from(("error", "success", "anti")))
+    failed, total = sorted((draw(st.integers(0, 6)), draw(st.integers(0, 6))))
+    text = draw(words)
+    record: dict[str, object] = {
+        "pattern_id": f"pat-{kind}-{text.split()[0]}-{number:03}",
+        "tags": draw(st.lists(st.sampled_from(WORDS), max_size=2)),
+        "source_loops": [f"ralph-{number}"],
+        "last_used": (NOW - timedelta(days=draw(st.integers(0, 200)))).isoformat(),
+    }
+    rate = (total - failed) / total if total else 1.0
+    if kind == "anti":
+        return record | {"approach_description": text, "failure_rate": rate, "occurrence_count": total}
+    record |= {"success_rate": rate, "usage_count": total}
+    if kind == "error":
+        return record | {"error_signature": {"error_type": "TypeError", "error_pattern": text}, "fix_approach": text}
+    return record | {"task_category": "debugging", "approach": {"description": text, "steps": [text]}}
+
+
+def made(folder: Path, patterns: list[dict[str, object]], tasks: list[str]) -> Deck:
+    """A project with these patterns, and a loop for each task, every second one of them still running."""
+    paths = ProjectPaths(folder)
+    paths.patterns.mkdir(parents=True)
+    unique = {str(record["pattern_id"]): record for record in patterns}
+    content = {"pattern_registry": {"error_patterns": list(unique.values())}}
+    paths.pattern_file("error").write_text(json.dumps(content))
+    for number, task in enumerate(tasks):
+        loop = paths.ralph / "loops" / f"ralph-task-{number}"
+        loop.mkdir(parents=True)
+        status = "completed" if number % 2 else "running"
+        state = {"loop_id": loop.name, "task": f"Fix {task}", "status": status, "started_at": NOW.isoformat()}
+        (loop / "state.json").write_text(json.dumps(state))
+    return opened(folder)
+
+
+@EXAMPLES
+@given(
+    st.lists(records(), min_size=2, max_size=7),
+    st.lists(words, min_size=1, max_size=3),
+    st.lists(st.tuples(st.sampled_from(("promote", "deprecate", "quarantine")), st.integers(0, 6)), max_size=3),
+    st.integers(0, 100),
+    st.integers(0, 100),
+)
+def test_what_is_foretold_is_what_comes(
+    patterns: list[dict[str, object]],
+    tasks: list[str],
+    decisions: list[tuple[str, int]],
+    which: int,
+    way: int,
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        deck = made(Path(folder), patterns, tasks)
+        ids = tuple(deck.view.snapshot.patterns)
+        for verb, number in decisions:
+            try:
+                getattr(deck, verb)(ids[number % len(ids)], reason="so")
+            except Refused:
+                continue
+        subject = ids[which % len(ids)]
+        anything = ReviewItem(kind="borderline", subject=subject, question="?", reason="?", worth=0.5)
+        asked = (*deck.view.queue, anything)
+        item = asked[which % len(asked)]
+        possible = [given for given in answers(item, deck.view) if not given.why_not]
+        given = possible[way % len(possible)]
+        try:
+            check_outcome(deck, item, given)
+        except RalphdeckError:
+            with pytest.raises(RalphdeckError):  # what is refused now is refused then
+                given.decide(deck, "because")
+
+
+def test_an_answer_that_is_refused_is_refused_when_foretold(deck: Deck) -> None:
+    item = question(deck.view, INVERSION)
+    given = answer_of(deck, item, "accept")
+    given.decide(deck, "")
+    with pytest.raises(Refused, match="inverted already"):
+        forecast(deck, item, given)
 
 
 def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_deprecate_it(deck: Deck) -> None:
@@ -79,109 +209,29 @@ def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_de
     assert anti not in deck.view.snapshot.curation.pins
 
 
-def test_a_reset_changes_what_it_was_said_to_change(deck: Deck) -> None:
-    item = question(deck.view, CONTRADICTED)
-    before = contexts(deck.view)
-    told = told_of(deck, item)
-    deck.reset(item.subject)
-    after = contexts(deck.view)
-    assert told.answer == "reset"
-    assert set(told.changed) == {key for key in before if before[key] != after[key]}
-    if told.changed:
-        assert (told.before, told.after) == (before[told.changed[0]], after[told.changed[0]])
+def test_where_nobody_runs_or_ran_the_patterns_own_topic_is_looked_at(tmp_path: Path) -> None:
+    record: dict[str, object] = {"pattern_id": "pat-error-null-001", "fix_approach": "guard", "usage_count": 4}
+    deck = made(tmp_path, [record | {"success_rate": 1.0, "error_signature": {"error_pattern": "null"}}], [])
+    item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", worth=0.5)
+    told = forecast(deck, item, answer_of(deck, item, "deprecate"))
+    assert (told.loops, told.tasks) == (0, 0)
+    assert [(change.kind, change.id, change.after) for change in told.changed] == [("topic", item.subject, "")]
+    assert [(before.given, after.given) for _, before, after in told.places] == [(1, 0)]
 
 
-def test_nothing_is_changed_by_looking_ahead(deck: Deck) -> None:
-    view = deck.view
-    files = {path: path.read_bytes() for path in deck.project.aiwg.rglob("*") if path.is_file()}
-    states = {key: view.assessment(key) for key in view.snapshot.patterns}
-    for item in view.queue:
-        told_of(deck, item)
-    assert {key: view.assessment(key) for key in view.snapshot.patterns} == states
-    assert {path: path.read_bytes() for path in deck.project.aiwg.rglob("*") if path.is_file()} == files
-
-
-def test_without_a_running_loop_the_patterns_own_topic_is_compared(deck: Deck) -> None:
-    for folder in (deck.project.ralph / "loops").iterdir():
-        for file in folder.glob("state.json"):
-            file.write_text(file.read_text().replace('"running"', '"completed"'))
-    deck.apply(None)
-    assert not contexts(deck.view)
-    item = question(deck.view, CONTRADICTED)
-    told = told_of(deck, item)
-    assert told.running == 0
-    assert told.changed == ()
-    if deck.view.assessment(item.subject).computed is Maturity.DEPRECATED:
-        assert item.subject not in told.after
-
-
-def test_a_confirmed_burst_turns_what_it_was_said_to_turn(deck: Deck) -> None:
-    item = question(deck.view, BURST)
-    told = told_of(deck, item)
-    before = {id: deck.view.assessment(id).state for id in deck.view.snapshot.patterns}
-    given = contexts(deck.view)
-    deck.confirm(item.subject)
-    after = {id: deck.view.assessment(id).state for id in deck.view.snapshot.patterns}
-    assert told.answer == "confirm"
-    assert set(told.turned) == {(id, before[id], after[id]) for id in before if before[id] is not after[id]}
-    assert told.turned
-    assert set(told.changed) == {key for key, text in contexts(deck.view).items() if text != given[key]}
-
-
-def look(deck: Deck) -> None:
-    while deck.look_further() is not None:
-        pass
-
-
-def check_changes(told: Forecast, before: dict[str, str], deck: Deck) -> None:
-    """The contexts of the running loops are now what was foretold."""
-    after = contexts(deck.view)
-    assert set(told.changed) == {key for key in before if before[key] != after[key]}
-    if told.changed:
-        assert (told.before, told.after) == (before[told.changed[0]], after[told.changed[0]])
-
-
-def injected(deck: Deck) -> str:
-    """A pattern that a running loop would get."""
-    loop = next(loop for loop in deck.view.snapshot.loops.values() if loop.status.active and loop.task)
-    return deck.view.injection(loop.task).chosen[0].pattern_id
-
-
-def test_a_release_changes_what_it_was_said_to_change(deck: Deck) -> None:
-    subject = injected(deck)
+def test_a_release_and_an_archiving_do_what_was_foretold(deck: Deck) -> None:
+    subject = next(id for reader in audience(deck.view.snapshot) for id in _given(deck, reader.task))
     deck.quarantine(subject, reason="who wrote this?")
-    before = contexts(deck.view)
     item = question(deck.view, QUARANTINE)
-    told = told_of(deck, item)
-    state = deck.view.assessment(subject).state
-    deck.release(subject)
-    assert told.answer == "release"
+    told = check_outcome(deck, item, answer_of(deck, item, "accept"))
     assert told.changed
-    check_changes(told, before, deck)
-    assert told.turned == (
-        () if deck.view.assessment(subject).state is state else ((subject, state, deck.view.assessment(subject).state),)
-    )
-
-
-def test_archiving_what_was_extracted_unattended_changes_what_it_was_said_to_change(deck: Deck) -> None:
-    look(deck)
-    deck.extract(next(iter(deck.view.offers)), unattended=True)
+    deck.extract(question(deck.view, OFFER).subject, unattended=True)
     item = question(deck.view, EXTRACTED)
-    before = contexts(deck.view)
-    told = told_of(deck, item)
-    deck.archive(item.subject, reason="rejected in review")
-    assert told.answer == "archive"
-    check_changes(told, before, deck)
+    check_outcome(deck, item, answer_of(deck, item, "reject"))
 
 
-def test_an_extraction_changes_what_it_was_said_to_change(deck: Deck) -> None:
-    look(deck)
-    for item in [item for item in deck.view.queue if item.kind == OFFER]:
-        before = contexts(deck.view)
-        told = told_of(deck, item)
-        deck.extract(item.subject)
-        assert told.answer == "extract"
-        check_changes(told, before, deck)
+def _given(deck: Deck, task: str) -> list[str]:
+    return [one.pattern_id for one in deck.view.injection(task).chosen]
 
 
 def duplicated(deck: Deck, subject: str) -> str:
@@ -205,25 +255,36 @@ def duplicated(deck: Deck, subject: str) -> str:
     return str(copy["pattern_id"])
 
 
-def test_a_merge_gives_what_it_was_said_to_give(deck: Deck) -> None:
-    subject = "pat-error-type-mismatch-003"
-    other = duplicated(deck, subject)
+@pytest.mark.parametrize("action", ["accept", "rewrite"])
+def test_a_merge_gives_what_it_was_said_to_give(deck: Deck, action: str) -> None:
+    duplicated(deck, "pat-error-type-mismatch-003")
     item = question(deck.view, DUPLICATE)
-    assert {item.subject, item.other} == {subject, other}
-    before = contexts(deck.view)
-    told = told_of(deck, item)
-    assert told.answer == "merge"
-    merger = told.merger
+    merger = check_outcome(deck, item, answer_of(deck, item, action)).merger
     assert merger is not None
-    deck.merge(item.subject, item.other)
-    assert merger.after == deck.view.assessment(item.subject)
+    assert merger.kept.id == (item.subject if action == "accept" else item.other)
+    assert merger.after == deck.view.assessment(merger.kept.id)
     assert merger.after.uses == sum(assessment.uses for assessment in merger.before)
-    assert other in merger.result.aliases
-    found = deck.view.pattern(item.subject)
-    assert (merger.result.claim, merger.result.source_loops, merger.result.content_hash) == (
-        found.claim,
-        found.source_loops,
-        found.content_hash,
-    )
-    assert [event for event in deck.view.lineage(item.subject) if event in merger.lineage] == list(merger.lineage)
-    check_changes(told, before, deck)
+    assert merger.other.id in merger.result.aliases
+    assert [event for event in deck.view.lineage(merger.kept.id) if event in merger.lineage] == list(merger.lineage)
+
+
+def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_same_texts(
+    deck: Deck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    real = View.relevance
+    monkeypatch.setattr(View, "relevance", lambda view, task: counted.append(task) or real(view, task))
+    forecaster = Forecaster(deck)
+    item = question(deck.view, CONTRADICTED)
+    tasks = len({reader.task for reader in audience(deck.view.snapshot)})
+    for action in ("accept", "deprecate"):
+        assert forecaster.forecast(deck.view, item, answer_of(deck, item, action))
+    deck.reset(item.subject)
+    other = question(deck.view, INVERSION)
+    assert forecaster.forecast(deck.view, other, answer_of(deck, other, "deprecate"))
+    assert len(counted) == tasks
+
+
+def test_a_forecast_ends_when_it_is_told_to(deck: Deck) -> None:
+    item = question(deck.view, CONTRADICTED)
+    assert Forecaster(deck).forecast(deck.view, item, answer_of(deck, item, "accept"), stop=lambda: True) is None

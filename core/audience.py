@@ -1,0 +1,112 @@
+"""Who reads contexts: the running loops and the last tasks; and what each of them gets under one view or another."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from core.records.patterns import Pattern
+from core.retrieval.embedding import available
+from core.retrieval.ranking import Given
+from core.retrieval.relevance import Relevance
+from core.snapshot import Snapshot
+from core.view import View
+
+LOOP: Final = "loop"
+TASK: Final = "task"
+TOPIC: Final = "topic"
+MAX_LOOPS: Final = 20
+"""Running loops that are looked at, newest first."""
+MAX_TASKS: Final = 20
+"""Past tasks that are looked at, the last ones first."""
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody who would get a context.
+
+    Attributes:
+        kind: `loop` (running), `task` (a loop that has ended, or a task of the episodic memory) or `topic`: what a
+            pattern itself is about, where there is nobody else.
+        id: Of the loop, the task or the pattern.
+        task: What it is to do; untrusted.
+    """
+
+    kind: Literal["loop", "task", "topic"]
+    id: str
+    task: str
+
+
+def audience(snapshot: Snapshot) -> tuple[Reader, ...]:
+    """The running loops, newest first, then the last tasks, last one first."""
+    running = [Reader(LOOP, loop.id, loop.task) for loop in snapshot.loops.values() if loop.status.active and loop.task]
+    last = heapq.nlargest(MAX_TASKS, _past(snapshot), key=lambda found: (found[0], found[1].id))
+    return (*running[:MAX_LOOPS], *(reader for _, reader in last))
+
+
+def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Reader]]:
+    for loop in snapshot.loops.values():
+        if loop.task and loop.status.ended:
+            yield loop.ended_at or loop.last_sign or loop.started_at or _LONG_AGO, Reader(TASK, loop.id, loop.task)
+    for task in snapshot.tasks.values():
+        if task.description:
+            at = task.completed_at or task.updated_at or task.created_at or _LONG_AGO
+            yield at, Reader(TASK, task.id, task.description)
+
+
+class Contexts:
+    """What tasks get; one thread at a time.
+
+    What is relevant to a task depends on the texts alone, so it is worked out once for all views that have the same
+    texts, whatever the states in them are; that is most of the work.
+    """
+
+    def __init__(self) -> None:
+        self._basis: View | None = None
+        self._vectors: object = None
+        self._relevant: dict[str, Relevance] = {}
+        self._view: View | None = None
+        self._given: dict[str, Given] = {}
+
+    def given(self, view: View, task: str) -> Given:
+        """What `view.injection(task)` gives; kept for this view until another one comes."""
+        if view is not self._view:
+            self._base_on(view)
+            self._view, self._given = view, {}
+        found = self._given.get(task)
+        if found is None:
+            if task not in self._relevant:
+                self._relevant[task] = view.relevance(task)
+            found = self._given[task] = view.given(self._relevant[task])
+        return found
+
+    def supposed(self, view: View, task: str, *, same: bool) -> Given:
+        """The same of a view that is only supposed; `same` says whether its texts are those of the last real one."""
+        return view.given(self._relevant[task] if same and task in self._relevant else view.relevance(task))
+
+    def _base_on(self, view: View) -> None:
+        vectors = view.embeddings.vectors if view.embeddings is not None and available() else None
+        if self._basis is None or vectors is not self._vectors or not same_texts(self._basis, view):
+            self._relevant = {}
+        self._basis, self._vectors = view, vectors
+
+
+def same_texts(one: View, other: View) -> bool:
+    """Whether all that makes patterns relevant to a task is the same in both views."""
+    before, after = one.snapshot.patterns, other.snapshot.patterns
+    if before is after:
+        return True
+    if len(before) != len(after) or one.index.ids != other.index.ids:
+        return False
+    return all(
+        pattern is known or (known is not None and _says_the_same(pattern, known))
+        for pattern, known in ((pattern, before.get(id)) for id, pattern in after.items())
+    )
+
+
+def _says_the_same(one: Pattern, other: Pattern) -> bool:
+    return (one.type, one.content_hash, one.tags) == (other.type, other.content_hash, other.tags)
