@@ -107,13 +107,13 @@ def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
     later = board.rescored(board.now + timedelta(days=settings.review.soon_days)).computed_codes
     wrong = np.where(stakes.kept_out, 1.0 - stakes.chance, stakes.chance)
     undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_waits) & (board.uses > 0)
+    undecided[board.rows_of(id for id in asked if id in board)] = False
     on_border = (better != now) | (worse != now) | (later != now) | (wrong >= settings.review.doubt)
     rows = np.flatnonzero(undecided & on_border)
-    held = stakes.held[rows]
-    for row in rows[np.argsort(-held, kind="stable")[: MOST_BORDERLINE + len(asked)]].tolist():
+    for row in rows[np.argsort(-stakes.held[rows], kind="stable")[:MOST_BORDERLINE]].tolist():
         pattern_id = board.ids[row]
         pattern = scales.patterns.get(pattern_id)
-        if pattern is None or pattern_id in asked or pattern.mirror_of:
+        if pattern is None or pattern.mirror_of:
             continue
         yield scales.item(
             BORDERLINE,

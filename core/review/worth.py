@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
@@ -91,7 +92,7 @@ class Stakes:
             prior=(good, bad),
         )
 
-    @property
+    @cached_property
     def held(self) -> Floats:
         """The stake of each pattern: failures a week that its being in its state may cost."""
         return self.uses * np.where(self.kept_out, self.above, self.below)
