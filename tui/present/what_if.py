@@ -17,12 +17,11 @@ from core.settings import Settings
 from core.text import plural, visible_line
 from core.thresholds import Threshold, Unit, threshold, with_threshold
 from core.view import View
-from tui.present.marks import STATE_STYLES, Cells, Glyphs, state_mark
+from tui.present.marks import Cells, Glyphs, state_mark
 from tui.present.numbers import day_text, stepped, written
 
 _DOCUMENTS: Final = Settings()
 _MS_PER_MINUTE: Final = 60_000.0
-_WIDEST_BAR: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,51 +172,6 @@ def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> 
 def replayed(replay: Replay) -> Content:
     """How much was replayed."""
     return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")
-
-
-def count_lines(replay: Replay, width: int, glyphs: Glyphs, *, short: bool) -> Content:
-    """How many patterns each state has, before and after.
-
-    Args:
-        width: Cells there are.
-        short: Two states a line, without bars.
-    """
-    counts = [_count(state, replay, glyphs) for state in Maturity]
-    if short:
-        half = width // 2
-        rows = [Content.assemble(counts[n].pad_right(max(half - counts[n].cell_length, 2)), counts[n + 1])
-                for n in range(0, len(counts), 2)]  # fmt: skip
-        return Content("\n").join(rows)
-    most = max(1, *replay.before.values(), *replay.after.values())
-    room = max(min(width - counts[0].cell_length - 2, _WIDEST_BAR), 0)
-    return Content("\n").join(
-        Content.assemble(count, "  ", _bar(state, replay, room / most, glyphs))
-        for state, count in zip(Maturity, counts, strict=True)
-    )
-
-
-def _count(state: Maturity, replay: Replay, glyphs: Glyphs) -> Content:
-    before, after = replay.before[state], replay.after[state]
-    digits = max(len(f"{count:,}") for count in (*replay.before.values(), *replay.after.values()))
-    change = f"{after - before:+,}" if after != before else ""
-    name = state_mark(state, glyphs)
-    return Content.assemble(
-        name.pad_right(14 - name.cell_length),
-        (f"{before:>{digits},} ", "$quiet"),
-        (f"{glyphs.arrow} ", "$quiet"),
-        (f"{after:>{digits},}", "bold" if change else "$quiet"),
-        (f" {change:<{digits + 1}}", "$accent bold"),
-    )
-
-
-def _bar(state: Maturity, replay: Replay, scale: float, glyphs: Glyphs) -> Content:
-    before, after = replay.before[state] * scale, replay.after[state] * scale
-    stay, gained, lost = min(before, after), max(after - before, 0), max(before - after, 0)
-    return Content.assemble(
-        (glyphs.full * round(stay), STATE_STYLES[state]),
-        (glyphs.full * (round(stay + gained) - round(stay)), "$accent bold"),
-        (glyphs.empty * (round(stay + lost) - round(stay)), "$quiet"),
-    )
 
 
 def turn_cells(turn: Turn, view: View, glyphs: Glyphs) -> Cells:

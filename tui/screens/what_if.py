@@ -20,6 +20,7 @@ from core.settings import Settings
 from core.snapshot import Delta
 from core.view import View
 from tui.present import what_if as present
+from tui.present.state_counts import count_lines
 from tui.screens.place import Place
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import Column, RecordTable
@@ -202,7 +203,8 @@ class WhatIf(Place):
         counts = self.query_one("#what-if-counts", Static)
         if self._replay is not None:
             width, short = counts.content_size.width, not self.has_class("-tall")
-            counts.update(present.count_lines(self._replay, width, self.glyphs, short=short))
+            before, after = self._replay.before, self._replay.after
+            counts.update(count_lines(before, after, width, self.glyphs, short=short))
         self.table.show(list(self._turns))
         self.refresh_frame()
 

@@ -16,7 +16,7 @@ from core.thresholds import with_threshold
 from core.view import View
 from tests.tui.story import NOW
 from tui.present import what_if as present
-from tui.present.marks import ASCII, DRAWN
+from tui.present.marks import DRAWN
 
 TODAY = Settings()
 KNOBS = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
@@ -154,32 +154,6 @@ def test_before_anything_is_tried_or_known_the_headline_says_so() -> None:
     assert "does not count" in present.headline(replay(), as_today=True, faulty=True).plain
     assert present.replayed(replay()).plain == "1,240 results replayed"
     assert present.nothing_turned(as_today=True).plain != present.nothing_turned(as_today=False).plain
-
-
-def test_counts_stand_before_and_after_by_glyph_word_and_number() -> None:
-    lines = present.count_lines(replay(), 60, DRAWN, short=False).plain.splitlines()
-    assert [line.split("▮")[0].strip() for line in lines] == [
-        "○ candidate   11 → 14 +3",
-        "◐ established 12 → 12",
-        "● proven      10 →  7 -3",
-        "⊘ deprecated   7 →  7",
-    ]
-    assert [(line.count("▮"), line.count("▯")) for line in lines] == [(33, 0), (28, 0), (16, 8), (16, 0)]
-    assert max(len(line) for line in lines) == 60
-    short = present.count_lines(replay(), 78, ASCII, short=True).plain.splitlines()
-    assert [line.split() for line in short] == [
-        ["o", "candidate", "11", "->", "14", "+3", "+", "established", "12", "->", "12"],
-        ["*", "proven", "10", "->", "7", "-3", "x", "deprecated", "7", "->", "7"],
-    ]
-
-
-def test_counts_of_any_size_stand_in_line() -> None:
-    large = replay(before=(100_000, 0, 0, 0), after=(0, 100_000, 0, 0))
-    lines = present.count_lines(large, 60, DRAWN, short=False).plain.splitlines()
-    assert len({line.index("→") for line in lines}) == 1
-    assert "100,000 →       0 -100,000" in lines[0]
-    assert present.count_lines(replay(before=(0, 0, 0, 0), after=(0, 0, 0, 0)), 60, DRAWN, short=False)
-    assert "▮" not in present.count_lines(large, 10, DRAWN, short=False).plain
 
 
 def cells(found: Turn, view: View) -> dict[str, str]:
