@@ -18,6 +18,7 @@ from core.curation.curator import Asked, Curator, Decided, Refusal
 from core.curation.derived import write_derived, write_metrics
 from core.curation.prospects import Prospects
 from core.curation.registry import Registry
+from core.curation.rules import More
 from core.curation.settling import FreeIds
 from core.debug_memory.index import LazyDebugIndex
 from core.debug_memory.waiting import escalated
@@ -238,10 +239,12 @@ class Deck:
         """Keep the pattern as it is until some more failures come."""
         return self._decide(pattern_id, lambda p, a, now: self.curator.reject_inversion(p, a, now=now, reason=reason))
 
-    def snooze(self, pattern_id: str, *, until: datetime, reason: str = "") -> Decided:
-        """Ask again after `until`."""
+    def snooze(
+        self, pattern_id: str, *, until: datetime | None = None, uses: int | None = None, reason: str = ""
+    ) -> Decided:
+        """Ask again about a pattern after `until`, or once so many more uses of it are known: what comes first."""
         return self._decide(
-            pattern_id, lambda p, a, now: self.curator.snooze(p, a, until=until, now=now, reason=reason)
+            pattern_id, lambda p, a, now: self.curator.snooze(p, a, until=until, uses=uses, now=now, reason=reason)
         )
 
     def note(self, pattern_id: str, *, text: str) -> Decided:
@@ -304,10 +307,22 @@ class Deck:
         """Let the marks of a burst count; see `revoke`."""
         return self._decide_any(lambda now: self.curator.confirm(self._burst(source, seen), now=now, reason=reason))
 
-    def snooze_question(self, question: str, *, until: datetime, about: str = "", reason: str = "") -> Decided:
-        """Ask again after `until` what `ReviewItem.question_key` names; `about` is `ReviewItem.about`."""
+    def snooze_question(
+        self,
+        question: str,
+        *,
+        until: datetime | None = None,
+        more: More | None = None,
+        about: str = "",
+        reason: str = "",
+    ) -> Decided:
+        """Ask again after `until`, or with `more` evidence, what `ReviewItem.question_key` names; `about` is
+        `ReviewItem.about`.
+        """
         return self._decide_any(
-            lambda now: self.curator.snooze_question(question, until=until, now=now, about=about, reason=reason)
+            lambda now: self.curator.snooze_question(
+                question, until=until, more=more, now=now, about=about, reason=reason
+            )
         )
 
     def dismiss(self, question: str, summary: str, *, about: str = "", reason: str = "") -> Decided:
@@ -575,9 +590,11 @@ class Deck:
                 self.apply((self.project.events,))
             return new
 
-    def undo(self) -> Decided:
-        """Take the newest standing decision back."""
-        return self._decide_any(lambda now: self.curator.undo(now=now))
+    def undo(self, decision_id: str = "") -> Decided:
+        """Take the newest standing decision back, with all of its group; or the decision or group of an id, unless
+        one that was made later rests on it.
+        """
+        return self._decide_any(lambda now: self.curator.undo(now=now, name=decision_id))
 
     def redo(self) -> Decided:
         """Repeat the decision that was taken back last."""

@@ -116,17 +116,22 @@ def note(pattern_id: str, text: str, by: str | None, as_json: bool) -> None:
 
 
 @click.command(epilog=json_help("decision"))
+@click.argument("decision_id", metavar="[DECISION]", default="")
 @deciding_options
-def undo(by: str | None, as_json: bool) -> None:
+def undo(decision_id: str, by: str | None, as_json: bool) -> None:
     """Take the newest standing decision back. Again and again: the whole log, back to its beginning.
 
+    What was decided in one act is taken back as one. With the id of a DECISION, or of a group, that one is taken
+    back, a merge for example, unless something that was decided later rests on it.
     Undo is a decision itself: nothing leaves the log, and redo repeats what was taken back.
 
     \b
-    Example:
+    Examples:
       ralphdeck undo && ralphdeck log --limit 2
+      ralphdeck log --verb merge --json      (has the id)
+      ralphdeck undo 20260503T120000000-1a2b3c4d
     """
-    _decide(by, as_json, lambda deck: deck.undo())
+    _decide(by, as_json, lambda deck: deck.undo(decision_id))
 
 
 @click.command(epilog=json_help("decision"))

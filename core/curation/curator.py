@@ -193,12 +193,15 @@ class Curator:
         pattern: Pattern,
         assessment: Assessment,
         *,
-        until: datetime,
+        until: datetime | None = None,
+        uses: int | None = None,
         now: datetime,
         reason: str = "",
     ) -> Decided:
-        """Keep whatever there is to review about the pattern out of the queue until a time."""
-        return self._append(self._about(pattern, assessment, now, reason, lambda case: rules.snooze(case, until)), now)
+        """Keep whatever there is to review about the pattern out of the queue until a time, or so many more uses."""
+        return self._append(
+            self._about(pattern, assessment, now, reason, lambda case: rules.snooze(case, until, uses)), now
+        )
 
     def note(self, pattern: Pattern, *, text: str, now: datetime) -> Decided:
         """Write a remark on the pattern down."""
@@ -213,11 +216,20 @@ class Curator:
         return self._judge(Verb.CONFIRM, burst, now, reason)
 
     def snooze_question(
-        self, question: str, *, until: datetime, now: datetime, about: str = "", reason: str = ""
+        self,
+        question: str,
+        *,
+        until: datetime | None = None,
+        more: rules.More | None = None,
+        now: datetime,
+        about: str = "",
+        reason: str = "",
     ) -> Decided:
-        """Ask again after a time about something that is no single pattern; `about` names it for people."""
+        """Ask again after a time, or with more evidence, about something that is no single pattern; `about` names it
+        for people.
+        """
         reason = _clean(reason, "reason")
-        return self._append(lambda _state, _: rules.snooze_question(question, until, now, about, reason), now)
+        return self._append(lambda _state, _: rules.snooze_question(question, until, more, now, about, reason), now)
 
     def dismiss(self, question: str, summary: str, *, now: datetime, about: str = "", reason: str = "") -> Decided:
         """Never ask a question again; `about` names it for people."""
@@ -386,19 +398,25 @@ class Curator:
         reason = _clean(reason, "reason")
         return self._append(lambda state, _: rules.judge_burst(verb, burst, state, reason), now)
 
-    def undo(self, *, now: datetime) -> Decided:
+    def undo(self, *, now: datetime, name: str = "") -> Decided:
         """Take the last decision back that still holds, whoever made it, with all that one act decided; over the
         whole ledger.
+
+        Args:
+            now: The present moment.
+            name: Instead of the last one, the decision or group of this id; refused where a later one rests on it.
         """
-        return self._turn(Verb.UNDO, now)
+        return self._turn(Verb.UNDO, now, name)
 
     def redo(self, *, now: datetime) -> Decided:
         """Repeat what was undone last; possible until something new is decided."""
         return self._turn(Verb.REDO, now)
 
-    def _turn(self, verb: Verb, now: datetime) -> Decided:
+    def _turn(self, verb: Verb, now: datetime, name: str = "") -> Decided:
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:
-            turned = [turning.turned(verb, self._ledger.decision(one)) for one in turning.last_act(verb, state)]
+            named = turning.one_act(name, state, self._ledger.decisions()) if name else ()
+            chosen = named or turning.last_act(verb, state)
+            turned = [turning.turned(verb, self._ledger.decision(one)) for one in chosen]
             return {act: turned[0]} if len(turned) == 1 else dict(zip(_ids(act), turned, strict=False))
 
         decided = self._decide(drafts, now)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from core.curation import rules
 from core.curation.rules import Draft, shown
-from core.errors import Refused
+from core.errors import Refused, UnknownRecord
 from core.records.decisions import CurationState, Decision, Verb
 from core.text import plural
 
+_ON_MANY: Final = frozenset({Verb.EXTRACT, Verb.IMPORT, Verb.ARCHIVE})
+"""Their subject says where the patterns come from, or whose idea it was."""
 NOUNS: Final = {
     Verb.PROMOTE: "promotion",
     Verb.DEPRECATE: "deprecation",
@@ -43,6 +46,55 @@ def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
         raise Refused(f"there is nothing to {verb}")
     act = state.acts[candidates[-1]]
     return tuple(one for one in reversed(candidates) if state.acts[one] == act)
+
+
+_ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
+"""Nothing rests on these, and they rest on nothing."""
+
+
+def one_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
+    """The decisions that undo takes back when one of them, or a group, is named; the last one first.
+
+    Args:
+        name: The id of a decision or of a group.
+        state: What the ledger amounts to.
+        decisions: The ledger.
+
+    Raises:
+        UnknownRecord: Nothing is called so.
+        Refused: It is taken back already, or something that was decided later rests on it.
+    """
+    named = [one for one in decisions if name in (one.id, one.group)]
+    if not named:
+        raise UnknownRecord(f"the ledger has no decision {shown(name)}; see: ralphdeck log --json")
+    if any(one.verb in (Verb.UNDO, Verb.REDO) for one in named):
+        raise Refused(f"{shown(name)} is itself an undo or a redo; name the decision that it is about")
+    standing = {one.id: one for one in named if one.id not in state.undone}
+    if not standing:
+        raise Refused(f"{shown(name)} is taken back already")
+    touched: set[str] = set()
+    for decision in decisions:
+        if decision.id in standing:
+            touched |= _touched(decision)
+        elif decision.id not in state.undone and not touched.isdisjoint(_touched(decision)):
+            raise Refused(
+                f"the {NOUNS[decision.verb]} of {rules.subject_text(decision)} by {shown(decision.by)} on "
+                f"{rules.day(decision.at)} rests on it; first: ralphdeck undo {decision.act}"
+            )
+    return tuple(reversed(standing))
+
+
+def _touched(decision: Decision) -> set[str]:
+    """What a decision is about, by id: whatever later touches the same rests on it."""
+    if decision.verb in _ALONE or decision.verb in (Verb.UNDO, Verb.REDO):
+        return set()
+    found = {effect.pattern_id for effect in decision.effects}
+    for key in ("patterns", "joined"):
+        names = decision.after.get(key)
+        found |= {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+    if decision.verb in _ON_MANY:
+        return found
+    return found | {decision.subject}
 
 
 def turned(verb: Verb, decision: Decision) -> Draft:
