@@ -23,6 +23,7 @@ PLACES: Final = {
 SCREENS: Final = {place: name for place, (_key, name) in PLACES.items()} | {
     "what_if": "What if",
     "replay": "Replay",
+    "past": "Then and now",
 }
 """The name of every screen that has actions: the places, and what may lie over one."""
 
@@ -63,6 +64,8 @@ _TABLES: Final = ("loops", "patterns", "reflections", "memory", "log")
 _MEMORY: Final = ("memory",)
 _METRICS: Final = ("metrics",)
 _REPLAY: Final = ("replay",)
+_PAST: Final = ("past",)
+_REVIEW: Final = ("review",)
 
 ACTIONS: Final[tuple[Action, ...]] = (
     *(Action(f"go_{place}", key, name, f"Go to {name}", "Go", shown=False) for place, (key, name) in PLACES.items()),
@@ -93,6 +96,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("patterns", "review"),
         shown=False,
     ),
+    Action("next_answer", "right", "next key", "See what the next key would change", "Look", _REVIEW, shown=False),
+    Action(
+        "previous_answer", "left", "key before", "See what the key before would change", "Look", _REVIEW, shown=False
+    ),
     Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES),
     Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES, shown=False),
     Action("play", "space", "play", "Play on from here, or stop", "Look", _REPLAY),
@@ -115,10 +122,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "open",
         "Open the details, or go to what this belongs to",
         "Look",
-        (*_TABLES, "what_if", "context", "review", "metrics"),
+        (*_TABLES, "what_if", "past", "context", "review", "metrics"),
     ),
-    Action("more_weeks", "plus,equals_sign,right", "longer", "Look at a longer time", "Look", _METRICS),
-    Action("fewer_weeks", "minus,left", "shorter", "Look at a shorter time", "Look", _METRICS),
+    Action("more_weeks", "plus,equals_sign,right", "longer", "Look at a longer time", "Look", _METRICS, shown=False),
+    Action("fewer_weeks", "minus,left", "shorter", "Look at a shorter time", "Look", _METRICS, shown=False),
     Action("export", "E", "export", "Write all sections into a file: report, numbers or pictures", "Look", _METRICS),
     Action("unfold", "right", "unfold", "Show what is below, or go there", "Look", _MEMORY, shown=False),
     Action("fold", "left", "fold", "Fold what is below away, or go up", "Look", _MEMORY, shown=False),
@@ -164,6 +171,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("patterns", "loops", "review"),
     ),
     Action("what_if", "t", "what if", "Try other thresholds on all history", "Look", ("patterns", "review")),
+    Action("past", "H", "then and now", "What was known at a past moment, and what changed since", "Look", shown=False),
+    Action("day_back", "left", "day back", "A day earlier", "Look", _PAST),
+    Action("day_on", "right", "day on", "A day later", "Look", _PAST),
+    Action("last_visit", "v", "last visit", "What changed since your last visit", "Look", _PAST),
     Action(
         "top_k", "n", "patterns", "To the number of patterns; left and right step it", "Look", _CONTEXT, shown=False
     ),
@@ -201,7 +212,35 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action("accept", "a", "accept", "Accept what is proposed", "Decide", ("review",)),
     Action("reject", "x", "reject", "Reject what is proposed", "Decide", ("review",)),
-    Action("rewrite", "e", "rewrite", "Accept in your own words, or keep the other one of two", "Decide", ("review",)),
+    Action(
+        "rewrite",
+        "e",
+        "rewrite",
+        "Put the proposal in other words, or keep the other one of two",
+        "Decide",
+        ("review",),
+    ),
+    Action(
+        "rewrite_in_editor",
+        "E",
+        "in editor",
+        "Put the proposal in other words in $EDITOR",
+        "Decide",
+        ("review",),
+        shown=False,
+    ),
+    Action(
+        "alternative",
+        "v",
+        "alternative",
+        "Name another pattern as what to do instead, or none",
+        "Decide",
+        ("review",),
+        shown=False,
+    ),
+    Action(
+        "restore_text", "R", "restore text", "Put the text back that was approved", "Decide", ("review",), shown=False
+    ),
     Action("snooze", "s", "snooze", "Ask again in a week", "Decide", ("review",)),
     Action(
         "promote",
@@ -231,9 +270,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "quarantine",
         "Q",
         "quarantine",
-        "Keep it out of every context until somebody has seen its text",
+        "Suspend it: no verdict, but out of every context until somebody has seen its text",
         "Decide",
-        ("patterns",),
+        ("patterns", "review"),
         shown=False,
     ),
     Action(
@@ -242,7 +281,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "archive",
         "Move it out of the registry into the archive",
         "Decide",
-        ("patterns",),
+        ("patterns", "review"),
         shown=False,
     ),
     Action("note", "c", "note", "Write a note beside it", "Decide", ("patterns", "review"), shown=False),
@@ -260,6 +299,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("copy", "y", "copy", "Copy what the mouse has selected, else the id or text", "Look", shown=False),
     Action("copy_whole", "Y", "copy all", "Copy all that is shown of this, as Markdown", "Look", shown=False),
     Action("findings", "F", "findings", "What is wrong in the files", "Program", shown=False),
+    Action("views", "V", "views", "Saved views: open one, or keep what is shown under a name", "Go", shown=False),
     Action("density", "Z", "density", "Rows of one line, or of two with more about each", "Program", shown=False),
     Action("screenshot", "P", "picture", "Write this screen into a file as an SVG picture", "Program", shown=False),
     Action("theme", "T", "theme", "The next theme", "Program", shown=False),
@@ -268,7 +308,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "palette",
         "colon,ctrl+p",
         "palette",
-        "Find any action, pattern, loop, task or session by typing",
+        "Find any action, view or record by typing, archived ones too",
         "Program",
         shown=False,
     ),
@@ -299,5 +339,4 @@ _KEY_NAMES: Final = {
 def key_name(key: str) -> str:
     """How a Textual key name is written for people: `question_mark` is `?`."""
     sign = key_to_character(key) or ""
-    Action("views", "V", "views", "Saved views: open one, or keep what is shown under a name", "Go", shown=False),
     return _KEY_NAMES.get(key) or (sign if sign.isprintable() and not sign.isspace() else "") or key.replace("_", " ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from textual.content import Content
 
@@ -11,9 +12,12 @@ from core.extraction.proposals import Extraction, Proposal
 from core.text import plural, visible_line
 from core.view import View
 from tui.present.loops import now_lines
-from tui.present.marks import TYPE_LETTERS, Glyphs
+from tui.present.marks import TYPE_LETTERS, Glyphs, status_mark
 from tui.present.numbers import percent
 from tui.present.patterns import TYPE_WORDS, body
+
+MOST_SOURCES: Final = 20
+"""Loops and tasks that are listed as those that told a learning."""
 
 
 def offer_count(offer: Extraction | None) -> int:
@@ -42,6 +46,28 @@ def loop_lines(view: View, loop_id: str, glyphs: Glyphs) -> list[Content]:
     if loop is None:
         return [Content.styled(visible_line(loop_id, 200), "bold")]
     return now_lines(loop, None, view, glyphs)
+
+
+def told_lines(view: View, offer: Extraction, glyphs: Glyphs) -> list[Content]:
+    """What a recurring learning says, and each loop or task that told it, with what it was to do."""
+    lines: list[Content] = []
+    for proposal in offer.proposals:
+        pattern = as_read(proposal.record, proposal.type)
+        sources = list(dict.fromkeys(loop.loop_id for loop in pattern.source_loops))
+        lines += [
+            Content.styled(visible_line(pattern.description or pattern.title, 1000), "bold"),
+            Content(""),
+            Content.styled(f"told by {plural(len(sources), 'loop or task', 'loops or tasks')}:", "$quiet"),
+        ]
+        for source in sources[:MOST_SOURCES]:
+            loop = view.snapshot.loops.get(source)
+            mark = status_mark(loop.status, glyphs) if loop is not None else Content.styled("task", "$quiet")
+            lines.append(Content.assemble((visible_line(source, 120), "$secondary"), "  ", mark))
+            if loop is not None and loop.task:
+                lines.append(Content.styled(f"  {visible_line(loop.task, 300)}", "$quiet"))
+        if len(sources) > MOST_SOURCES:
+            lines.append(Content.styled(f"and {len(sources) - MOST_SOURCES:,} more", "$quiet"))
+    return lines
 
 
 def proposal_lines(offer: Extraction, glyphs: Glyphs) -> list[Content]:

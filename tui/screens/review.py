@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -13,86 +12,92 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.curation.registry import Registry
-from core.errors import RalphdeckError
-from core.forecast import Forecast, forecast
-from core.records.patterns import Maturity, Pattern
+from core.forecast import Forecaster
+from core.records.decisions import Decision
 from core.review import items as kinds
-from core.review.answers import SNOOZE_DAYS, answer, question_of, why_not_decide
+from core.review.answers import Answer, question_of
 from core.review.items import ReviewItem
-from core.review.telling import offer_text
 from core.snapshot import Delta
-from core.text import plural, visible_line
+from core.text import visible_line
 from core.view import View
+from tui.actions import ACTIONS
 from tui.present import review as present
 from tui.present.layout import UNBROKEN
 from tui.present.memory_tree import session_key
-from tui.screens.deciding import Deciding
-from tui.screens.dialogs import AskText
+from tui.present.review_answers import Outlook, answer_rows, what_changes, what_heading
+from tui.screens.dialogs import AskLine
+from tui.screens.review_answering import ANSWERS, Answering
+from tui.screens.review_forecasts import Forecasts, work_out
+from tui.screens.review_walk import same_question
+from tui.widgets.answer_list import AnswerList
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane, wrap
 
 BESIDE: Final = 100
 """Cells from which the two sides stand beside each other."""
-
-Key = tuple[str, str]
-"""What tells one question from all others: its kind and its `question_key`."""
-
-
-def key_of(item: ReviewItem) -> Key:
-    """Which question this is; of two patterns that resemble each other, whichever is kept."""
-    return item.kind, item.question_key
-
-
-def _same(one: ReviewItem, other: ReviewItem) -> bool:
-    """Whether both ask the same, and of two patterns about the same one."""
-    return key_of(one) == key_of(other) and one.subject == other.subject
+TALL: Final = 36
+"""Lines from which a narrow screen stacks what it else shows one at a time."""
+_PANES: Final = ("subject", "proposal", "consequence")
+ROOMY: Final = 48
+"""Lines from which answers that can't be given now are listed, too."""
+TAB_CELLS: Final = 24
+"""Longest name of a tab."""
+_ALWAYS: Final = frozenset(
+    {"undo", "redo", "what_if", "copy"} | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
+) - {"next_item", "previous_item"}
+"""What can be done without a question in front."""
 
 
-class ReviewPlace(Deciding):
-    """Left what it is, right what it would become, below what changes for the loops."""
+class ReviewPlace(Answering):
+    """Left what it is, right the evidence on it; below what each key would change."""
 
     place = "review"
     ABOUT = (
-        "One question at a time, the one that matters most first: inversions, decisions in doubt, texts that nobody "
-        "has read, patterns that say the same, and what finished loops have learned. Left: what it is about. Right: "
-        "what is proposed. Below: what would change for the loops that run now. Every answer can be taken back with u."
+        "One question at a time, the one that matters most first. Left: what it is about. Right: what speaks for and "
+        "against it. At the bottom, for each key that decides, what it would change; left and right choose one of "
+        "them without deciding, and above them stands how it changes what loops would read. Every answer can be "
+        "taken back with u."
     )
 
-    class Forecasted(Message):
+    class Foretold(Message):
         """A worker has worked out what an answer would change."""
 
-        def __init__(self, item: ReviewItem, result: Forecast | None, problem: str = "") -> None:
+        def __init__(self, item: ReviewItem, action: str, outlook: Outlook) -> None:
             super().__init__()
             self.item = item
-            self.result = result
-            self.problem = problem
+            self.action = action
+            self.outlook = outlook
 
     def __init__(self) -> None:
         super().__init__()
-        self._current: Key | None = None
-        self._given: Key | None = None
-        """The question whose answer is on its way to the disk; it is not in front any more."""
-        self._turned: set[Key] = set()
-        """Pairs of patterns of which the other one is to be kept."""
-        self._forecast: tuple[ReviewItem, Forecast] | None = None
-        self._landed = False
-        self._at = 0
-        self._returning = ""
+        self._forecasts = Forecasts()
+        self._forecaster: Forecaster | None = None
+        self._offered: tuple[Answer, ...] = ()
+        self._cursor = 0
+        self._shown: ReviewItem | None = None
+        self._pane = "subject"
+        self._headings = ("", "")
+        self._gone_by: Decision | None = None
+        self._decisions = 0
+        """How many decisions the view of before knew."""
 
     def compose_content(self) -> ComposeResult:
-        """Question, two panes, consequence."""
+        """Question, two panes, what changes, the answers."""
         yield ItemLine(classes="question")
+        yield Static(id="review-reason")
+        yield ItemLine(id="review-tabs")
         with Vertical(classes="desk"):
             with Horizontal(classes="sides"):
-                with Vertical(classes="side"):
-                    yield Static(Content("pattern"), classes="heading", id="review-left")
+                with Vertical(classes="side", id="review-side-subject"):
+                    yield Static(classes="heading", id="review-left")
                     yield TextPane(id="review-subject")
-                with Vertical(classes="side side--right"):
-                    yield Static(Content("would become"), classes="heading", id="review-heading")
+                with Vertical(classes="side side--right", id="review-side-proposal"):
+                    yield Static(classes="heading", id="review-right")
                     yield TextPane(id="review-proposal")
-            yield Static(Content("what changes"), classes="heading heading--rule")
-            yield TextPane(id="review-consequence")
+            with Vertical(classes="outcome", id="review-side-consequence"):
+                yield Static(classes="heading heading--rule", id="review-what")
+                yield TextPane(id="review-consequence")
+            yield AnswerList(id="review-answers")
 
     def on_mount(self) -> None:
         """The keys decide; the text only scrolls."""
@@ -102,85 +107,97 @@ class ReviewPlace(Deciding):
         self.query_one("#review-subject", TextPane).focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Beside each other where there is room."""
-        self.set_class(event.size.width >= BESIDE, "-wide")
+        """Beside each other where there is room, below each other where there is height, else one at a time."""
+        width, height = event.size
+        self.set_class(width >= BESIDE, "-wide")
+        self.set_class(width < BESIDE and height < TALL, "-tabbed")
         self.refresh_frame()
+
+    def on_descendant_focus(self) -> None:
+        """The pane that has focus is the one that a small screen shows."""
+        focused = self.focused
+        if isinstance(focused, TextPane) and focused.id is not None:
+            self._turn_pane(focused.id.removeprefix("review-"))
 
     @on(TextPane.Widened)
     def _lay_out(self) -> None:
         """Write both sides anew for the room that they have."""
         if self.whole:
-            self.refresh_view(self.view, Delta())
+            self.show_anew()
 
-    @property
-    def item(self) -> ReviewItem | None:
-        """The question in front."""
-        queue = self.open_items
-        if self._current is not None:
-            for item in queue:
-                if key_of(item) == self._current:
-                    return item
-        return queue[min(self._at, len(queue) - 1)] if queue else None
-
-    @property
-    def open_items(self) -> list[ReviewItem]:
-        """The questions that are not answered."""
-        turned = self._turned
-        return [
-            replace(item, subject=item.other, other=item.subject) if turned and key_of(item) in turned else item
-            for item in self.view.queue
-            if key_of(item) != self._given
-        ]
-
-    def answered(self, *, decided: bool) -> None:
-        """The answer is on disk, as the next view will show, or was refused: then its question comes back."""
-        self._landed = decided
-        if not decided:
-            self._given = None
-            self.refresh_view(self.view, None)
+    # Following the queue
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
-        """Stay at the question in front while others come and go; move on when it is answered."""
-        if self._landed:
-            self._given, self._landed = None, False
-        if self._returning and self._turn_to(self._returning):
-            self._returning = ""
-        item = self.item
-        line = self.query_one(".question", ItemLine)
-        if item is None:
-            self._current = None
-            line.show([Item(Content.styled("Nothing waits for a decision.", "bold"))])
-            self._pane("subject").show(
-                [
-                    Content(
-                        "Escalations, inversions, decisions that later evidence contradicts, texts that nobody has "
-                        "read, patterns that say the same and what finished loops offer will stand here."
-                    ),
-                    Content.styled("Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet"),
-                ]
-            )
-            self._pane("proposal").show([])
-            self._pane("consequence").show([])
-            return
-        another = key_of(item) != self._current
-        self._current = key_of(item)
-        waiting = self.open_items
-        self._at = waiting.index(item)
-        self.query_one(".desk").set_class(item.kind == kinds.DUPLICATE, "-even")
-        self.query_one(".desk").set_class(item.session is not None, "-brief")
-        head, worth = present.head(item, self._at + 1, len(waiting), self.glyphs)
-        line.show([Item(head)], [Item(worth)])
-        left, right, about, beside = present.sides(view, item, self.glyphs, self._widths())
+        """Stay at the question in front while others come and go; move on when it is answered here."""
+        made = view.snapshot.decisions[self._decisions :]
+        self._decisions = len(view.snapshot.decisions)
+        self.walk.follow(view.queue, moves_on=lambda item: self._moves_on(item, made, view))
+        item = self.walk.settle()
+        if self.walk.gone is not None:
+            self._show_gone(self.walk.gone)
+        elif item is None:
+            self._show_nothing()
+        else:
+            self._show(item, view)
+
+    def _moves_on(self, item: ReviewItem, made: Sequence[Decision], view: View) -> bool:
+        """Whether the next question may take the place of one that waits no more: not if others have answered it, or
+        the evidence has.
+        """
+        if not view.snapshot.complete:
+            return True
+        self._gone_by = next(
+            (one for one in reversed(made) if present.is_about(one, item) and one.by != self._me), None
+        )
+        return self._gone_by is None and any(one.by == self._me for one in made)
+
+    @property
+    def _me(self) -> str:
+        return self.deck_app.deck.by
+
+    def _show(self, item: ReviewItem, view: View) -> None:
+        another = self._shown is None or not same_question(self._shown, item)
+        self._shown = item
+        self._offered = self.answers_to(item, view)
+        if another:
+            self._cursor = 0
+            self.sitting.look(self.deck_app.now())
+        desk = self.query_one(".desk")
+        desk.set_class(item.kind == kinds.DUPLICATE, "-even")
+        desk.set_class(not any(answer.matters for answer in self._offered), "-brief")
+        self._show_head(item)
+        self._show_sides(item, view, top=another)
+        self._show_outcome(top=another)
+        self._work_out(item, view)
+
+    def _show_head(self, item: ReviewItem) -> None:
+        waiting = len(self.walk.items)
+        head, worth = present.head(item, self.walk.place, waiting, self.glyphs)
+        told = [Item(head), *(Item(part) for part in present.sitting(self.sitting, narrow=not self.has_class("-wide")))]
+        self.query_one(".question", ItemLine).show(told, [Item(worth)])
+        self.query_one("#review-reason", Static).update(present.reason(item))
+
+    def _show_sides(self, item: ReviewItem, view: View, *, top: bool) -> None:
+        left, right, about, beside = present.sides(view, item, self._desk(item))
+        self._headings = left, right
         self.query_one("#review-left", Static).update(Content(left))
-        self.query_one("#review-heading", Static).update(Content(right))
+        self.query_one("#review-right", Static).update(Content(right))
         if item.kind == kinds.DUPLICATE and self.has_class("-wide"):
             about, beside = self._side_by_side(about, beside)
-        self._pane("subject").show(about, top=another)
-        self._pane("proposal").show(beside, top=another)
-        if another or (self._forecast is not None and not _same(self._forecast[0], item)):
-            self._forecast = None
-            self._pane("consequence").show([Content.styled("working out what changes…", "$quiet")])
-        self._work_out(item, view)
+        self._text("subject").show(about, top=top)
+        self._text("proposal").show(beside, top=top)
+        self._show_tabs()
+
+    def _desk(self, item: ReviewItem) -> present.Desk:
+        """How the question in front is drawn."""
+        draft = self.draft(item)
+        return present.Desk(
+            glyphs=self.glyphs,
+            key=self.deck_app.shown_key,
+            widths=self._widths(),
+            proposal=self.proposal(item),
+            own_words=bool(draft is not None and draft.text),
+        )
 
     def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:
         """Both texts with blank lines where the other one takes more, so that the same field stands beside itself."""
@@ -194,192 +211,171 @@ class ReviewPlace(Deciding):
 
     def _widths(self) -> tuple[int, int]:
         """Cells of the two sides; before anything is laid out as many as one likes."""
-        left, right = (self._pane(name).scrollable_content_region.width for name in ("subject", "proposal"))
-        return left or UNBROKEN, right or UNBROKEN
+        left, right = (self._text(name).scrollable_content_region.width for name in ("subject", "proposal"))
+        return left or right or UNBROKEN, right or left or UNBROKEN
 
-    def _pane(self, name: str) -> TextPane:
+    def _text(self, name: str) -> TextPane:
         return self.query_one(f"#review-{name}", TextPane)
 
-    def _work_out(self, item: ReviewItem, view: View) -> None:
-        registry = Registry(self.deck_app.deck.project)
+    def _turn_pane(self, name: str) -> None:
+        self._pane = name
+        for pane in _PANES:
+            self.set_class(pane == name, f"-shows-{pane}")
+        self._show_tabs()
 
-        def record_of(pattern: Pattern) -> dict[str, Any]:
-            return registry.record(pattern).value
+    def _show_tabs(self) -> None:
+        tabs = zip(_PANES, (*self._headings, "what changes"), strict=True)
+        shown = [(name, visible_line(heading.split(":")[0], TAB_CELLS)) for name, heading in tabs]
+        self.query_one("#review-tabs", ItemLine).show(
+            [
+                Item(Content.styled(text, "$accent bold underline" if name == self._pane else "$quiet"), name)
+                for name, text in shown
+            ]
+        )
+
+    @on(ItemLine.Clicked, "#review-tabs")
+    def _tab_clicked(self, message: ItemLine.Clicked) -> None:
+        message.stop()
+        self._text(message.value).focus()
+
+    def _show_gone(self, item: ReviewItem) -> None:
+        """What was in front stays to be read; nothing can be answered."""
+        self._offered = ()
+        told = present.gone(item, self._gone_by, self.view)
+        self.query_one(".question", ItemLine).show([Item(Content.styled(told, "bold $warning"))])
+        on = f"{self.deck_app.shown_key('next_item')} goes on to the next question"
+        self.query_one("#review-reason", Static).update(Content.styled(on, "$quiet"))
+        self._show_outcome(top=True)
+
+    def _show_nothing(self) -> None:
+        """The queue is empty."""
+        self._shown, self._offered = None, ()
+        self.query_one(".question", ItemLine).show([Item(Content.styled("Nothing waits for a decision.", "bold"))])
+        self.query_one("#review-reason", Static).update(
+            Content.styled("Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet")
+        )
+        for name in ("left", "right"):
+            self.query_one(f"#review-{name}", Static).update("")
+        self._text("subject").show([Content(present.EMPTY)])
+        self._text("proposal").show([])
+        self._show_outcome(top=True)
+
+    # What each answer would change
+
+    def _show_outcome(self, *, top: bool) -> None:
+        """The answers with what is known of each, and in full what the one under the cursor changes."""
+        item = self._shown if self._listed else None
+        self._cursor = min(self._cursor, max(len(self._listed) - 1, 0))
+        rows: list[Content] = []
+        if item is not None:
+            offered = self._listed
+            outlooks = [self._forecasts.of(item, answer.action) for answer in offered]
+            keys = [self.deck_app.shown_key(answer.action) for answer in offered]
+            width = (self.query_one(AnswerList).size.width or self.size.width) - 2
+            rows = answer_rows(offered, outlooks, keys, item.subject, self.glyphs, width)
+            answer, outlook = offered[self._cursor], outlooks[self._cursor]
+            self.query_one("#review-what", Static).update(what_heading(answer, keys[self._cursor]))
+            self._text("consequence").show(what_changes(answer, outlook, self.view, self.glyphs), top=top)
+        else:
+            self.query_one("#review-what", Static).update("")
+            self._text("consequence").show([])
+        self.query_one(AnswerList).show(rows, self._cursor)
+        self.refresh_frame()
+
+    @property
+    def _listed(self) -> list[Answer]:
+        """The answers that have a line: those that can't be given now only where there is room."""
+        roomy = self.size.height >= ROOMY
+        return [answer for answer in self._offered if roomy or not answer.why_not]
+
+    def _work_out(self, item: ReviewItem, view: View) -> None:
+        """What is not known yet of the question in front, then of the next one, so that it is known when it comes."""
+        number = view.snapshot.number
+        following = self.walk.next
+        self._forecasts.keep([item, *([following] if following is not None else [])])
+        jobs = [(item, self._forecasts.missing(item, self._offered, number))]
+        if following is not None:
+            jobs.append((following, self._forecasts.missing(following, self.answers_to(following, view), number)))
+        if not any(answers for _, answers in jobs):
+            return
+        if self._forecaster is None:
+            self._forecaster = Forecaster(self.deck_app.deck)
+        forecaster = self._forecaster
 
         def work() -> None:
-            try:
-                self.post_message(self.Forecasted(item, forecast(view, item, record_of)))
-            except RalphdeckError as error:
-                self.post_message(self.Forecasted(item, None, str(error)))
+            for found in work_out(jobs, view, forecaster):
+                self.post_message(self.Foretold(*found))
 
         self.run_worker(work, thread=True, group="forecast", exclusive=True)
 
-    def on_review_place_forecasted(self, message: Forecasted) -> None:
-        """Show what would change, if the question is still in front."""
-        if self.item is None or not _same(message.item, self.item):
-            return
-        if message.result is None:
-            self._pane("consequence").show([Content.styled(visible_line(message.problem, 400), "$warning")])
-            return
-        self._forecast = message.item, message.result
-        lines = present.consequence_lines(message.result, self.view, self.glyphs)
-        if self.item.session is not None:
-            lines += present.key_lines(self.deck_app.shown_key, SNOOZE_DAYS)
-        self._pane("consequence").show(lines)
-        self.refresh_frame()
+    def on_review_place_foretold(self, message: Foretold) -> None:
+        """Keep what would change; show it if its question is still in front."""
+        self._forecasts.take(message.item, message.action, message.outlook)
+        if self._shown is not None and same_question(message.item, self._shown):
+            self._show_outcome(top=False)
 
-    # Deciding
+    def forget(self, item: ReviewItem, action: str) -> None:
+        """What was worked out of an answer does not hold any more."""
+        self._forecasts.forget(item, action)
 
-    def subjects(self) -> Sequence[str]:
-        """The pattern in question; a burst is about many, an offer about none yet, an escalation about none."""
-        item = self.item
-        return [item.subject] if item is not None and item.is_about_pattern else []
+    def do_next_answer(self) -> None:
+        """The cursor to the next answer."""
+        self._choose(self._cursor + 1)
+
+    def do_previous_answer(self) -> None:
+        """The cursor to the answer before."""
+        self._choose(self._cursor - 1)
+
+    @on(AnswerList.Chosen)
+    def _clicked_answer(self, message: AnswerList.Chosen) -> None:
+        self._choose(message.row)
+
+    def _choose(self, row: int) -> None:
+        if self._listed:
+            self._cursor = row % len(self._listed)
+            self._show_outcome(top=True)
+
+    # Keys
+
+    def listed(self) -> frozenset[str]:
+        """The answers have lines of their own."""
+        return ANSWERS
 
     def why_not(self, action: str) -> str | None:
         """Each kind of question has its own answers."""
-        item = self.item
-        if action in {"open", "accept", "reject", "rewrite", "snooze", "promote", "deprecate", "reset", "note", "why",
-                      "in_context", "next_item", "previous_item", "copy", "edit_file"}:  # fmt: skip
-            if item is None:
-                return "nothing waits for a decision"
-            if action in {"next_item", "previous_item"}:
-                return "this is the only question" if len(self.open_items) < 2 else None
-            if action in {"accept", "snooze", "copy"}:
-                return None
-            return self._why_not_here(action, item)
-        return None
-
-    def _why_not_here(self, action: str, item: ReviewItem) -> str | None:
-        if action == "open" and item.session is None:
-            return "only an escalation leads on to Memory"
-        if item.burst is not None:
-            return None if action == "reject" else "this question is about many patterns at once; here: a, x or s"
-        if item.offer is not None:
-            return None if action == "reject" else "this question is about no pattern yet; here: a, x or s"
-        if item.session is not None:
-            leads = action in {"open", "edit_file"}
-            return None if leads else "this question is about no pattern; here: a, s, enter or o"
-        if item.kind == kinds.DUPLICATE:
-            if action in {"promote", "deprecate", "reset", "note"}:
-                return "this question is about two patterns; here: a, e, x or s"
+        if action in _ALWAYS:
             return None
-        if action == "rewrite" and item.inversion is None:
-            return "only a proposed inversion can be put in other words"
-        if action == "reject" and item.inversion is None and item.kind not in (kinds.QUARANTINE, kinds.EXTRACTED):
-            return "only what is proposed can be rejected; here: a, p, d, r or s"
-        return why_not_decide(action, self.view, item.subject) or None
-
-    def wording(self, action: str) -> str | None:
-        """The consequence stands on the key."""
+        if action in {"next_item", "previous_item"}:
+            return None if self.walk.gone or len(self.walk.items) > 1 else "this is the only question"
+        if self.walk.gone is not None:
+            return f"this question waits no more: {self.deck_app.shown_key('next_item')} goes on"
         item = self.item
         if item is None:
-            return None
-        if action == "snooze":
-            return f"snooze {SNOOZE_DAYS} d"
-        wide = self.size.width >= BESIDE
-        arrow = self.glyphs.arrow
-        if item.burst is not None:
-            return {
-                "accept": f"revoke {arrow} the marks never count" if wide else "revoke",
-                "reject": f"confirm {arrow} they count" if wide else "confirm",
-            }.get(action)
-        if item.offer is not None:
-            return {
-                "accept": f"extract {arrow} {offer_text(item.offer)}".replace(" to extract", "") if wide else "extract",
-                "reject": f"never {arrow} not asked again" if wide else "never",
-            }.get(action)
-        if item.session is not None:
-            seen = f"seen {arrow} not asked again" if wide else "seen"
-            return {"accept": seen, "open": "to the session"}.get(action)
-        if item.kind == kinds.DUPLICATE:
-            return {
-                "accept": f"merge{self._merged()}",
-                "reject": f"keep both {arrow} not asked again" if wide else "keep both",
-                "rewrite": "keep the other one" if wide else "other way",
-            }.get(action)
-        if item.kind in (kinds.QUARANTINE, kinds.EXTRACTED):
-            release = "release" if item.kind == kinds.QUARANTINE else "keep"
-            effect = "loops may get it" if item.kind == kinds.QUARANTINE else "not asked again"
-            return {
-                "accept": f"{release} {arrow} {effect}" if wide else release,
-                "reject": f"archive {arrow} out of the registry" if wide else "archive",
-            }.get(action)
-        if item.inversion is not None:
-            failures = self.view.settings.anti_pattern.failures_until_asked_again
-            return {
-                "accept": f"accept {arrow} anti-pattern" + f", original {self.glyphs.deprecated}" * wide,
-                "reject": f"reject {arrow} asks again after {failures} failures" if wide else "reject",
-            }.get(action)
-        assessment = self.view.assessment(item.subject)
-        return {
-            "accept": f"accept {arrow} reset" + f", evidence says {assessment.computed.value}" * wide,
-            "promote": "promote again",
-            "deprecate": "deprecate again" if assessment.state is Maturity.DEPRECATED else "deprecate",
-            "reset": f"reset {arrow} {assessment.computed.value}",
-        }.get(action)
+            return "nothing waits for a decision"
+        if action in ANSWERS:
+            return self._why_not_answer(action, item)
+        if action in {"rewrite_in_editor", "alternative"} and item.inversion is None:
+            return "only a proposed inversion can be put in other words"
+        if action in {"why", "in_context", "note"}:
+            return None if item.is_about_pattern else f"this question is about {present.about(item)}"
+        if action == "edit_file":
+            return None if item.is_about_pattern or item.session is not None else "what this is about has no file"
+        return None
 
-    def _merged(self) -> str:
-        """What a merge gives, once that is known."""
-        if self._forecast is None or self._forecast[1].merger is None:
-            return ""
-        after = self._forecast[1].merger.after
-        return f" {self.glyphs.arrow} {plural(after.uses, 'use')}, {after.state.value}"
-
-    def do_accept(self) -> None:
-        """Do what is proposed."""
-        if item := self.item:
-            self._give(item, "accept")
-
-    def do_reject(self) -> None:
-        """Leave things as they are, and ask no more; or let marks count, or archive a text."""
-        if item := self.item:
-            self._give(item, "reject")
-
-    def do_snooze(self) -> None:
-        """Ask again later."""
-        if item := self.item:
-            self._give(item, "snooze")
-
-    def _give(self, item: ReviewItem, action: str) -> None:
-        given = answer(item, self.view, action)
-        if given is not None:
-            self.deck_app.decide(lambda deck: given.decide(deck, ""))
-            self._answered()
-
-    def do_rewrite(self) -> None:
-        """Accept in other words; or keep the other one of two."""
-        item = self.item
-        if item is not None and item.kind == kinds.DUPLICATE:
-            self._turned ^= {key_of(item)}
-            self.refresh_view(self.view, None)
-            return
-        if item is None or item.inversion is None:
-            return
-
-        def answered(text: str | None) -> None:
-            if text:
-                self.deck_app.decide(lambda deck: deck.accept_inversion(item.subject, text=text))
-                self._answered()
-
-        self.deck_app.push_screen(AskText(Content("The anti-pattern in your words"), item.inversion.text), answered)
-
-    def do_open(self) -> None:
-        """To the debug session, in Memory."""
-        if self.item is not None and self.item.session is not None:
-            self.deck_app.open_record("memory", session_key(self.item.subject))
-
-    def _answered(self) -> None:
-        """Let go of the question: the next one is in front at once."""
-        if item := self.item:
-            self._given = key_of(item)
-        self._current, self._returning = None, ""
-        self.refresh_view(self.view, None)
+    def _why_not_answer(self, action: str, item: ReviewItem) -> str | None:
+        for answer in self._offered:
+            if answer.action == action:
+                return answer.why_not or None
+        keys = [self.deck_app.shown_key(answer.action) for answer in self._offered if not answer.why_not]
+        return f"this question is about {present.about(item)}; here: {', '.join(keys)}"
 
     def do_undo(self) -> None:
         """Take the newest decision back, and ask its question again."""
         undoable = self.view.snapshot.curation.undoable
-        decisions = [d for d in self.view.snapshot.decisions if undoable and d.id == undoable[-1]]
-        self._returning = question_of(decisions[0]) if decisions else ""
+        newest = [one for one in self.view.snapshot.decisions if undoable and one.id == undoable[-1]]
+        if newest:
+            self.walk.come_back_to(question_of(newest[0]))
+        self.sitting.take_back()
         self.deck_app.do_undo()
 
     # Looking
@@ -393,48 +389,61 @@ class ReviewPlace(Deciding):
         self._step(-1)
 
     def _step(self, by: int) -> None:
-        questions = self.open_items
-        self._at = (self._at + by) % len(questions)
-        item = questions[self._at]
-        self._current, self._returning = None, ""
-        self.refresh_view(self.view, None)
-        self._current = key_of(item)
+        self.walk.step(by)
+        self.show_anew()
 
     def go_to(self, key: str) -> None:
         """To the question that is filed under a key, else to one about this pattern or loop."""
-        if self._turn_to(key):
-            self.refresh_view(self.view, None)
-
-    def _turn_to(self, key: str) -> bool:
-        questions = self.open_items
-        found = [n for n, item in enumerate(questions) if item.question_key == key]
-        found += [n for n, item in enumerate(questions) if key in (item.subject, item.other)]
-        if found:
-            self._at, self._current = found[0], None
-        return bool(found)
+        if self.walk.turn_to(key):
+            self.show_anew()
 
     def do_why(self) -> None:
         """To the pattern, with its rules."""
-        if subjects := self.subjects():
-            self.deck_app.open_record("patterns", subjects[0], tab="Why")
+        if self.item is not None:
+            self.deck_app.open_record("patterns", self.item.subject, tab="Why")
 
     def do_in_context(self) -> None:
         """See it in Context."""
-        if subjects := self.subjects():
-            self.deck_app.preview_pattern(subjects[0])
+        if self.item is not None:
+            self.deck_app.preview_pattern(self.item.subject)
+
+    def do_open(self) -> None:
+        """To what the question is about: a pattern, a loop, or a debug session in Memory."""
+        item = self.item
+        if item is None:
+            return
+        if item.session is not None:
+            self.deck_app.open_record("memory", session_key(item.subject))
+        else:
+            self.deck_app.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
 
     def do_edit_file(self) -> None:
         """Open the file of the pattern, or of the debug session."""
         item = self.item
-        if item is not None and item.session is not None:
-            self.deck_app.edit_file(item.session.file)
-        elif subjects := self.subjects():
-            self.deck_app.edit_file(self.view.pattern(subjects[0]).file)
+        if item is not None:
+            file = item.session.file if item.session is not None else self.view.pattern(item.subject).file
+            self.deck_app.edit_file(file)
+
+    def do_note(self) -> None:
+        """Write a note beside the pattern."""
+        item = self.item
+
+        def answered(text: str | None) -> None:
+            if text and item is not None:
+                self.deck_app.decide(lambda deck: deck.note(item.subject, text=text))
+
+        if item is not None:
+            self.deck_app.push_screen(
+                AskLine(
+                    Content(f"A note on {visible_line(item.subject, 60)}"),
+                    Content("It is kept in the log and shown under History; it answers nothing and changes no state."),
+                    required=True,
+                ),
+                answered,
+            )
 
     def copy_text(self) -> str:
-        """The id of the pattern or debug session, or the text that has focus."""
+        """The id of what the question is about, or the text that has focus."""
         if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
             return self.focused.plain
-        if self.item is not None and self.item.session is not None:
-            return self.item.subject
-        return self.subjects()[0] if self.subjects() else ""
+        return self.item.subject if self.item is not None else ""

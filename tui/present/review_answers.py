@@ -1,0 +1,217 @@
+"""What each answer to a question would change: a line a key, and in full for the one under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Final
+
+from textual.content import Content
+
+from core.audience import LOOP, TASK
+from core.forecast import ContextChange, Forecast
+from core.review.answers import Answer
+from core.text import plural, visible_line
+from core.view import View
+from tui.present.marks import STATE_STYLES, Glyphs, state_mark
+from tui.present.merging import merged_counts, merged_lineage
+
+WIDE: Final = 100
+"""Cells from which a line has room for what an answer does, in words."""
+LEAST_EFFECT: Final = 12
+"""Cells from which it is worth beginning with that."""
+_GAP: Final = 2
+_SAME: Final = 3
+"""Contexts that change alike which are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What one answer would change, or why nobody can tell.
+
+    Attributes:
+        number: Of the snapshot that it was worked out on.
+        forecast: None where that failed.
+        problem: Why it failed.
+    """
+
+    number: int
+    forecast: Forecast | None
+    problem: str = ""
+
+
+def answer_rows(
+    answers: Sequence[Answer],
+    outlooks: Sequence[Outlook | None],
+    keys: Sequence[str],
+    about: str,
+    glyphs: Glyphs,
+    width: int,
+) -> list[Content]:
+    """One line an answer: key, name, what it does to the state, and how many contexts change.
+
+    Args:
+        outlooks: What is known of each so far.
+        keys: The keys, for people.
+        about: Id of the pattern in question.
+        width: Cells there are.
+    """
+    wide = width >= WIDE
+    columns = [
+        [
+            Content.styled(key, "$quiet" if answer.why_not else "$accent bold")
+            for answer, key in zip(answers, keys, strict=True)
+        ],
+        [Content.styled(visible_line(answer.label, 20), "$quiet" if answer.why_not else "bold") for answer in answers],
+        [_states(outlook, about, glyphs) for outlook in outlooks],
+        [_ranks(outlook, about, glyphs) for outlook in outlooks],
+        [_contexts(answer, outlook, wide=wide) for answer, outlook in zip(answers, outlooks, strict=True)],
+    ]
+    widths = [max((cell.cell_length for cell in cells), default=0) for cells in columns]
+    room = width - sum(cells + _GAP for cells in widths if cells) - _GAP
+    rows = []
+    for n, answer in enumerate(answers):
+        key, label, *told = (
+            cell[n].pad_right(cells - cell[n].cell_length) for cell, cells in zip(columns, widths, strict=True)
+        )
+        said = [key, label]
+        if answer.why_not:
+            rows.append(_row([*said, Content.styled(f"not now: {visible_line(answer.why_not, 200)}", "$quiet")]))
+            continue
+        if wide and room >= LEAST_EFFECT:
+            effect = Content(visible_line(answer.effect, 200)).truncate(room, ellipsis=True)
+            said.append(effect.pad_right(room - effect.cell_length))
+        rows.append(_row([*said, *told]))
+    return rows
+
+
+def _row(cells: Sequence[Content]) -> Content:
+    return Content(" " * _GAP).join([cell for cell in cells if cell]).rstrip()
+
+
+def _states(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
+    """The state of the pattern before and after; of many patterns how many turn."""
+    found = outlook.forecast if outlook is not None else None
+    if found is None:
+        return Content("")
+    own = [turn for turn in found.turned if turn[0] == about]
+    if own:
+        _, before, after = own[0]
+        return Content.assemble(
+            (glyphs.state(before), STATE_STYLES[before]), f" {glyphs.arrow} ", state_mark(after, glyphs)
+        )
+    turned = len(found.turned)
+    return Content(f"{plural(turned, 'pattern')} {'turn' if turned > 1 else 'turns'}") if turned else Content("")
+
+
+def _ranks(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
+    """Its place among all patterns before and after, where that changes."""
+    found = outlook.forecast if outlook is not None else None
+    for id, before, after in found.places if found is not None else ():
+        if id == about and before.rank != after.rank:
+            ranks = [f"{place.rank:,}" if place.rank is not None else "none" for place in (before, after)]
+            return Content.assemble(("rank ", "$quiet"), f" {glyphs.arrow} ".join(ranks))
+    return Content("")
+
+
+def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content:
+    """How many contexts change: `3 of 4 running loops, 7 of the last 20 tasks`."""
+    if answer.why_not:
+        return Content("")
+    if not answer.matters:
+        return Content.styled("changes no context", "$quiet")
+    if outlook is None:
+        return Content.styled("…", "$quiet")
+    found = outlook.forecast
+    if found is None:
+        return Content.styled(f"! {visible_line(outlook.problem, 60)}", "$warning")
+    counts = ((LOOP, found.loops, "running loops", "loops"), (TASK, found.tasks, "tasks", "tasks"))
+    parts = [
+        (f"{found.changed_of(kind)} of {looked} {words if wide else short}", found.changed_of(kind))
+        for kind, looked, words, short in counts
+        if looked
+    ]
+    if not parts:
+        return Content.styled("no loop, no task yet", "$quiet")
+    if not found.changed:
+        return Content.styled("changes no context", "$quiet")
+    return Content(", ").join(Content.styled(text, "" if count else "$quiet") for text, count in parts)
+
+
+def what_heading(answer: Answer, key: str) -> Content:
+    """What the pane of changes is about."""
+    effect = f": {visible_line(answer.effect, 200)}" if answer.effect else ""
+    return Content.assemble("if you press ", (key, "$accent bold"), f", {visible_line(answer.label, 40)}{effect}")
+
+
+def what_changes(answer: Answer, outlook: Outlook | None, view: View, glyphs: Glyphs) -> list[Content]:
+    """Everything that one answer would change: states, what a merge gives, and every context, as a diff."""
+    if answer.why_not:
+        return [Content.styled(f"Not now: {visible_line(answer.why_not, 300)}", "$quiet")]
+    if not answer.matters:
+        return [Content.styled("It changes nothing for the loops.", "$quiet")]
+    if outlook is None:
+        return [Content.styled("working out what changes…", "$quiet")]
+    found = outlook.forecast
+    if found is None:
+        return [Content.styled(visible_line(outlook.problem, 400), "$warning")]
+    lines: list[Content] = []
+    if found.merger is not None:
+        lines += [*merged_counts(found.merger, glyphs), Content("")]
+    lines += _turned_lines(found, glyphs)
+    if not found.changed:
+        lines.append(Content.styled(_looked(found), "$quiet"))
+    for changes in alike(found.changed):
+        lines += _change_lines(changes, glyphs)
+    if found.merger is not None:
+        lines += [Content(""), *merged_lineage(found.merger, view, glyphs)]
+    return lines
+
+
+def _looked(found: Forecast) -> str:
+    """What was looked at in vain."""
+    if not found.loops and not found.tasks:
+        return "No loop runs and no task is known: nobody would read another context."
+    told = [plural(found.loops, "running loop")] * bool(found.loops)
+    told += [f"the last {plural(found.tasks, 'task')}"] * bool(found.tasks)
+    return f"{' and '.join(told)}: none would get another context."
+
+
+def _turned_lines(found: Forecast, glyphs: Glyphs) -> Iterator[Content]:
+    for id, before, after in found.turned:
+        yield Content.assemble(
+            (f"{visible_line(id, 80)}  ", "$secondary"),
+            state_mark(before, glyphs),
+            f" {glyphs.arrow} ",
+            state_mark(after, glyphs),
+        )
+
+
+def alike(changed: Sequence[ContextChange]) -> list[list[ContextChange]]:
+    """Contexts that change in the same lines, together, in the order of the first of each."""
+    groups: dict[tuple[str, ...], list[ContextChange]] = {}
+    for change in changed:
+        key = tuple(line.plain for line in diff_lines(change.before, change.after))
+        groups.setdefault(key, []).append(change)
+    return list(groups.values())
+
+
+def _change_lines(changes: Sequence[ContextChange], glyphs: Glyphs) -> Iterator[Content]:
+    """Contexts that would be others in the same way: whose they are, and what differs in them."""
+    for change in changes[:_SAME]:
+        mark = glyphs.running if change.kind == LOOP else glyphs.done
+        yield Content.assemble((f"{mark} {change.kind} ", "$quiet"), (visible_line(change.title, 200), "bold"))
+    if len(changes) > _SAME:
+        yield Content.styled(f"  and {len(changes) - _SAME} others alike", "$quiet")
+    yield from (line.pad_left(2) for line in diff_lines(changes[0].before, changes[0].after))
+
+
+def diff_lines(before: str, after: str) -> list[Content]:
+    """A line diff of two contexts: only what differs, `-` before what goes and `+` before what comes."""
+    lines: list[Content] = []
+    for line in list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))[2:]:
+        if not line.startswith("@"):
+            style = {"+": "$success", "-": "$error"}.get(line[:1], "$quiet")
+            lines.append(Content.styled(f"{line[:1]} {visible_line(line[1:], 400)}", style))
+    return lines

@@ -1,0 +1,132 @@
+"""What is in doubt about a pattern: a decision, a state that little would change, a trigger, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from textual.content import Content
+
+from core.learning.explanation import Step
+from core.records.loops import Outcome
+from core.records.patterns import Pattern
+from core.review.items import ReviewItem
+from core.text import matcher, plural, visible_line
+from core.view import View
+from tui.present.layout import labelled
+from tui.present.marks import Glyphs, state_mark
+from tui.present.numbers import moment_text, percent
+
+MOST_MESSAGES: Final = 2000
+"""Messages of loops that a trigger is tried on, the newest."""
+_EXAMPLES: Final = 12
+_OTHERS: Final = 5
+"""Messages that are shown: those that a trigger fits, and those that it does not."""
+
+
+def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
+    """The decision in doubt, and what the evidence says against it."""
+    assessment = view.assessment(item.subject)
+    pin = assessment.pin
+    lines = [
+        Content(visible_line(item.question, 500)),
+        Content(""),
+        Content.assemble(("Now: ", "$quiet"), state_mark(assessment.state, glyphs)),
+        Content.assemble(("By evidence: ", "$quiet"), state_mark(assessment.computed, glyphs)),
+    ]
+    if pin is not None:
+        since_good, since_bad = view.board.later_results(item.subject)
+        lines += [
+            labelled("Decided", f"{moment_text(pin.at, view.now)} by {pin.by}"),
+            labelled("Reason given", pin.reason or "none"),
+            Content.assemble(
+                ("Since then: ", "$quiet"),
+                (f"{since_good} {glyphs.done}", "$success"),
+                "  ",
+                (f"{since_bad} {glyphs.failed}", "$error"),
+            ),
+        ]
+    return lines
+
+
+def nearness(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """How few further results would change the state, the fewest first."""
+    steps = sorted(view.why(pattern.id).steps, key=lambda step: step.count)
+    return [_step_line(step, glyphs) for step in steps] or [
+        Content.styled("No further result of one kind alone changes its state.", "$quiet")
+    ]
+
+
+def _step_line(step: Step, glyphs: Glyphs) -> Content:
+    mark, style = (glyphs.done, "$success") if step.helpful else (glyphs.failed, "$error")
+    word = plural(step.count, "more success", "more successes") if step.helpful else plural(step.count, "more failure")
+    return Content.assemble(
+        (f"{mark} ", style), (f"{word:<18}", "bold"), f" {glyphs.arrow} ", state_mark(step.state, glyphs)
+    )
+
+
+def matched(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """Which of the messages that loops met the trigger fits, and which it does not."""
+    fits = matcher(pattern.error_pattern).matches
+    messages = list(dict.fromkeys(_messages(view)))[:MOST_MESSAGES]
+    hit = [text for text in messages if fits(text)]
+    missed = [text for text in messages if not fits(text)]
+    lines = [
+        labelled("Trigger", pattern.error_pattern),
+        Content.assemble(
+            "fits ",
+            (percent(len(hit) / len(messages) if messages else None), "bold"),
+            f" of {len(messages):,} messages of loops",
+        ),
+        Content(""),
+    ]
+    for mark, style, found, most in (
+        (glyphs.done, "$warning", hit, _EXAMPLES),
+        (glyphs.empty, "$quiet", missed, _OTHERS),
+    ):
+        lines += [Content.assemble((f"{mark} ", style), visible_line(text, 200)) for text in found[:most]]
+        if len(found) > most:
+            lines.append(Content.styled(f"  and {len(found) - most:,} more", "$quiet"))
+    return lines
+
+
+def _messages(view: View) -> Iterator[str]:
+    """What loops told of their failed iterations."""
+    for loop in view.snapshot.loops.values():
+        for iteration in loop.iterations:
+            if iteration.outcome in (Outcome.FAILURE, Outcome.TIMEOUT) and iteration.result.strip():
+                yield iteration.result
+
+
+def claims(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """The counts of the record beside those of the evidence, and in words how they differ."""
+    claim, assessment = pattern.claim, view.assessment(pattern.id)
+    rows = (
+        ("uses", _count(claim.uses), _count(assessment.uses)),
+        ("successes", _count(claim.successes), _count(assessment.successes)),
+        ("failures", _count(claim.failures), _count(assessment.failures)),
+        ("rate", percent(claim.rate), percent(assessment.rate)),
+    )
+    lines = [
+        Content.styled(visible_line(pattern.title, 400), "bold"),
+        Content.styled(visible_line(pattern.id, 200), "$secondary"),
+        Content(""),
+        Content.styled(f"  {'':<10}{'record':>10}{'evidence':>12}", "$quiet"),
+    ]
+    for label, said, shown in rows:
+        differs = said != shown
+        lines.append(
+            Content.assemble(
+                (f"{glyphs.differs if differs else ' '} ", "$warning"),
+                (f"{label:<10}", "$quiet"),
+                (f"{said:>10}", "$warning" if differs else ""),
+                f"{shown:>12}",
+            )
+        )
+    lines.append(Content(""))
+    lines += [Content.styled(f"! {visible_line(found.message, 300)}", "$warning") for found in view.doubts(pattern.id)]
+    return [*lines, Content(""), labelled("File", pattern.file)]
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"

@@ -1,0 +1,212 @@
+"""How answers are given at the review desk: at once, with a reason, or in other words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from textual.content import Content
+
+from core.errors import RalphdeckError
+from core.learning.proposing import Inversion
+from core.review.answers import Answer, answers
+from core.review.items import DUPLICATE, ReviewItem
+from core.text import visible_line
+from core.view import View
+from tui.present.sitting import Sitting
+from tui.screens.dialogs import AskLine, AskText
+from tui.screens.place import Place
+from tui.screens.review_walk import Key, Walk, key_of, same_question
+
+ANSWERS: Final = frozenset(
+    {"accept", "reject", "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive", "snooze"}
+)
+"""The actions that answer a question of some kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a person has made of a proposed anti-pattern, before it is accepted.
+
+    Attributes:
+        text: The text in other words, "" for the proposed one.
+        better: Id of the pattern to do instead, "" for none; None for the proposed one.
+    """
+
+    text: str = ""
+    better: str | None = None
+
+
+class Answering(Place):
+    """What gives answers, counts them, and asks for what they need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.walk = Walk()
+        self.sitting = Sitting()
+        self._drafts: dict[Key, Draft] = {}
+
+    @property
+    def item(self) -> ReviewItem | None:
+        """The question in front."""
+        return self.walk.item
+
+    def answers_to(self, item: ReviewItem, view: View) -> tuple[Answer, ...]:
+        """What can be answered, drafted words in place of the proposed ones; nothing where the record has gone."""
+        try:
+            offered = answers(item, view)
+        except RalphdeckError:
+            return ()
+        draft = self.draft(item)
+        if draft is None:
+            return offered
+        return tuple(_drafted(answer, item, draft) if answer.action == "accept" else answer for answer in offered)
+
+    def answer(self, action: str) -> Answer | None:
+        """The answer that an action gives to the question in front."""
+        item = self.item
+        offered = self.answers_to(item, self.view) if item is not None else ()
+        return next((one for one in offered if one.action == action), None)
+
+    def answered(self, *, decided: bool) -> None:
+        """The answer is on disk, as the next view will show, or was refused: then its question comes back."""
+        if self.walk.land(decided=decided) and not decided:
+            self.sitting.take_back()
+            self.show_anew()
+
+    def draft(self, item: ReviewItem) -> Draft | None:
+        """What a person has made of the proposal so far."""
+        return self._drafts.get(key_of(item))
+
+    def proposal(self, item: ReviewItem) -> Inversion | None:
+        """The anti-pattern as it stands: as it was proposed, or drafted."""
+        proposal, draft = item.inversion, self.draft(item)
+        if proposal is None or draft is None:
+            return proposal
+        if draft.text:
+            proposal = proposal.worded(draft.text)
+        if draft.better is not None:
+            proposal = proposal.instead(self.view.snapshot.patterns.get(draft.better))
+        return proposal
+
+    def show_anew(self) -> None:
+        """Draw what is in front again."""
+        self.refresh_view(self.view, None)
+
+    def _give(self, action: str) -> None:
+        item, answer = self.item, self.answer(action)
+        if item is None or answer is None:
+            return
+        if not answer.needs_reason:
+            self._decide(item, answer, "")
+            return
+
+        def typed(reason: str | None) -> None:
+            if reason:
+                self._decide(item, answer, reason)
+
+        self.deck_app.push_screen(
+            AskLine(
+                Content(f"{answer.label.capitalize()} {visible_line(item.subject, 60)}: why?"),
+                Content(f"It means: {answer.effect}. Undo takes this back."),
+                required=True,
+            ),
+            typed,
+        )
+
+    def _decide(self, item: ReviewItem, answer: Answer, reason: str) -> None:
+        """Hand the decision on and let go of its question: the next one is in front at once."""
+        self.deck_app.decide(lambda deck: answer.decide(deck, reason))
+        if (front := self.item) is not None and same_question(front, item):
+            self.walk.give()
+        self.sitting.count(self.deck_app.now())
+        self.show_anew()
+
+    def _redraft(self, item: ReviewItem, draft: Draft) -> None:
+        self._drafts[key_of(item)] = draft
+        self.forget(item, "accept")
+        self.show_anew()
+
+    def forget(self, item: ReviewItem, action: str) -> None:
+        """What was worked out of an answer does not hold any more."""
+        raise NotImplementedError
+
+    def do_rewrite(self) -> None:
+        """Put the proposed text in other words; or keep the other one of two patterns. Nothing is decided."""
+        item = self.item
+        if item is None:
+            return
+        if item.kind == DUPLICATE:
+            self.walk.swap()
+            self.show_anew()
+        elif (proposal := self.proposal(item)) is not None:
+            self.deck_app.push_screen(
+                AskText(Content("The anti-pattern in your words"), proposal.text), lambda text: self._worded(item, text)
+            )
+
+    def do_rewrite_in_editor(self) -> None:
+        """Put the proposed text in other words in $EDITOR."""
+        item = self.item
+        if item is not None and (proposal := self.proposal(item)) is not None:
+            self._worded(item, self.deck_app.edit_text(proposal.text))
+
+    def _worded(self, item: ReviewItem, text: str | None) -> None:
+        proposed = item.inversion
+        if text and proposed is not None:
+            before = self.draft(item) or Draft()
+            self._redraft(item, replace(before, text="" if text == proposed.text else text))
+
+    def do_alternative(self) -> None:
+        """Name the next one of the alternatives, after the last one none."""
+        item = self.item
+        if item is not None and (proposal := self.proposal(item)) is not None:
+            ids = [*(pattern.id for pattern in self.view.board.alternatives(item.subject)), ""]
+            at = ids.index(proposal.better_pattern_id) if proposal.better_pattern_id in ids else -1
+            self._redraft(item, replace(self.draft(item) or Draft(), better=ids[(at + 1) % len(ids)]))
+
+    def do_restore_text(self) -> None:
+        """Put the text back that was approved."""
+        self._give("restore_text")
+
+    def do_accept(self) -> None:
+        """Do what is proposed."""
+        self._give("accept")
+
+    def do_reject(self) -> None:
+        """Leave things as they are, and ask no more; or do the opposite of what is proposed."""
+        self._give("reject")
+
+    def do_promote(self) -> None:
+        """Pin as proven."""
+        self._give("promote")
+
+    def do_deprecate(self) -> None:
+        """Pin as deprecated, with a reason."""
+        self._give("deprecate")
+
+    def do_reset(self) -> None:
+        """Take the pin off."""
+        self._give("reset")
+
+    def do_quarantine(self) -> None:
+        """Suspend: no verdict, but no loop gets it until somebody has seen its text."""
+        self._give("quarantine")
+
+    def do_archive(self) -> None:
+        """Move into the archive, with a reason."""
+        self._give("archive")
+
+    def do_snooze(self) -> None:
+        """Ask again in a week."""
+        self._give("snooze")
+
+
+def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:
+    """Accepting the proposal as a person has drafted it."""
+    return replace(
+        answer,
+        label="accept, reworded" if draft.text else answer.label,
+        decide=lambda deck, reason: deck.accept_inversion(
+            item.subject, text=draft.text or None, better=draft.better, reason=reason
+        ),
+    )

@@ -1,0 +1,66 @@
+"""What every answer would change, as far as it is worked out: for the question in front, then for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from textual.worker import get_current_worker
+
+from core.errors import RalphdeckError
+from core.forecast import Forecaster
+from core.review.answers import Answer
+from core.review.items import ReviewItem
+from core.view import View
+from tui.present.review_answers import Outlook
+from tui.screens.review_walk import Key, key_of
+
+Asked = tuple[Key, str, str]
+"""A question, what it is about, and the action of one answer to it."""
+
+
+class Forecasts:
+    """Outlooks by question and answer; one of an older snapshot stands until there is a newer one."""
+
+    def __init__(self) -> None:
+        self._known: dict[Asked, Outlook] = {}
+
+    def of(self, item: ReviewItem, action: str) -> Outlook | None:
+        """What is known of an answer."""
+        return self._known.get((key_of(item), item.subject, action))
+
+    def take(self, item: ReviewItem, action: str, outlook: Outlook) -> None:
+        """Keep what was worked out."""
+        self._known[key_of(item), item.subject, action] = outlook
+
+    def forget(self, item: ReviewItem, action: str) -> None:
+        """An answer decides something else by now."""
+        self._known.pop((key_of(item), item.subject, action), None)
+
+    def keep(self, items: Iterable[ReviewItem]) -> None:
+        """Forget all but these questions."""
+        keys = {key_of(item) for item in items}
+        self._known = {asked: outlook for asked, outlook in self._known.items() if asked[0] in keys}
+
+    def missing(self, item: ReviewItem, answers: Sequence[Answer], number: int) -> list[Answer]:
+        """The answers to be worked out for a snapshot: those of which nothing is known come first."""
+        found = [(answer, self.of(item, answer.action)) for answer in answers if answer.matters and not answer.why_not]
+        unknown = [answer for answer, outlook in found if outlook is None]
+        return unknown + [answer for answer, outlook in found if outlook is not None and outlook.number != number]
+
+
+def work_out(
+    jobs: Sequence[tuple[ReviewItem, Sequence[Answer]]], view: View, forecaster: Forecaster
+) -> Iterator[tuple[ReviewItem, str, Outlook]]:
+    """Work answers out one by one, in a worker, until it is cancelled."""
+    worker = get_current_worker()
+    number = view.snapshot.number
+    for item, answers in jobs:
+        for answer in answers:
+            try:
+                found = forecaster.forecast(view, item, answer, stop=lambda: worker.is_cancelled)
+            except RalphdeckError as error:
+                yield item, answer.action, Outlook(number, None, str(error))
+                continue
+            if found is None:
+                return
+            yield item, answer.action, Outlook(number, found)

@@ -1,0 +1,75 @@
+"""The answers to one question, one line each, with a cursor that chooses without deciding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.widgets.line_view import to_strip
+
+
+class AnswerList(Widget):
+    """As many lines as there are answers; the one under the cursor stands on another ground."""
+
+    COMPONENT_CLASSES = {"answer-list--cursor"}
+    DEFAULT_CSS = """
+    AnswerList {
+        height: auto;
+        background: $background;
+        & > .answer-list--cursor { background: $panel; }
+    }
+    """
+
+    class Chosen(Message):
+        """A click on a line."""
+
+        def __init__(self, answers: AnswerList, row: int) -> None:
+            super().__init__()
+            self.answers = answers
+            self.row = row
+
+        @property
+        def control(self) -> AnswerList:
+            """The list."""
+            return self.answers
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._rows: tuple[Content, ...] = ()
+        self._cursor = 0
+
+    @property
+    def plain(self) -> str:
+        """The text without styles."""
+        return "\n".join(row.plain for row in self._rows)
+
+    def show(self, rows: Sequence[Content], cursor: int) -> None:
+        """Show these lines, the one at `cursor` set off."""
+        resized = len(rows) != len(self._rows)
+        self._rows, self._cursor = tuple(rows), cursor
+        self.refresh(layout=resized)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """A line an answer."""
+        return len(self._rows)
+
+    def render_line(self, y: int) -> Strip:
+        """One line."""
+        width, style = self.size.width, self.visual_style
+        if y >= len(self._rows):
+            return Strip.blank(width, style.rich_style)
+        if y == self._cursor:
+            style = self.get_visual_style("answer-list--cursor")
+        return to_strip(self, Content.assemble(" ", self._rows[y]), width, style)
+
+    def on_click(self, event: events.Click) -> None:
+        """Say which line was clicked."""
+        if 0 <= event.y < len(self._rows):
+            event.stop()
+            self.post_message(self.Chosen(self, event.y))
