@@ -30,6 +30,13 @@ _MAX_SLUG: Final = 60
 
 
 class Case(Struct, frozen=True, kw_only=True):
+class More(Struct, frozen=True):
+    """Evidence that ends a snooze: `count` beyond what was `known`, as `ReviewItem.evidence` counts it."""
+
+    known: int
+    count: int
+
+
     """One pattern, and what is known of it at the moment of the decision.
 
     Attributes:
@@ -222,22 +229,38 @@ def reject_inversion(case: Case) -> Draft:
     )
 
 
-def snooze(case: Case, until: datetime) -> Draft:
-    """Keep the pattern out of the review queue for a while."""
-    if until <= case.at:
-        raise BadInput(f"snooze until {iso(until)} is not in the future")
+def snooze(case: Case, until: datetime | None, uses: int | None = None) -> Draft:
+    """Keep the pattern out of the review queue until a time, or until so many more uses of it are known."""
+    beyond = None if uses is None else case.assessment.uses + uses
     return Draft(
         verb=Verb.SNOOZE,
         subject=case.pattern.id,
-        summary=f"snoozed {case.name} until {day(until)}",
+        summary=f"snoozed {case.name} until {_snoozed_until(until, uses, case.at)}",
         reason=case.reason,
         before=case.seen(case.effective),
-        after={**case.seen(case.effective), "until": iso(until)},
+        after={**case.seen(case.effective), **_snoozed(until, beyond)},
     )
 
 
 def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> Draft:
     """Let the harmful marks of a burst count (confirm), or not (revoke)."""
+def _snoozed_until(until: datetime | None, more: int | None, at: datetime) -> str:
+    """When a snooze ends, in words."""
+    if until is not None and until <= at:
+        raise BadInput(f"snooze until {iso(until)} is not in the future")
+    if more is not None and more < 1:
+        raise BadInput(f"snooze until {plural(more, 'more use')} is over before it begins")
+    if until is None and more is None:
+        raise BadInput("snooze needs an end: a time, or so many more uses")
+    ends = [day(until)] if until is not None else []
+    return " or ".join([*ends, f"{plural(more, 'more use')}"] if more is not None else ends)
+
+
+def _snoozed(until: datetime | None, beyond: int | None) -> dict[str, Any]:
+    after: dict[str, Any] = {} if until is None else {"until": iso(until)}
+    return after if beyond is None else {**after, "beyond": beyond}
+
+
     for verdict in state.bursts.get(burst.source, ()):
         if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
             raise Refused(f"the marks of {shown(burst.source)} are {verdict.verdict} already")
@@ -299,16 +322,17 @@ def dismiss(question: str, summary: str, about: str, reason: str, state: Curatio
     return Draft(verb=Verb.DISMISS, subject=question, summary=summary, reason=reason, after=after)
 
 
-def snooze_question(question: str, until: datetime, at: datetime, about: str, reason: str) -> Draft:
-    """Keep a question that is about no single pattern out of the review queue for a while."""
-    if until <= at:
-        raise BadInput(f"snooze until {iso(until)} is not in the future")
+def snooze_question(
+    question: str, until: datetime | None, more: More | None, at: datetime, about: str, reason: str
+) -> Draft:
+    """Keep a question that is about no single pattern out of the review queue until a time, or more evidence."""
+    ends = _snoozed_until(until, None if more is None else more.count, at)
     return Draft(
         verb=Verb.SNOOZE,
         subject=question,
-        summary=f"snoozed {shown(about or question)} until {day(until)}",
+        summary=f"snoozed {shown(about or question)} until {ends}",
         reason=reason,
-        after={"until": iso(until)} | ({_ABOUT: about} if about else {}),
+        after=_snoozed(until, None if more is None else more.known + more.count) | ({_ABOUT: about} if about else {}),
     )
 
 

@@ -190,15 +190,16 @@ def _apply(
         until = parse_time(decision.after.get("until"))
         standing = inversions.get(subject)
         if standing is not None and standing.verdict != "snoozed":
-            inversions[subject] = replace(standing, until=until)
+            inversions[subject] = replace(standing, until=until, beyond=beyond)
         else:
             inversions[subject] = InversionVerdict(
-                verdict="snoozed", at=decision.at, until=until, decision_id=decision.id
+                verdict="snoozed", at=decision.at, until=until, beyond=beyond, decision_id=decision.id
             )
 
 
 def _count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+        beyond = _count(decision.after.get("beyond")) or None
 
 
 def _text(value: Any) -> str:

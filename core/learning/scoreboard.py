@@ -205,8 +205,8 @@ class Scoreboard:
                 verdict.verdict == "rejected" and more < self.settings.anti_pattern.failures_until_asked_again
             ):
                 return
-            if verdict.verdict == "snoozed" and verdict.until is not None:
-                columns.snoozed_until[row] = verdict.until.timestamp()
+            if verdict.verdict == "snoozed" and verdict.puts_off(self.now, int(columns.uses[row])):
+                columns.snoozed_until[row] = math.inf if verdict.until is None else verdict.until.timestamp()
         columns.inversion_waits[row] = True
 
     # What does not depend on the time.

@@ -88,7 +88,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
             a loop or debug session, the name of a file, `prune`.
         reason: Why, as typed; required for deprecate.
         before, after: What was known and what holds now, for people and for undo. Keys used: `state`, `computed`,
-            `content_hash`, `successes`, `failures`, `text`, `anti_id`, `until`; of a burst `first`, `last`,
+            `content_hash`, `successes`, `failures`, `text`, `anti_id`, `until`, `beyond`; of a burst `first`, `last`,
             `patterns`; of what is decided about many patterns `patterns`, and `hashes` of those that somebody still
             has to look at; of an extraction the known ones in `joined`, and in `found` which loop came upon each, and
             when; of a merge the other pattern in `merged`.
@@ -157,8 +157,16 @@ class InversionVerdict(Struct, frozen=True, kw_only=True):
     """Raw failures when it was rejected; it comes back after some more (setting)."""
     until: datetime | None = None
     """End of a snooze."""
+    beyond: int | None = None
+    """Evidence that ends a snooze, as `ReviewItem.evidence` counts it; with `until`, what comes first ends it."""
     anti_id: str = ""
     decision_id: str = ""
+
+    def puts_off(self, now: datetime, evidence: int) -> bool:
+        """Whether a snooze holds at `now`, with so much evidence."""
+        if self.until is None and self.beyond is None:
+            return False
+        return (self.until is None or self.until > now) and (self.beyond is None or evidence < self.beyond)
 
 
 class Arrival(Struct, frozen=True, kw_only=True):

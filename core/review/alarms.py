@@ -29,6 +29,7 @@ def bursts(scales: Scales) -> Iterator[ReviewItem]:
             stake=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
             seconds=seconds(BURST, 0, count),
             burst=burst,
+            evidence=count,
         )
 
 
@@ -49,4 +50,5 @@ def escalations(scales: Scales, escalated: Iterable[Escalated], now: datetime) -
             stake=STUCK * decayed_value(at or now, now, half_life),
             seconds=seconds(ESCALATION, len(stuck)),
             escalated=one,
+            evidence=len(session.executions),
         )

@@ -289,7 +289,7 @@ def _reset_effect(assessment: Assessment) -> str:
 def _snooze(item: ReviewItem) -> Answer:
     def snooze(deck: Deck, reason: str) -> Decided:
         until = deck.now() + timedelta(days=SNOOZE_DAYS)
-        if item.is_about_pattern and item.kind != DUPLICATE:
+        if item.question_key == item.subject:
             return deck.snooze(item.subject, until=until, reason=reason)
         return deck.snooze_question(item.question_key, until=until, about=item.about, reason=reason)
 

@@ -72,6 +72,7 @@ def offered(scales: Scales, offers: Mapping[str, Extraction]) -> Iterator[Review
                 stake=_gain(scales, (1 + len(others) + UNSEEN_USES) * len(offer.new)),
                 seconds=seconds(OFFER, chars_offered(offer), len(offer.new) - 1),
                 offer=offer,
+                evidence=len(said) + len(others),
             )
 
 
@@ -91,6 +92,7 @@ def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> 
             stake=_gain(scales, float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
             seconds=seconds(RECURRING, len(cluster.text) + chars_offered(offer)),
             offer=offer,
+            evidence=len(cluster.members),
         )
 
 

@@ -54,6 +54,8 @@ class ReviewItem:
         stake: Failures a week that a good decision is expected to spare loops (`core.review.worth`).
         seconds: How long it takes to read and to decide, estimated.
         position_reason: The end of `reason`: why at this place.
+        evidence: How much is known, of which a snooze until new evidence waits for more: uses of the pattern or of
+            both, marks, proposals, runs, or reflections that say it.
         propose: Makes the proposal, for an inversion.
         burst: The marks that wait, for a burst.
         other: The pattern that would be merged into the subject, for a duplicate; with `likeness`, 0..1.
@@ -69,6 +71,7 @@ class ReviewItem:
     stake: float = 0.0
     seconds: float = 0.0
     position_reason: str = ""
+    evidence: int = 0
     propose: Callable[[], Inversion] | None = field(default=None, compare=False, repr=False)
     burst: Burst | None = None
     other: str = ""

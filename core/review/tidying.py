@@ -34,6 +34,7 @@ def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Itera
             seconds=seconds(DUPLICATE, chars_of(patterns[kept]) + chars_of(patterns[merged])),
             other=merged,
             likeness=likeness,
+            evidence=int(board.uses[board.row(kept)] + board.uses[board.row(merged)]),
         )
 
 

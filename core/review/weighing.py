@@ -50,8 +50,10 @@ class Scales:
 
         Args:
             place: Why at its place, in words.
-            more: Further attributes of it.
+            more: Further attributes of it. Its `evidence` is that of the pattern, unless it is told.
         """
+        if subject in self.board:
+            more.setdefault("evidence", int(self.board.uses[self.board.row(subject)]))
         return ReviewItem(
             kind=kind,
             subject=subject,

@@ -138,6 +138,9 @@ def test_most_worth_deciding_first_is_used_most_and_fails_most() -> None:
         (InversionVerdict(verdict="rejected", at=NOW, failures=2), True),
         (InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1)), False),
         (InversionVerdict(verdict="snoozed", at=NOW, until=LATER), True),
+        (InversionVerdict(verdict="snoozed", at=NOW, beyond=8), False),
+        (InversionVerdict(verdict="snoozed", at=NOW, beyond=7), True),
+        (InversionVerdict(verdict="snoozed", at=NOW, until=LATER + timedelta(hours=1), beyond=7), True),
     ],
 )
 def test_a_verdict_keeps_an_inversion_out_of_the_queue_as_long_as_it_holds(

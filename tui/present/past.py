@@ -1,0 +1,115 @@
+"""What changed between two moments, as text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from textual.content import Content
+
+from core.changes import BEGUN, CONTEXT, ENDED, GONE, NEW, RATE, STATE, Changes, LoopChange, PatternChange, Question
+from core.records.decisions import Decision
+from core.text import plural, visible_line
+from tui.present.marks import Cells, Glyphs, state_mark, status_mark
+from tui.present.numbers import moment_text, percent
+
+Change = PatternChange | LoopChange | Question | Decision
+_STATE_CELLS = 7
+
+
+def key_of(change: Change) -> str:
+    """What tells the rows of a list apart."""
+    if isinstance(change, PatternChange):
+        return f"pattern {change.pattern_id}"
+    if isinstance(change, LoopChange):
+        return f"loop {change.loop_id}"
+    if isinstance(change, Question):
+        return f"question {change.kind} {change.subject} {change.new}"
+    return f"decision {change.id}"
+
+
+def rows(changes: Changes) -> dict[str, Change]:
+    """All that changed, by key: what patterns came to, the questions that came up or settled, decisions, loops."""
+    listed: tuple[Change, ...] = (*changes.patterns, *changes.questions, *changes.decisions, *changes.loops)
+    return {key_of(change): change for change in listed}
+
+
+def headline(changes: Changes | None) -> Content:
+    """What became of patterns, in a sentence."""
+    if changes is None:
+        return Content.styled("working out what was known then…", "$quiet")
+    turned = changes.count(STATE)
+    parts = [f"{plural(turned, 'pattern')} {'turns' if turned == 1 else 'turn'}"] * bool(turned)
+    parts += [f"{changes.count(kind)} {kind}" for kind in (NEW, GONE) if changes.count(kind)]
+    moved = changes.count(CONTEXT) + changes.count(RATE)
+    parts += [f"{moved} moved otherwise"] * bool(moved)
+    return Content.styled(", ".join(parts) or "No pattern changed", "bold" if parts else "")
+
+
+def beside(changes: Changes) -> Content:
+    """The results that came in."""
+    return Content.styled(f"{plural(changes.helped, 'use')} helped, {changes.failed} failed", "$quiet")
+
+
+def sums(changes: Changes) -> Content:
+    """Who decided, what loops did, and what is asked."""
+    begun, ended = changes.count(BEGUN), changes.count(ENDED)
+    asked = sum(question.new for question in changes.questions)
+    settled = len(changes.questions) - asked
+    parts = [f"{count} decided by {visible_line(by, 20)}" for by, count in changes.deciders.items()]
+    parts += [f"{plural(begun, 'loop')} began"] * bool(begun) + [f"{plural(ended, 'loop')} ended"] * bool(ended)
+    parts += [f"{plural(asked, 'question')} came up"] * bool(asked) + [f"{settled} settled"] * bool(settled)
+    return Content.styled(", ".join(parts) or "nobody decided, no loop began or ended", "$quiet")
+
+
+def since_note(last_visit: datetime | None, now: datetime) -> Content:
+    """What stands behind the field of the first moment."""
+    return Content.styled(f"visit {moment_text(last_visit, now)}" if last_visit else "7d, 36h, day", "$quiet")
+
+
+def cells(change: Change, glyphs: Glyphs) -> Cells:
+    """One row."""
+    if isinstance(change, PatternChange):
+        return _pattern_cells(change, glyphs)
+    if isinstance(change, LoopChange):
+        what = Content.assemble(
+            ("began " if change.kind == BEGUN else "ended ", "$quiet"), status_mark(change.status, glyphs)
+        )
+        return _row(change.loop_id, what, change.task)
+    if isinstance(change, Question):
+        word = Content.styled("asked" if change.new else "settled", "$warning" if change.new else "$quiet")
+        return _row(change.subject, word, change.text)
+    reason = f": {change.reason}" if change.reason else ""
+    return _row(change.subject, Content(change.verb.value.replace("_", " ")), f"{change.by}{reason}")
+
+
+def _pattern_cells(change: PatternChange, glyphs: Glyphs) -> Cells:
+    before, after = change.before, change.after
+    if change.kind == RATE and before is not None and after is not None:
+        moved = Content.assemble(
+            (f"{percent(before.rate):>5}", "$quiet"), (f"   {glyphs.arrow} ", "$quiet"), percent(after.rate)
+        )
+    elif change.kind == CONTEXT and after is not None:
+        word, style = ("loops get it", "") if after.injectable else ("kept out", "$warning")
+        moved = Content.styled(word, style)
+    else:
+        start, end = (
+            state_mark(one.state, glyphs, short=True) if one is not None else Content.styled(word, "$accent")
+            for one, word in ((before, "new"), (after, "gone"))
+        )
+        start = start.pad_right(max(_STATE_CELLS - start.cell_length, 0))
+        moved = Content.assemble(start, (f" {glyphs.arrow} ", "$quiet"), end)
+    return _row(change.pattern_id, moved, change.because, change.title)
+
+
+def _row(subject: str, change: Content, note: str, title: str = "") -> Cells:
+    return {
+        "id": Content.styled(visible_line(subject, 120), "$secondary"),
+        "change": change,
+        "note": Content(visible_line(note, 200)),
+        "title": Content.styled(visible_line(title, 200), "$quiet"),
+    }
+
+
+def nothing_changed() -> Content:
+    """Where nothing is listed."""
+    return Content.styled("Nothing changed between these moments. Step back a day with the left key.", "$quiet")
