@@ -351,6 +351,10 @@ class Deck:
 
         return self._decide(pattern_id, release)
 
+    def restore_text(self, pattern_id: str, *, reason: str = "") -> Decided:
+        """Put the text back that the standing decision on a pattern was about."""
+        return self._decide(pattern_id, lambda p, a, now: self.curator.restore_text(p, a, now=now, reason=reason))
+
     def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
         """What could be extracted from a finished loop or task, a debug session or a recurring learning; reads
         their files, writes nothing.

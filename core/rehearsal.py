@@ -17,6 +17,7 @@ from heapq import merge
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -270,6 +271,10 @@ class _Scene(Act):
     def written_override(self, pattern: Pattern) -> str | None:
         """Not looked up: only what takes a decision back needs it."""
         return None
+
+    def text(self, pattern: Pattern) -> dict[str, Any]:
+        """Not looked up: only what puts a text back needs it."""
+        return {}
 
 
 class _Records(Registry):

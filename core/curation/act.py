@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
+from typing import Any, Final
 
 from core.curation.ledger import Ledger
+from core.curation.merging import as_read
 from core.curation.registry import Registry
 from core.curation.rules import OVERRIDE
 from core.curation.settling import FreeIds, pattern_path
-from core.errors import BadInput
+from core.errors import BadInput, Refused, Unwritable
 from core.paths import ProjectPaths
 from core.records.patterns import Pattern
 from core.sources.json_text import BadJson, JsonText
-from core.sources.pattern_text import Record, records
+from core.sources.pattern_text import Record, id_key, records
+from core.sources.patterns import text_of
+
+MAX_TEXT_KEPT: Final = 64 << 10
+"""Longest text, in characters of JSON, that is kept with the decision on it."""
 
 
 class Act:
@@ -52,6 +59,19 @@ class Act:
             else:
                 self._writable[pattern.file] = True
         return self._writable[pattern.file]
+
+    def text(self, pattern: Pattern) -> dict[str, Any]:
+        """The keys of its record that hold the text of a pattern; {} where its record says another one by now, or
+        could not be kept.
+        """
+        try:
+            record = self.registry.record(pattern).value
+        except (Refused, Unwritable):
+            return {}
+        found = text_of(record, pattern.type)
+        told = as_read({**found, id_key(record): pattern.id}, pattern.type)
+        kept = told.content_hash == pattern.content_hash and len(json.dumps(found)) <= MAX_TEXT_KEPT
+        return found if kept else {}
 
     def written_override(self, pattern: Pattern) -> str | None:
         """The override in the pattern's record as written there, for undo, unless the ledger wrote it."""

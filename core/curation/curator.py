@@ -244,6 +244,16 @@ class Curator:
         """Let a text that was seen be injected."""
         return self._append(self._about(pattern, assessment, now, reason, rules.release), now)
 
+    def restore_text(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str = "") -> Decided:
+        """Put the text back that the standing decision on the pattern was about."""
+        act = self._act()
+
+        def draft(case: Case) -> Draft:
+            kept = rules.approved_text(self._ledger.decision(case.pin.decision_id), pattern) if case.pin else {}
+            return rules.restore_text(case, kept, act.registry.record(pattern))
+
+        return self._append(self._about(pattern, assessment, now, reason, draft, act), now)
+
     def extract(
         self,
         extraction: Extraction,
@@ -455,6 +465,7 @@ class Curator:
                 at=now.astimezone(UTC),
                 by=self._by,
                 reason=reason,
+                text=lambda: act.text(pattern),
             )
             return rule(case)
 

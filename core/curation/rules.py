@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 
+from core.curation.registry import Stored
 from core.errors import BadInput, Refused
 from core.learning.assessment import Assessment
 from core.learning.bursts import Burst
@@ -18,11 +20,13 @@ from core.records.decisions import CurationState, Decision, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.settings import Settings
-from core.sources.patterns import read_patterns
+from core.sources.patterns import read_patterns, text_of
 from core.text import plural, visible_line
 
 OVERRIDE: Final = "override"
 """The key of a pattern record that tells other tools of a decision (formats C23); only the ledger decides."""
+SEEN_TEXT: Final = "seen_text"
+"""The key in `after` of a decision under which the text that was seen is kept."""
 _ABOUT: Final = "about"
 """The key in `after` of a decision on a question that is filed under more than a person wants to read."""
 _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
@@ -47,6 +51,7 @@ class More(Struct, frozen=True):
         writable: The pattern's file is one that curation writes; a mirror's is not.
         anti_file: Project-relative file that anti-patterns go into.
         id, at, by, reason: Of the decision.
+        text: Gives the keys of the record that hold the text of `pattern`, {} where they are not to be had.
     """
 
     pattern: Pattern
@@ -61,6 +66,7 @@ class More(Struct, frozen=True):
     at: datetime
     by: str
     reason: str
+    text: Callable[[], dict[str, Any]] = dict
 
     @property
     def name(self) -> str:
@@ -89,6 +95,11 @@ class More(Struct, frozen=True):
             "successes": self.assessment.successes,
             "failures": self.assessment.failures,
         }
+
+    def approved(self, state: Maturity) -> dict[str, Any]:
+        """What `Decision.after` says of a pattern whose text was seen: the text as well, to be put back one day."""
+        text = self.text()
+        return {**self.seen(state), SEEN_TEXT: text} if text else self.seen(state)
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -305,7 +316,7 @@ def release(case: Case) -> Draft:
         summary=f"released {case.name}: {state}" if arrival.blocks else f"kept {case.name}: {state}",
         reason=case.reason,
         before=case.seen(case.effective),
-        after=case.seen(state),
+        after=case.approved(state),
     )
 
 
@@ -441,6 +452,47 @@ def changed(decision: Decision) -> str:
     return change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
 
 
+def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
+    """The keys of the record that held the text of a pattern when this was decided; {} where they were not kept."""
+    kept = decision.after.get(SEEN_TEXT)
+    if decision.subject == pattern.id and isinstance(kept, dict):
+        return kept
+    made = (effect.insert for effect in decision.effects if effect.insert and effect.pattern_id == pattern.id)
+    return next((text_of(record, pattern.type) for record in made), {})
+
+
+def restore_text(case: Case, approved: Mapping[str, Any], stored: Stored) -> Draft:
+    """Put the text back that the standing decision on the pattern was about.
+
+    Args:
+        case: See `Case`.
+        approved: See `approved_text`.
+        stored: The record as it stands in its file.
+    """
+    if case.pin is None:
+        raise Refused(f"no decision on {case.name} holds, so none of its texts is approved")
+    if not approved:
+        raise Refused(f"the text of {case.name} was not kept when it was {case.pin.verb}{_since(case.pin)}")
+    here = text_of(stored.value, case.pattern.type)
+    keys = {key: value for key, value in approved.items() if key not in here or here[key] != value}
+    gone = tuple(key for key in here if key not in approved)
+    if not keys and not gone:
+        raise Refused(f"{case.name} has the text already that was approved")
+    before = [key for key in (*keys, *gone) if key in stored.value]
+    effect = partial(Effect, file=stored.file, type=case.pattern.type.value, pattern_id=case.pattern.id)
+    new = tuple(key for key in keys if key not in stored.value)
+    return Draft(
+        verb=Verb.EDIT,
+        subject=case.pattern.id,
+        summary=f"put back the text of {case.name} that was {case.pin.verb}{_since(case.pin)}",
+        reason=case.reason,
+        before=case.seen(case.effective),
+        after={**case.seen(case.pin.state), "content_hash": case.pin.content_hash},
+        effects=(effect(set=keys, unset=gone),),
+        inverse=(effect(text=stored.texts_of(before), unset=new),),
+    )
+
+
 def _pinned(case: Case, verb: Verb, state: Maturity, word: str, warnings: list[str]) -> Draft:
     pin = Pin(
         state=state,
@@ -461,7 +513,7 @@ def _pinned(case: Case, verb: Verb, state: Maturity, word: str, warnings: list[s
         summary=f"{word} {case.name}: {change(case.effective, state)}",
         reason=case.reason,
         before=case.seen(case.effective),
-        after=case.seen(state),
+        after=case.approved(state),
         effects=effects,
         inverse=inverse,
         warnings=tuple(warnings),

@@ -31,6 +31,7 @@ NOUNS: Final = {
     Verb.QUARANTINE: "quarantine",
     Verb.RELEASE: "release",
     Verb.DISMISS: "dismissal",
+    Verb.EDIT: "edit",
 }
 """What was decided, as a noun."""
 

@@ -38,6 +38,8 @@ class Verb(StrEnum):
     """This text was seen and may be injected."""
     DISMISS = "dismiss"
     """A question is not asked again."""
+    EDIT = "edit"
+    """The text of a record was changed."""
     UNDO = "undo"
     REDO = "redo"
 
@@ -88,7 +90,8 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
             a loop or debug session, the name of a file, `prune`.
         reason: Why, as typed; required for deprecate.
         before, after: What was known and what holds now, for people and for undo. Keys used: `state`, `computed`,
-            `content_hash`, `successes`, `failures`, `text`, `anti_id`, `until`, `beyond`; of a burst `first`, `last`,
+            `content_hash`, `seen_text` (the keys of the record that hold that text), `successes`, `failures`, `text`,
+            `anti_id`, `until`, `beyond`; of a burst `first`, `last`,
             `patterns`; of what is decided about many patterns `patterns`, and `hashes` of those that somebody still
             has to look at; of an extraction the known ones in `joined`, and in `found` which loop came upon each, and
             when; of a merge the other pattern in `merged`.

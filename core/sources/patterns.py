@@ -53,6 +53,24 @@ _FOUR_TYPES: Final = "pat-error-, pat-success-, pat-anti-, tmpl-"
 _opener: Final = msgspec.json.Decoder(dict[str, Raw] | list[Raw])
 
 
+_NAME_KEYS: Final = ("name", "title")
+_TEXT_KEYS: Final = {
+    PatternType.ERROR: (
+        *("error_type", "error_pattern", "error_signature"),
+        *("description", "fix_approach", "fix_template"),
+    ),
+    PatternType.SUCCESS: (
+        *("task_category", "task_description_pattern", "description", "approach"),
+        *("preconditions", "benefits", "limitations"),
+    ),
+    PatternType.ANTI: (
+        *("approach_description", "description", "failure_mode", "failure_symptoms", "why_it_fails"),
+        "better_alternative",
+    ),
+    PatternType.TEMPLATE: ("description", "use_case", "language", "template_code", "placeholders"),
+}
+"""The keys of a record that the text of a pattern, what would be injected, is read from."""
+
 Records = dict[tuple[bytes, PatternType | None], Pattern]
 """Patterns by the digest of their bytes and the type that their place suggests."""
 
@@ -132,6 +150,11 @@ def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern | None:
     """What a record, decoded already, says of a pattern that is known; None if it says nothing that can be used."""
     item = _Item(pattern.pointer, record, pattern.id, pattern.type)
     return _pattern(Fields(pattern.file, record, [], pattern.pointer), item, pattern.mirror_of)
+
+
+def text_of(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
+    """The keys of a record that hold its text; what else it has are counts, times and where it comes from."""
+    return {key: record[key] for key in (*_NAME_KEYS, *_TEXT_KEYS[kind]) if key in record}
 
 
 def _is_no_copy(record: Mapping[str, Any], item: _Item) -> bool:
