@@ -19,6 +19,7 @@ from core.learning.proposing import Inversion
 from core.records.decisions import CurationState, Decision, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
+from core.scanning.telling import told
 from core.settings import Settings
 from core.sources.patterns import read_patterns, text_of
 from core.text import plural, visible_line
@@ -143,6 +144,7 @@ def promote(case: Case) -> Draft:
         raise Refused(f"{case.name} is deprecated{_since(case.pin)}; reset it first")
     if case.effective is Maturity.PROVEN and case.pin is not None and not case.assessment.contradicted:
         raise Refused(f"{case.name} is promoted already{_since(case.pin)}")
+    _check_reason(case, "promoting")
     warnings = []
     least = case.settings.learning.min_feedback_for_adjustment
     if case.effective is Maturity.CANDIDATE and case.assessment.successes < least:
@@ -290,7 +292,7 @@ def quarantine(case: Case) -> Draft:
     """Keep the pattern out of every context until somebody has seen its text."""
     if not case.reason:
         raise BadInput(f"putting {case.name} into quarantine needs a reason")
-    if _waits(case):
+    if _waits(case) or _is_blocked(case):
         raise Refused(f"{case.name} is in quarantine already")
     if case.pin is not None:
         raise Refused(f"a decision on {case.name} holds{_since(case.pin)}; deprecate it, or reset it first")
@@ -305,15 +307,21 @@ def quarantine(case: Case) -> Draft:
 
 
 def release(case: Case) -> Draft:
-    """Let a text that was seen be injected; another text of the same pattern will wait again."""
+    """Let a text that was seen be injected; another text of the same pattern will wait again.
+
+    What the scan finds dangerous is released only for a reason.
+    """
     arrival = case.state.arrivals.get(case.pattern.id)
-    if arrival is None or not arrival.waits(case.pattern.content_hash):
+    waits = arrival is not None and arrival.waits(case.pattern.content_hash)
+    if not waits and not _is_blocked(case):
         raise Refused(f"{case.name} does not wait for anybody to look at it")
     state = case.assessment.computed if case.pin is None else case.effective
     return Draft(
         verb=Verb.RELEASE,
+    _check_reason(case, "releasing")
         subject=case.pattern.id,
-        summary=f"released {case.name}: {state}" if arrival.blocks else f"kept {case.name}: {state}",
+    kept = arrival is not None and not arrival.blocks and not _is_blocked(case)
+        summary=f"kept {case.name}: {state}" if kept else f"released {case.name}: {state}",
         reason=case.reason,
         before=case.seen(case.effective),
         after=case.approved(state),
@@ -328,6 +336,18 @@ def _waits(case: Case) -> bool:
 def dismiss(question: str, summary: str, about: str, reason: str, state: CurationState) -> Draft:
     """Never ask a question again."""
     if question in state.dismissed:
+def _is_blocked(case: Case) -> bool:
+    """Whether the scan keeps this text out of every context, and nobody has decided otherwise."""
+    cleared = case.state.cleared.get(case.pattern.id, frozenset())
+    pinned = case.pin is not None and case.pin.content_hash == case.pattern.content_hash
+    return case.pattern.is_critical and case.pattern.content_hash not in cleared and not pinned
+
+
+def _check_reason(case: Case, doing: str) -> None:
+    if not case.reason and _is_blocked(case):
+        raise BadInput(f"{doing} {case.name} needs a reason: this text {told(case.pattern.suspicions)}")
+
+
         raise Refused(f"{shown(about or question)} is answered already")
     after = {_ABOUT: about} if about else {}
     return Draft(verb=Verb.DISMISS, subject=question, summary=summary, reason=reason, after=after)

@@ -58,6 +58,7 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     notes: dict[str, tuple[Decision, ...]] = {}
     bursts: dict[str, tuple[BurstVerdict, ...]] = {}
     arrivals: dict[str, Arrival] = {}
+    cleared: dict[str, frozenset[str]] = {}
     imported: dict[str, dict[str, Any]] = {}
     dismissed: set[str] = set()
     reset: set[str] = set()
@@ -73,9 +74,12 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
             dismissed.add(decision.subject)
         elif decision.verb in _ARRIVALS:
             _arrive(decision, arrivals)
+            if decision.verb is Verb.QUARANTINE:
+                cleared.pop(decision.subject, None)
             _remember_imported(decision, imported)
         else:
             _see(decision, arrivals)
+            _clear(decision, cleared)
             _apply(decision, pins, inversions, notes)
             if decision.verb is Verb.RESET:
                 reset.add(decision.subject)
@@ -87,6 +91,7 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
         notes=notes,
         bursts=bursts,
         arrivals=arrivals,
+        cleared=cleared,
         dismissed=frozenset(dismissed),
         imported=imported,
         undone=frozenset(undone),
@@ -142,6 +147,12 @@ def _see(decision: Decision, arrivals: dict[str, Arrival]) -> None:
     known, seen = arrivals.get(decision.subject), _text(decision.after.get("content_hash"))
     if known is not None and seen and decision.verb in _SEEING:
         arrivals[decision.subject] = replace(known, seen=known.seen | {seen})
+
+
+def _clear(decision: Decision, cleared: dict[str, frozenset[str]]) -> None:
+    seen = _text(decision.after.get("content_hash"))
+    if decision.verb in (Verb.RELEASE, Verb.PROMOTE) and decision.reason and seen:
+        cleared[decision.subject] = cleared.get(decision.subject, frozenset()) | {seen}
 
 
 def _apply(

@@ -41,8 +41,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
         inversion_due: A proposal to invert it stands open now (not snoozed).
         injectable: Neither deprecated, nor in quarantine, nor waiting for a verdict on its inversion (snoozed ones
             wait, too).
-        quarantined: Its text came in without a person having read it (see `core.records.decisions.Arrival`), and
-            no pin on this very text overrules that.
+        quarantined: Its text came in without a person having read it (see `core.records.decisions.Arrival`), or the
+            scan finds it dangerous and nobody released it for a reason; and no pin on this very text overrules that.
         last_used: Newest use that any file tells of.
         next_change: When `computed` changes if nothing more happens, and to what; None if it never does.
     """

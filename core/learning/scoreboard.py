@@ -31,7 +31,7 @@ from core.learning.reconciling import reconcile
 from core.learning.replaying import History
 from core.learning.statistics import jeffreys_intervals
 from core.learning.uses import EVENT_LOG, LOOP
-from core.records.decisions import Arrival, CurationState, Pin
+from core.records.decisions import CurationState, Pin
 from core.records.events import Observation
 from core.records.findings import Finding
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -164,8 +164,9 @@ class Scoreboard:
         pins = self._curation.pins
         for id in pins.keys() & set(ids):
             self._set_pin(id, pins[id])
-        for id in self._curation.arrivals.keys() & set(ids):
-            self._set_quarantine(id, self._curation.arrivals[id])
+        suspected = {id for id in ids if self._patterns[id].suspicions}
+        for id in suspected | (self._curation.arrivals.keys() & set(ids)):
+            self._set_quarantine(id)
         triggered = inversion_triggered(columns.successes, columns.failures, self.settings.anti_pattern)
         for row in rows[triggered[rows]].tolist():
             self._set_inversion(row)
@@ -187,10 +188,14 @@ class Scoreboard:
         columns.later_good[row] = max(good, later.count(True))
         columns.later_bad[row] = max(bad, later.count(False))
 
-    def _set_quarantine(self, id: str, arrival: Arrival) -> None:
+    def _set_quarantine(self, id: str) -> None:
+        """Whether nobody has read its text yet, or the scan finds it dangerous and nobody released it nonetheless."""
         row, columns = self._rows[id], self._columns
+        pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pinned = columns.pin[row] != NO_PIN and not columns.pin_stale[row]
-        columns.quarantined[row] = arrival.blocks and not pinned and arrival.waits(self._patterns[id].content_hash)
+        unread = arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash)
+        cleared = pattern.content_hash in self._curation.cleared.get(id, frozenset())
+        columns.quarantined[row] = not pinned and (unread or (pattern.is_critical and not cleared))
 
     def _set_inversion(self, row: int) -> None:
         """Whether a pattern that fails often enough waits for a verdict (semantics 4: a pin comes first)."""

@@ -19,7 +19,8 @@ FAILURE_MODE: Final = "failure mode"
 ERROR: Final = "error"
 MOST_CAUSES: Final = 20
 """Causes that are told, the most frequent ones."""
-_UNKNOWN: Final = frozenset({"", "unknown"})
+_UNKNOWN: Final = frozenset({"", "unknown", "other"})
+"""Names that tell nothing."""
 
 
 class Cause(Struct, frozen=True, kw_only=True):
@@ -63,14 +64,18 @@ def _of_sessions(sessions: Iterable[DebugSession], since: datetime) -> Iterator[
             analyses = (run.analysis for run in session.executions)
             causes = {analysis.category for analysis in analyses if analysis is not None}
             errors = {failure.error_type for run in session.executions for failure in run.failures}
-            yield from ((ROOT_CAUSE, name, at, session.loop_id) for name in causes - _UNKNOWN)
-            yield from ((ERROR, name, at, session.loop_id) for name in errors - _UNKNOWN)
+            yield from ((ROOT_CAUSE, name, at, session.loop_id) for name in causes if _tells(name))
+            yield from ((ERROR, name, at, session.loop_id) for name in errors if _tells(name))
 
 
 def _of_events(events: Sequence[Event], since: datetime) -> Iterator[_Met]:
     for event in events[bisect_left(events, since, key=attrgetter("at")) :]:
         if event.error is not None:
-            if event.error.error_type.value not in _UNKNOWN:
+            if _tells(event.error.error_type):
                 yield ERROR, event.error.error_type.value, event.at, event.loop_id
-        elif event.signals is not None and event.signals.failure_mode not in _UNKNOWN:
+        elif event.signals is not None and _tells(event.signals.failure_mode):
             yield FAILURE_MODE, event.signals.failure_mode, event.at, event.loop_id
+
+
+def _tells(name: str) -> bool:
+    return name.lower() not in _UNKNOWN

@@ -64,11 +64,12 @@ def to_svg(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
 
 
 def nice_top(value: float) -> float:
-    """The least of 1, 2, 5, 10, 20, … that is not below a value; where an axis may end."""
+    """Where an axis may end: the least round number that is not below a value, and whose half is a whole one."""
     if value <= 1:
         return 1.0
     unit = 10.0 ** floor(log10(value))
-    return next(unit * step for step in (1, 2, 5, 10) if unit * step >= value)
+    steps = (2, 4, 6, 8, 10) if unit == 1 else (1, 2, 3, 4, 5, 6, 8, 10)
+    return next(unit * step for step in steps if unit * step >= value)
 
 
 def _section(figure: Figure, y: int) -> tuple[list[str], int]:

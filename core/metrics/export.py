@@ -68,7 +68,7 @@ def section_markdown(figure: Figure) -> str:
 
 
 def _table(figure: Figure) -> list[str]:
-    titles = ["", *figure.parts, *([figure.reach] if figure.reach else []), "n"]
+    titles = [figure.about, *figure.parts, *([figure.reach] if figure.reach else []), "n"]
     rules = ["---", *["---:"] * (len(titles) - 1)]
     return [_line(titles), _line(rules), *(_line(_cells(figure, row)) for row in figure.rows)]
 

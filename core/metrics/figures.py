@@ -60,6 +60,7 @@ class Figure(Struct, frozen=True, kw_only=True):
         id, title: Its name; a word or two.
         takeaway: What it says, in one line.
         kind: How it is drawn.
+        about: What its rows are.
         parts: What each value of a row is.
         rows: In order; of weeks the oldest first.
         reach: What the interval of a row is, "" where it has none.
@@ -72,6 +73,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     title: str
     takeaway: str
     kind: Kind
+    about: str
     parts: tuple[str, ...]
     rows: tuple[Row, ...] = ()
     reach: str = ""

@@ -77,6 +77,7 @@ def patterns(found: Dashboard) -> Figure:
         title="Patterns",
         takeaway=f"{plural(total, 'pattern')}: {said}" if total else "No patterns yet.",
         kind=Kind.BARS,
+        about="type",
         parts=tuple(state.value for state in STATES),
         rows=tuple(rows) if total else (),
         note="Patterns of the registry by type; pins count.",
@@ -107,6 +108,7 @@ def evidence(found: Dashboard) -> Figure:
         title="Evidence",
         takeaway=f"{said}{shown:,} only shown" if uses or shown else f"No use in the last {found.weeks} weeks.",
         kind=Kind.COLUMNS,
+        about="week from",
         parts=("worked", "failed", "no result", "only shown"),
         rows=rows if uses or shown else (),
         note=f"By weeks from Monday on, UTC; the last one still runs.{sums}",
@@ -134,6 +136,7 @@ def success(found: Dashboard) -> Figure:
         title="Success",
         takeaway=_trend_text(found) if results else f"No results in the last {found.weeks} weeks.",
         kind=Kind.CURVE,
+        about="week from",
         parts=("success",),
         rows=rows if results else (),
         reach=f"{found.level * 100:g} % interval",
@@ -162,13 +165,18 @@ def iterations(found: Dashboard) -> Figure:
     """Iterations of completed loops with injected patterns and without, like tasks compared."""
     told = found.iterations
     level = f"{found.level * 100:g} %"
+    moved = (
+        f"{told.difference or 0.0:+.1f} iterations"
+        if abs(told.difference or 0.0) >= 0.05
+        else "No difference in iterations"
+    )
     if told.difference is None:
         said = f"Like tasks with and without patterns: {told.verdict}"
     elif told.low is None or told.high is None:
-        said = f"{told.difference:+.1f} iterations with patterns, but {told.verdict}"
+        said = f"{moved} with patterns, but {told.verdict}"
     else:
         ends = f"{level} interval {told.low:+.1f} to {told.high:+.1f}"
-        said = f"{told.difference:+.1f} iterations with patterns ({ends})"
+        said = f"{moved} with patterns ({ends})"
         said += ": that is more than chance" if told.tells else f": {told.verdict}"
     rows = tuple(row for group in told.groups for row in _group_rows(group))
     return Figure(
@@ -176,6 +184,7 @@ def iterations(found: Dashboard) -> Figure:
         title="Iterations",
         takeaway=said,
         kind=Kind.SPANS,
+        about="tasks",
         parts=("average",),
         rows=rows,
         reach="fewest – most",
@@ -215,6 +224,7 @@ def coming(found: Dashboard) -> Figure:
         if total
         else f"No pattern turns in the next {found.weeks} weeks by age alone.",
         kind=Kind.COLUMNS,
+        about="week from",
         parts=tuple(map(_change_text, changes)),
         rows=tuple(_week_row(week, list(changes), found.now) for week in found.ahead) if total else (),
         note="If nothing more happens; evidence decays, pins hold.",
@@ -258,6 +268,7 @@ def judged(found: Dashboard) -> Figure:
         if given
         else f"No loop got a pattern in the last {found.weeks} weeks.",
         kind=Kind.CURVE,
+        about="week from",
         parts=("judged",),
         rows=rows if given else (),
         note="Share of what loops got, by use or exposure, of which a person had judged the pattern by then.",
@@ -278,6 +289,7 @@ def questions(found: Dashboard) -> Figure:
         title="Questions",
         takeaway=said if kinds else "No open question: everything is decided.",
         kind=Kind.BARS,
+        about="questions",
         parts=("of the stake",),
         rows=tuple(
             Row(
@@ -307,6 +319,7 @@ def causes(found: Dashboard) -> Figure:
         title="Causes",
         takeaway=f"Most often: {said}" if top else f"No failure told in the last {found.weeks} weeks.",
         kind=Kind.BARS,
+        about="cause",
         parts=("times",),
         rows=tuple(
             Row(

@@ -217,6 +217,8 @@ class CurationState(Struct, frozen=True, kw_only=True):
     """By source."""
     arrivals: dict[str, Arrival] = {}
     """By pattern id."""
+    cleared: dict[str, frozenset[str]] = {}
+    """By pattern id the hashes of texts that a person released or promoted for a reason, whatever the scan says."""
     dismissed: frozenset[str] = frozenset()
     """Questions that are not asked again, by what snoozes name them, too."""
     imported: dict[str, dict[str, Any]] = {}

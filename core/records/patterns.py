@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from core.records.suspicions import Suspicion
+
 
 class PatternType(StrEnum):
     """The four types of (3), by the short names of its commands."""
@@ -96,6 +98,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
         mirrors: Other copies of the same id.
         override: The `override.state` that the record itself carries, "" if none. Only the ledger decides;
             this is shown and compared, never believed.
+        suspicions: What the scan of its text has found, the critical ones first.
     """
 
     id: str
@@ -136,3 +139,9 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mirror_of: str = ""
     mirrors: tuple[Mirror, ...] = ()
     override: str = ""
+    suspicions: tuple[Suspicion, ...] = ()
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether the scan keeps it out of every context, unless a person decides otherwise."""
+        return any(one.critical for one in self.suspicions)

@@ -19,7 +19,10 @@ import platformdirs
 from core.sources.contribution import Contribution
 from core.sources.reading import Stamp
 
-_CODE: Final = ("core/records/*.py", "core/sources/*.py", "core/curation/ledger.py")
+_CODE: Final = (
+    *("core/records/*.py", "core/sources/*.py", "core/curation/ledger.py"),
+    *("core/scanning/*.py", "core/secret*.py"),
+)
 """What decides how a file is read; when any of it changes, everything is read anew."""
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB)"
 _BUSY_SECONDS: Final = 0.2

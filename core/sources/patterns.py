@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from core.paths import SAFE_ID
 from core.records.findings import Finding, Severity
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop, TrendPoint
+from core.scanning.fields import scan_pattern
 from core.sources.dialects import word
 from core.sources.fields import Fields, shown
 from core.sources.reading import Decoded, Problem, decode, decode_json, decode_jsonl
@@ -319,6 +320,7 @@ def _pattern(record: Fields, item: _Item, mirror_of: str) -> Pattern | None:
         pointer=item.pointer,
         mirror_of=mirror_of,
         override=word(override.get("state")) if isinstance(override, dict) else word(override),
+        suspicions=scan_pattern(kind, title, text),
     )
 
 

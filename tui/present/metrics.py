@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Final
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from core.metrics.figures import Figure, Kind, Row, percent_text, rate_text, value_text
+from core.records.patterns import Maturity
 from core.text import visible_line
-from tui.present.marks import Cells, Glyphs
+from tui.present.marks import STATE_SHORT, Cells, Glyphs
 from tui.present.metrics_chart import bar_cell, fill, interval_cell, legend, week_chart
 
 RANGE_NAMES: Final[Mapping[int, str]] = {4: "4 weeks", 12: "12 weeks", 52: "1 year"}
 TILE_LINES: Final = 6
-"""Lines that a tile takes at least: title, takeaway, four lines of picture."""
+"""Lines that a tile over weeks takes at least: title, takeaway, four lines of picture."""
+MOST_BARS: Final = 4
+"""Bars of a tile at most."""
 LABEL_CELLS: Final = 34
 """Cells of a row's label at most."""
 _NUMBER_CELLS: Final = 6
@@ -27,17 +32,27 @@ def over_weeks(figure: Figure) -> bool:
 
 def label_cells(figure: Figure) -> int:
     """Cells that the labels of the rows need."""
-    return min(max((len(visible_line(row.label)) for row in figure.rows), default=0), LABEL_CELLS)
+    widest = max((cell_len(visible_line(row.label)) for row in figure.rows), default=0)
+    return min(max(widest, len(figure.about)), LABEL_CELLS)
 
 
-def part_cells(figure: Figure, part: int) -> int:
-    """Cells of the numbers of one part, under its name."""
-    return max(len(figure.parts[part]) + 2, _NUMBER_CELLS)
+class Title(Enum):
+    """How much the headings of numbers say, from most to least; only the last one wants a legend."""
+
+    WHOLE = 0
+    SHORT = 1
+    MARK = 2
 
 
-def part_title(figure: Figure, part: int, glyphs: Glyphs) -> str:
+def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
     """The heading above the numbers of a part: with the character that it is drawn with, if there are several."""
-    return f"{fill(part, glyphs)} {figure.parts[part]}" if len(figure.parts) > 1 else figure.parts[part]
+    name = figure.parts[part]
+    if form is Title.MARK and over_weeks(figure) and len(figure.parts) > 1:
+        return fill(part, glyphs)
+    if form is not Title.WHOLE:
+        for state in Maturity:
+            name = name.replace(state.value, STATE_SHORT[state]).replace(" to ", "-")
+    return f"{fill(part, glyphs)} {name}" if len(figure.parts) > 1 else name
 
 
 def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells:
@@ -47,9 +62,9 @@ def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells
         "count": Content.styled(f"{row.count:,}", "$quiet"),
         "reach": _reach(figure, row),
     }
-    if figure.kind is Kind.CURVE:
+    if figure.kind is Kind.CURVE and figure.reach:
         cells["bar"] = interval_cell(row, bar_width, glyphs)
-    elif not over_weeks(figure):
+    else:
         cells["bar"] = bar_cell(figure, row, bar_width, glyphs)
     for n, value in enumerate(row.values):
         cells[f"part{n}"] = Content.styled(value_text(figure, value), "$foreground" if value else "$quiet")
@@ -80,21 +95,35 @@ def range_note(weeks: int, keys: tuple[str, str]) -> Content:
 
 def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
     """Several sections below each other with an empty line between them, as many as have room."""
-    count = min(len(figures), (height + 1) // (TILE_LINES + 1))
-    if not count:
-        return []
+    shown: list[Figure] = []
+    for figure in figures:
+        if sum(_least(other) + 1 for other in (*shown, figure)) - 1 <= height:
+            shown.append(figure)
+    spare = height + 1 - sum(_least(figure) + 1 for figure in shown)
+    growing = [figure for figure in shown if over_weeks(figure) and figure.rows]
     lines: list[Content] = []
-    for n, figure in enumerate(figures[:count]):
-        room = (height + 1) * (n + 1) // count - (height + 1) * n // count - 1
-        lines += [*tile(figure, width, room, glyphs), Content("")]
+    for figure in shown:
+        more = 0
+        if figure in growing:
+            at = growing.index(figure)
+            more = spare * (at + 1) // len(growing) - spare * at // len(growing)
+        lines += [*tile(figure, width, _least(figure) + more, glyphs), Content("")]
     return lines[:-1]
+
+
+def _least(figure: Figure) -> int:
+    """Lines that a tile takes: one over weeks grows where there are more."""
+    if over_weeks(figure) and figure.rows:
+        return TILE_LINES
+    several = 1 if len(figure.parts) > 1 and figure.rows else 0
+    return 2 + max(min(len(figure.rows), MOST_BARS) + several, 1)
 
 
 def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Content]:
     """A whole section, small: exactly `height` lines.
 
     Args:
-        height: At least `TILE_LINES`.
+        height: At least 3; over weeks at least `TILE_LINES`.
     """
     said = visible_line(figure.takeaway)
     lines = [
@@ -103,12 +132,12 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
     ]
     room = height - len(lines)
     if over_weeks(figure) and figure.rows:
-        lines += week_chart(figure, width, room, glyphs)
+        lines += week_chart(figure, width, room, glyphs, small=True)
     elif figure.rows:
         label = min(label_cells(figure), width // 3)
-        several = [legend(figure, width, glyphs)] if len(figure.parts) > 1 and len(figure.rows) < room else []
+        several = legend(figure, width, glyphs) if len(figure.parts) > 1 else []
         bars = width - label - _NUMBER_CELLS - 2
-        for row in figure.rows[: room - len(several)]:
+        for row in figure.rows[: max(room - len(several), 1)]:
             name = Content(visible_line(row.label)).truncate(label, ellipsis=True)
             name = name.pad_right(label - name.cell_length)
             told = percent_text(sum(row.values)) if figure.percent else _number(figure, row)

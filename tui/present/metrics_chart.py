@@ -43,22 +43,25 @@ def style(figure: Figure, part: int) -> str:
     return _STYLES.get(figure.parts[part].rpartition(" to ")[2], _STYLES.get(figure.parts[part], "$accent"))
 
 
-def legend(figure: Figure, width: int, glyphs: Glyphs) -> Content:
-    """Each part with its character and its sum; as many as there is room for."""
-    line = Content("")
+def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
+    """Each part with its character and its sum, on as many lines as it takes."""
+    lines = [Content("")]
     for n, part in enumerate(figure.parts):
         count = sum(row.values[n] for row in figure.rows if row.values)
         item = Content.assemble((fill(n, glyphs), style(figure, n)), f" {part} ", (value_text(figure, count), "$quiet"))
-        if line.cell_length + item.cell_length + 3 > width:
-            break
-        line = Content.assemble(line, "   " if line else "", item)
-    return line
+        if lines[-1] and lines[-1].cell_length + item.cell_length + 3 > width:
+            lines.append(Content(""))
+        lines[-1] = Content.assemble(lines[-1], "   " if lines[-1] else "", item)
+    return lines
 
 
 def bar_cell(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
     """The bar of one row, on a scale that all rows share."""
     if figure.kind is Kind.SPANS:
         return _span(figure, row, width, glyphs)
+    if figure.kind is Kind.CURVE:
+        share = row.values[0] if row.values else 0.0
+        return Content.styled(fill(0, glyphs) * _cells([share * width])[0], style(figure, 0))
     scale = max((sum(other.values) for other in figure.rows), default=0.0) or 1.0
     sizes = _cells([value / scale * width for value in row.values])
     return Content.assemble(*((fill(n, glyphs) * size, style(figure, n)) for n, size in enumerate(sizes)))
@@ -103,21 +106,24 @@ def _cells(sizes: Sequence[float]) -> list[int]:
     return cells
 
 
-def week_chart(figure: Figure, width: int, height: int, glyphs: Glyphs, cursor: int | None = None) -> list[Content]:
+def week_chart(
+    figure: Figure, width: int, height: int, glyphs: Glyphs, cursor: int | None = None, *, small: bool = False
+) -> list[Content]:
     """A figure over weeks: `height` lines with axis, labels of weeks and (for several parts) the legend.
 
     Args:
         width: Cells there are; where weeks have no room, the ones furthest from now are left out.
         cursor: The row that is looked at, which has a mark below it.
+        small: Without legend, and of each week only the sum: in few lines parts would lie.
     """
     rows, shift = _fitting(figure, width - AXIS_CELLS)
     if not rows or height < LEAST_CHART:
         return []
-    head = [legend(figure, width, glyphs)] if len(figure.parts) > 1 else []
-    lines = height - 1 - len(head)
+    head = legend(figure, width, glyphs) if len(figure.parts) > 1 and not small else []
+    lines = max(height - 1 - len(head), 1)
     step = min((width - AXIS_CELLS) // len(rows), WIDEST_WEEK)
     top = 1.0 if figure.percent else nice_top(max(sum(row.values) for row in figure.rows))
-    draw = _column if figure.kind is Kind.COLUMNS else _point
+    draw = _point if figure.kind is Kind.CURVE else _sum if small else _column
     columns = [draw(figure, row, top, lines, step, glyphs) for row in rows]
     plot = [
         Content.assemble(_axis(figure, top, line, lines, glyphs), *(column[line] for column in columns))
@@ -140,7 +146,7 @@ def _axis(figure: Figure, top: float, line: int, lines: int, glyphs: Glyphs) -> 
     middle = (lines - 1) // 2
     share = {0: 1.0, middle: 1 - middle / max(lines - 1, 1), lines - 1: 0.0}.get(line)
     label = ""
-    if share is not None and (line in (0, lines - 1) or lines % 2):
+    if share is not None and (figure.percent or (top * share).is_integer()) and (line in (0, lines - 1) or lines % 2):
         label = value_text(figure, top * share)
     plain = "|" if glyphs is ASCII else "┤" if label else "│"
     return Content.styled(f"{label[: AXIS_CELLS - 1]:>{AXIS_CELLS - 1}}{plain}", "$quiet")
@@ -157,6 +163,19 @@ def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs:
         for _ in range(size)
     ]
     return [Content(" " * step)] * (lines - len(cells)) + cells[::-1][-lines:]
+
+
+def _sum(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
+    """The sum of one week as a column, to an eighth of a line where the characters allow it."""
+    wide = max(step - 1, 1)
+    steps = glyphs.full if glyphs is ASCII else glyphs.sparks
+    eighths = max(round(sum(row.values) / top * lines * len(steps)), 1 if any(row.values) else 0)
+    column = []
+    for line in range(lines - 1, -1, -1):
+        level = min(max(eighths - line * len(steps), 0), len(steps))
+        mark = steps[level - 1] * wide if level else " " * wide
+        column.append(Content.assemble((mark, "$accent"), " " * (step - wide)))
+    return column
 
 
 def _point(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:

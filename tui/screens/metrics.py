@@ -34,8 +34,10 @@ TALL: Final = 32
 """Lines from which there is room for how a section is to be read, and for tiles."""
 LEAST_BAR: Final = 10
 """Cells of a bar at least; numbers make room for it."""
-COUNT_CELLS: Final = 7
-REACH_CELLS: Final = 11
+COUNT_CELLS: Final = 6
+"""Cells of a number at least."""
+REACH_CELLS: Final = 13
+"""Cells of an interval, and of what it is called."""
 
 
 class MetricsPlace(Place):
@@ -164,23 +166,23 @@ class MetricsPlace(Place):
 
     def _columns(self, figure: Figure, width: int) -> tuple[Sequence[Column], int]:
         """The columns of the rows, and the cells of the bar: it takes what labels and numbers leave."""
-        glyphs = self.glyphs
-        label = Column("label", "week from" if present.over_weeks(figure) else "", present.label_cells(figure) + 2)
-        numbers = [
-            Column(
-                f"part{n}", present.part_title(figure, n, glyphs), present.part_cells(figure, n), align="right", keep=4
-            )
-            for n in range(len(figure.parts))
+        label = Column("label", figure.about, present.label_cells(figure) + 2)
+        rest = [Column("reach", figure.reach, REACH_CELLS, align="right")] if figure.reach else []
+        if figure.percent or len(figure.parts) > 1 or figure.reach:
+            rest.append(Column("count", "n", COUNT_CELLS, align="right"))
+        numbers: list[Column] = []
+        for form in present.Title:
+            numbers = self._numbers(figure, form)
+            if _cells(label, *numbers, *rest) + LEAST_BAR <= width:
+                break
+        bar = max(width - _cells(label, *numbers, *rest) - 1, LEAST_BAR)
+        return (label, Column("bar", "", bar), *numbers, *rest), bar
+
+    def _numbers(self, figure: Figure, form: present.Title) -> list[Column]:
+        titles = [present.part_title(figure, n, self.glyphs, form) for n in range(len(figure.parts))]
+        return [
+            Column(f"part{n}", title, max(len(title), COUNT_CELLS), align="right") for n, title in enumerate(titles)
         ]
-        if figure.reach:
-            numbers.append(Column("reach", figure.reach[-REACH_CELLS:].strip(), REACH_CELLS, align="right", keep=5))
-        count = Column("count", "n", COUNT_CELLS, align="right", keep=6)
-        if not figure.rows or (present.over_weeks(figure) and not figure.reach):
-            return (label, *numbers, count), 0
-        while len(numbers) > 1 and _cells(label, *numbers, count) + LEAST_BAR > width:
-            numbers.pop()
-        bar = max(width - _cells(label, *numbers, count), LEAST_BAR)
-        return (label, Column("bar", "", bar), *numbers, count), bar
 
     def _draw(self, figure: Figure) -> None:
         glyphs = self.glyphs
@@ -217,8 +219,8 @@ class MetricsPlace(Place):
     @on(RecordTable.Highlighted, "#metrics-sections")
     def _other_section(self, message: RecordTable.Highlighted) -> None:
         message.stop()
-        self.rows.cursor = 0
         self._show()
+        self.rows.cursor = 0
 
     @on(RecordTable.Highlighted, "#metrics-rows")
     def _other_row(self, message: RecordTable.Highlighted) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from core.curation.curator import Decided
 from core.deck import Deck
-from core.errors import Refused, UnknownRecord
+from core.errors import BadInput, Refused, UnknownRecord
 from core.extraction.proposals import Extraction, Proposal
 from core.paths import ProjectPaths
 from core.records.decisions import Verb
@@ -198,7 +198,9 @@ def test_another_text_than_the_released_one_waits_again(paths: ProjectPaths) -> 
     paths.pattern_file("error").write_text(json.dumps(content))
     deck.apply(None)
     assert deck.view.assessment(KEPT).quarantined
-    deck.promote(KEPT)
+    with pytest.raises(BadInput, match="needs a reason: this text destroys data"):
+        deck.promote(KEPT)
+    deck.promote(KEPT, reason="it quotes what broke the build")
     deck.reset(KEPT)
     assert deck.view.assessment(KEPT).injectable, "who promotes a text has seen it"
 

@@ -1,0 +1,100 @@
+"""The scan of a pattern: every field by itself, and all of them read on as one text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, Final
+
+from core.records.patterns import PatternType
+from core.records.suspicions import Suspicion
+from core.scanning.normal import normal
+from core.scanning.rules import BROAD, SECRET
+from core.scanning.scan import MAX_SCANNED, engine, ordered, scan_text
+from core.secrets import masked
+
+TRIGGERS: Final = ("error_pattern", "task_pattern")
+_AVOIDED: Final = frozenset({"title", "description", "symptoms", "why_it_fails", "category"})
+"""Fields of an anti-pattern that tell of what is to be avoided."""
+_HARM: Final = frozenset({"symptoms", "why_it_fails", "limitations"})
+"""Fields that tell of harm, whatever the type of the pattern."""
+_NOT_LITERAL: Final = re.compile(r"\(\?[a-z]{1,8}\)|\\[a-zA-Z]|\[[^\]]{0,100}\]|\{[^}]{0,20}\}|[^\w|]|_")
+_MIN_LITERAL: Final = 3
+"""Fewer letters and digits in a trigger fit nearly any text."""
+_TELLING: Final = 2_000
+"""Characters of a trigger that are looked at."""
+
+
+def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tuple[Suspicion, ...]:
+    """What a pattern might do to an agent that gets it: some 3 us where there is nothing.
+
+    Args:
+        kind: The pattern's type.
+        title: Its title.
+        text: Its fields by name, as `core.sources.patterns.content_hash` takes them.
+    """
+    fields = [("title", title), *_fields(text)]
+    joined = "\n".join(part for _, part in fields)
+    found: list[Suspicion] = []
+    if len(joined) > MAX_SCANNED or not joined.isascii() or not engine().is_clean(joined):
+        found += _by_field(kind, fields)
+        found += _across(kind, joined, {one.rule for one in found})
+    if masked(joined) != joined:
+        found.append(Suspicion(rule=SECRET.id, critical=False, field=_holding(fields), excerpt=""))
+    for name in TRIGGERS:
+        trigger = text.get(name)
+        if trigger and is_broad(trigger):
+            found.append(Suspicion(rule=BROAD.id, critical=False, field=name, excerpt=trigger[:60]))
+    return ordered(found)
+
+
+def is_broad(trigger: str) -> bool:
+    """Whether a regex holds so little literal text that it fits nearly everything, or one of its branches does."""
+    branches = _NOT_LITERAL.sub("", trigger[:_TELLING]).split("|")
+    return any(len(branch) < _MIN_LITERAL for branch in branches) and (
+        len(branches) == 1 or any(not branch for branch in branches)
+    )
+
+
+def _fields(text: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in text.items():
+        if isinstance(value, str):
+            if value:
+                yield name, value
+        elif isinstance(value, tuple):
+            parts = (chain.from_iterable(value) if name == "placeholders" else value) if value else ()
+            for part in parts:
+                yield name, part
+
+
+def _avoided(kind: PatternType, name: str) -> bool:
+    return name in _HARM or (kind is PatternType.ANTI and name in _AVOIDED)
+
+
+def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicion]:
+    found: dict[str, Suspicion] = {}
+    for name, part in fields:
+        for one in scan_text(part, name, avoided=_avoided(kind, name)):
+            known = found.get(one.rule)
+            if known is None or (one.critical and not known.critical):
+                found[one.rule] = one
+    return list(found.values())
+
+
+def _across(kind: PatternType, joined: str, known: set[str]) -> Iterator[Suspicion]:
+    """What only the fields together say."""
+    made, plain = engine(), normal(joined[:MAX_SCANNED])
+    for rule, pattern in made.finds(plain):
+        if rule.id in known:
+            continue
+        for start, end in made.places(rule, pattern, plain):
+            if "\n" in plain[start:end] and not (rule.advice and kind is PatternType.ANTI):
+                yield Suspicion(rule=rule.id, critical=rule.critical, field="", excerpt=plain[start:end][:60])
+                known.add(rule.id)
+                break
+
+
+def _holding(fields: list[tuple[str, str]]) -> str:
+    """The first field that holds a secret."""
+    return next((name for name, part in fields if masked(part) != part), "")

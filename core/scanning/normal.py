@@ -1,0 +1,86 @@
+"""Texts as a language model may read them, whatever they look like: compatible forms, nothing invisible, one alphabet."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+_LATIN: Final = str.maketrans(
+    "аеорсухіјѕԁһքԛԝвкмнтАВЕКМНОРСТУХІЈЅαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡ",
+    "aeopcyxijsdhpqwbkmhtABEKMHOPCTYXIJSaeiknoptuxABEZHIKMNOPTYXig",
+)
+"""Letters of other alphabets that look like Latin ones."""
+_CYRILLIC_IN_LATIN: Final = re.compile(r"[A-Za-z][\u0400-\u052f]|[\u0400-\u052f][A-Za-z]")
+_BIDI: Final = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+_TAGS: Final = re.compile(r"[\U000e0020-\U000e007e]")
+_TAG_TO_ASCII: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
+_INVISIBLE: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef"
+)
+_UNSEEN: Final = re.compile(f"[{_INVISIBLE}]")
+_INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
+"""Joiners hold emoji and letters of other scripts together; between Latin letters nothing invisible has a use."""
+_SPACED: Final = re.compile(r"(?<!\w)\w(?:[ ._*-]{1,2}\w){6,400}(?!\w)")
+_GAP: Final = re.compile(r"[ ._*-]{2}")
+_ONE: Final = re.compile(r"[ ._*-]")
+_CODED: Final = re.compile(r"[A-Za-z0-9+/]{24,8192}={0,2}|(?:\\x[0-9a-fA-F]{2}){8,2048}")
+_MAX_CODED: Final = 8
+"""Encoded stretches of one text that are looked into."""
+_MIN_PRINTABLE: Final = 0.95
+
+
+def normal(text: str) -> str:
+    """`text` in compatibility form (NFKC), without what draws nothing, look-alikes of Latin letters made Latin."""
+    if text.isascii():
+        return text
+    text = _TAGS.sub(lambda found: found[0].translate(_TAG_TO_ASCII), text)
+    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).translate(_LATIN)
+    return text.encode("utf-8", "replace").decode()
+
+
+def odd_characters(text: str) -> Iterator[tuple[str, str]]:
+    """What kind of character should not be there, and where: `bidi`, `hidden-text`, `invisible`, `lookalike`."""
+    if text.isascii():
+        return
+    for kind, odd in (
+        ("bidi", _BIDI),
+        ("hidden-text", _TAGS),
+        ("invisible", _INSIDE_WORD),
+        ("lookalike", _CYRILLIC_IN_LATIN),
+    ):
+        if found := odd.search(text):
+            yield kind, text[max(found.start() - 20, 0) : found.end() + 20]
+
+
+def despaced(text: str) -> str:
+    """`text` with words that are s p a c e d out written as words; the same text if there are none."""
+    return _SPACED.sub(lambda found: " ".join(_ONE.sub("", word) for word in _GAP.split(found[0])), text)
+
+
+def decoded(text: str) -> Iterator[str]:
+    """What stretches in base64 or hex escapes say, where that is text."""
+    for count, found in enumerate(_CODED.finditer(text)):
+        if count >= _MAX_CODED:
+            return
+        said = _from_hex(found[0]) if found[0].startswith("\\x") else _from_base64(found[0])
+        printable = sum(32 <= byte < 127 or byte in b"\t\r\n" for byte in said)
+        if said and printable >= _MIN_PRINTABLE * len(said):
+            yield said.decode("ascii", "replace")
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        said = base64.b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+    # Commands for Windows are encoded in two bytes a letter.
+    return said[::2] if len(said) > 1 and not any(said[1::2]) else said
+
+
+def _from_hex(text: str) -> bytes:
+    return bytes.fromhex(text.replace("\\x", ""))

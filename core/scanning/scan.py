@@ -1,0 +1,135 @@
+"""The scan of one text: which rules find something in it, and how grave that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Final
+
+from core.records.suspicions import Suspicion
+from core.scanning.normal import decoded, despaced, normal, odd_characters
+from core.scanning.polarity import Polarity, polarity
+from core.scanning.rules import BIDI, LONG, RULES, TAGS, Rule
+
+MAX_SCANNED: Final = 65_536
+"""Characters of one text that are looked at; a context holds far fewer of it."""
+_MAX_FOUND: Final = 50
+"""Places of one rule in one text that are judged."""
+_EXCERPT: Final = 120
+_CRITICAL: Final = frozenset(rule.id for rule in (*RULES, BIDI, TAGS) if rule.critical)
+_TRICK: Final = r"(?:\b\w[ ._*-]{1,2}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-fA-F]{2}){8}"
+"""Where a text may say more than it shows: words spaced out, base64, hex escapes."""
+
+
+class Engine:
+    """All rules, compiled: one pass of RE2 tells which of them find something, in time linear in the text."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        import re2
+
+        self._options = re2.Options()
+        self._options.log_errors = False
+        self._options.case_sensitive = False
+        self._options.max_mem = 64 << 20
+        self._patterns = [(rule, pattern) for rule in rules for pattern in rule.patterns]
+        self._set = re2.Set.SearchSet(self._options)
+        for _, pattern in self._patterns:
+            self._set.Add(pattern)
+        self._set.Add(_TRICK)
+        self._set.Compile()
+        self._compiled: dict[str, Any] = {}
+
+    def finds(self, text: str) -> list[tuple[Rule, str]]:
+        """The rules, each with the pattern, that find something in a normalised text."""
+        return [
+            self._patterns[number] for number in sorted(self._set.Match(text) or ()) if number < len(self._patterns)
+        ]
+
+    def is_clean(self, text: str) -> bool:
+        """Whether no rule finds anything, and nothing may say more than it shows."""
+        return not self._set.Match(text)
+
+    def places(self, rule: Rule, pattern: str, text: str) -> Iterator[tuple[int, int]]:
+        """Where the pattern is found and the rule means it."""
+        for count, found in enumerate(self._compile(pattern).finditer(text)):
+            if count >= _MAX_FOUND:
+                return
+            if not rule.unless or not self._compile(rule.unless).search(found.group()):
+                yield found.span()
+
+    def _compile(self, pattern: str) -> Any:
+        if pattern not in self._compiled:
+            import re2
+
+            self._compiled[pattern] = re2.compile(pattern, options=self._options)
+        return self._compiled[pattern]
+
+
+@cache
+def engine() -> Engine:
+    """The engine of `RULES`; made at the first call, in some 10 ms."""
+    return Engine(RULES)
+
+
+def scan_text(text: str, field: str = "", *, avoided: bool = False) -> tuple[Suspicion, ...]:
+    """What one text might do to an agent that reads it, the gravest first, each rule once.
+
+    Args:
+        text: Any text; the first `MAX_SCANNED` characters count.
+        field: Where it stands, for the suspicions.
+        avoided: It names what is to be avoided, as an anti-pattern does.
+    """
+    found: dict[str, Suspicion] = {}
+
+    def add(rule: str, critical: bool, excerpt: str) -> None:
+        known = found.get(rule)
+        if known is None or (critical and not known.critical):
+            found[rule] = Suspicion(rule=rule, critical=critical, field=field, excerpt=excerpt[:_EXCERPT])
+
+    if len(text) > MAX_SCANNED:
+        text = text[:MAX_SCANNED]
+        add(LONG.id, False, "")
+    for kind, excerpt in odd_characters(text):
+        add(kind, kind in _CRITICAL, excerpt)
+    for said in _readings(text):
+        for rule, critical, excerpt in _judged(said, avoided):
+            add(rule.id, critical, excerpt)
+    return ordered(found.values())
+
+
+def ordered(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
+    """The critical ones first, else as they come."""
+    return tuple(sorted(suspicions, key=lambda one: not one.critical))
+
+
+def _readings(text: str) -> Iterator[str]:
+    """The text as it may be read: plain, with spaced words closed up, and what it holds in other encodings."""
+    plain = normal(text)
+    if engine().is_clean(plain):
+        return
+    yield plain
+    if (closed := despaced(plain)) != plain:
+        yield closed
+    yield from map(normal, decoded(plain))
+
+
+def _judged(text: str, avoided: bool) -> Iterator[tuple[Rule, bool, str]]:
+    """The rules that mean this text, whether critically, and by which words."""
+    made = engine()
+    for rule, pattern in made.finds(text):
+        for start, end in made.places(rule, pattern, text):
+            says = polarity(text, start, end, avoided=avoided) if rule.advice else Polarity.TELLS
+            if says is Polarity.WARNS or (says is Polarity.MAYBE_WARNS and not rule.critical):
+                continue
+            yield rule, rule.critical and says is Polarity.TELLS, text[start:end]
+
+
+def counted(text: str) -> dict[str, int]:
+    """How often each critical rule finds something in a text, whatever the text says of it."""
+    made = engine()
+    counts: dict[str, int] = {}
+    plain = normal(text[:MAX_SCANNED])
+    for rule, pattern in made.finds(plain):
+        if rule.critical:
+            counts[rule.id] = counts.get(rule.id, 0) + sum(1 for _ in made.places(rule, pattern, plain))
+    return counts

@@ -1,0 +1,67 @@
+"""How much of what is hostile the scan finds, and how often it suspects what is not: on texts, half of them held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from core.scanning.scan import scan_text
+
+_SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("scanned.yaml").read_text(encoding="utf-8"))
+
+
+class Rates(NamedTuple):
+    """Of one half of the texts; all rates 0..1.
+
+    Attributes:
+        hostile, benign: How many texts there are.
+        blocked: Hostile ones that are kept out of every context.
+        noticed: Hostile ones that get at least a mark.
+        wrongly_blocked, wrongly_marked: Benign ones.
+    """
+
+    hostile: int
+    benign: int
+    blocked: float
+    noticed: float
+    wrongly_blocked: float
+    wrongly_marked: float
+
+
+def rates(*, held_out: bool) -> Rates:
+    """Recall and false alarms on the half that rules were tuned on, or on the other one."""
+    hostile = [scan_text(text) for texts in _SET["critical"].values() for text in half(texts, held_out)]
+    benign = [scan_text(text) for text in half(_SET["benign"], held_out)]
+    benign += [scan_text(text, avoided=True) for text in half(_SET["avoided"], held_out)]
+
+    def share(scans: list[Any], wanted: Callable[[Any], bool]) -> float:
+        return sum(map(wanted, scans)) / len(scans)
+
+    def is_blocked(scan: Any) -> bool:
+        return any(one.critical for one in scan)
+
+    return Rates(
+        len(hostile),
+        len(benign),
+        share(hostile, is_blocked),
+        share(hostile, bool),
+        share(benign, is_blocked),
+        share(benign, bool),
+    )
+
+
+def half(texts: Iterable[str], held_out: bool) -> list[str]:
+    """The texts at odd places are held out."""
+    return list(texts)[held_out::2]
+
+
+def told(*, held_out: bool) -> str:
+    """The rates in one line."""
+    found = rates(held_out=held_out)
+    return (
+        f"{found.blocked:.0%} of {found.hostile} hostile blocked, {found.noticed:.0%} noticed; of {found.benign} benign "
+        f"{found.wrongly_blocked:.1%} blocked, {found.wrongly_marked:.1%} marked"
+    )
