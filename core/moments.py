@@ -10,6 +10,8 @@ from core.errors import BadInput
 from core.records.times import MAX_TIME_LENGTH, parse_time
 from core.text import visible_line
 
+LAST_VISIT: Final = "last_visit"
+"""The name under which the dashboard keeps, project by project, when it was closed."""
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _AGO: Final = re.compile(r"([1-9][0-9]{0,3})([hdw])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

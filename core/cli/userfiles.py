@@ -12,12 +12,11 @@ from typing import Final
 
 import platformdirs
 
+from core.moments import LAST_VISIT
 from core.records.times import parse_time
 from core.text import visible
 
 APP: Final = "ralphdeck"
-LAST_VISIT: Final = "last_visit"
-"""The key of a project under which the dashboard keeps when it was closed."""
 MAX_LOG_BYTES: Final = 1_000_000
 """Size at which the log file becomes `ralphdeck.log.1` and a new one is begun."""
 

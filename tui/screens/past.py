@@ -125,6 +125,8 @@ class Past(Place):
         if self._found is None and not self._at_work:
             self._judge()
             self._ask()
+        elif delta is None:
+            self._show()
 
     # Asking
 

@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 from textual.widgets.input import Selection
 
 _TYPED: Final = frozenset("0123456789.,%")
-"""What a number is typed of; every other key stays a command, as in a list."""
+"""What a number is typed of; every key that a field is not typed of stays a command, as in a list."""
 
 
 class _Value(Input, inherit_bindings=False):
@@ -51,6 +51,7 @@ class ValueField(Vertical):
         note: What stands behind the field.
         text: What stands in it at first.
         stepped: Whether its values are words, which are stepped through: no key is typed into it.
+        typed: The signs that its values are typed of.
     """
 
     class Changed(Message):
@@ -81,9 +82,19 @@ class ValueField(Vertical):
     class Left(Entered):
         """It has lost focus."""
 
-    def __init__(self, name: str, label: Content, note: Content, text: str, *, stepped: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        label: Content,
+        note: Content,
+        text: str,
+        *,
+        stepped: bool = False,
+        typed: frozenset[str] = _TYPED,
+    ) -> None:
         super().__init__(name=name)
         self.stepped = stepped
+        self._typed = typed
         self._label = label
         self._note = note
         self._start = text
@@ -95,7 +106,7 @@ class ValueField(Vertical):
         with Horizontal(classes="value--line"):
             yield Static(Content(""), classes="value--mark")
             yield Static(self._label, classes="value--label")
-            yield _Value(self._start, frozenset() if self.stepped else _TYPED)
+            yield _Value(self._start, frozenset() if self.stepped else self._typed)
             yield Static(self._note, classes="value--note")
         yield Static(Content(""), classes="value--fault")
 
@@ -128,7 +139,7 @@ class ValueField(Vertical):
         self.query_one(".value--fault", Static).update(Content(fault))
 
     def on_key(self, event: events.Key) -> None:
-        """What is no part of a number goes on to the bindings."""
+        """What is no part of a value goes on to the bindings."""
         event.prevent_default(False)
 
     def on_descendant_focus(self) -> None:
