@@ -36,7 +36,9 @@ from textual.widgets import Input, TextArea
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import RalphdeckError
+from core.moments import LAST_VISIT
 from core.records.decisions import Decision, Verb
+from core.records.times import iso, parse_time
 from core.snapshot import Delta
 from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
@@ -61,6 +63,7 @@ from tui.screens.log import LogPlace
 from tui.screens.loops import LoopsPlace
 from tui.screens.memory import MemoryPlace
 from tui.screens.metrics import MetricsPlace
+from tui.screens.past import Past
 from tui.screens.patterns import PatternsPlace
 from tui.screens.place import Place
 from tui.screens.reflections import ReflectionsPlace
@@ -129,6 +132,8 @@ class DeckApp(App[None], inherit_bindings=False):
         super().__init__(css_path=sorted(STYLES.glob("*.tcss")))
         self.deck = deck
         self.kept = kept
+        self.last_visit = parse_time(kept.get_here(LAST_VISIT))
+        """When the dashboard was closed on this project last; None if that is not known."""
         self.engine = Engine(deck, self, looks_further=looks_further)
         self._vectors = VectorMaker(deck, self)
         self._copier = Copier(self, self.say)
@@ -203,6 +208,7 @@ class DeckApp(App[None], inherit_bindings=False):
         """Stop the engine and keep what is to be remembered."""
         self.engine.stop()
         self._vectors.stop()
+        self.kept.set_here(LAST_VISIT, iso(self.deck.now()) or "")
         self.kept.save()
 
     def _handle_exception(self, error: Exception) -> None:
@@ -532,6 +538,10 @@ class DeckApp(App[None], inherit_bindings=False):
         screen = self.screen
         if isinstance(screen, Place):
             self.push_screen(Help(topic_of(screen)))
+
+    def do_past(self) -> None:
+        """Show what changed since a past moment."""
+        self.push_screen(Past())
 
     def do_what_if(self) -> None:
         """Try other thresholds."""
