@@ -117,7 +117,7 @@ class ReviewPlace(Answering):
         """The pane that has focus is the one that a small screen shows."""
         focused = self.focused
         if isinstance(focused, TextPane) and focused.id is not None:
-            self._turn_pane(focused.id.removeprefix("review-"))
+            self._turn_pane(focused.id.removeprefix("review-"))  # a click, or the way back from a dialog
 
     @on(TextPane.Widened)
     def _lay_out(self) -> None:
@@ -223,6 +223,18 @@ class ReviewPlace(Answering):
             self.set_class(pane == name, f"-shows-{pane}")
         self._show_tabs()
 
+    def do_next_pane(self) -> None:
+        """Focus the next pane, which a small screen then shows."""
+        self._to_pane(1)
+
+    def do_previous_pane(self) -> None:
+        """Focus the pane before."""
+        self._to_pane(-1)
+
+    def _to_pane(self, by: int) -> None:
+        self._turn_pane(_PANES[(_PANES.index(self._pane) + by) % len(_PANES)])
+        self.call_after_refresh(self._text(self._pane).focus)
+
     def _show_tabs(self) -> None:
         tabs = zip(_PANES, (*self._headings, "what changes"), strict=True)
         shown = [(name, visible_line(heading.split(":")[0], TAB_CELLS)) for name, heading in tabs]
@@ -236,7 +248,8 @@ class ReviewPlace(Answering):
     @on(ItemLine.Clicked, "#review-tabs")
     def _tab_clicked(self, message: ItemLine.Clicked) -> None:
         message.stop()
-        self._text(message.value).focus()
+        self._turn_pane(message.value)
+        self.call_after_refresh(self._text(message.value).focus)
 
     def _show_gone(self, item: ReviewItem) -> None:
         """What was in front stays to be read; nothing can be answered."""

@@ -1,0 +1,78 @@
+"""What the stories of the review desk share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.tui.story import Story
+from tui.screens.review import ReviewPlace
+from tui.widgets.answer_list import AnswerList
+from tui.widgets.text_pane import TextPane
+
+TWIN = "pat-error-type-mismatch-003"
+OTHER_TWIN = "pat-error-type-not-assignable-001"
+POOL = "pat-error-pool-timeout-009"
+
+
+def desk(told: Story) -> ReviewPlace:
+    """The review desk, in front."""
+    place = told.place
+    assert isinstance(place, ReviewPlace)
+    return place
+
+
+def front(told: Story) -> str:
+    """What the question in front is about."""
+    item = desk(told).item
+    assert item is not None
+    return item.subject
+
+
+def waiting(told: Story) -> list[str]:
+    """What all questions are about."""
+    return [item.subject for item in told.app.view.queue]
+
+
+async def at_question(told: Story, kind: str) -> str:
+    """Go to the first question of a kind, with all that is foretold; returns what it is about."""
+    if told.place.place != "review":
+        await told.go("review")
+    item = next(item for item in told.app.view.queue if item.kind == kind)
+    desk(told).go_to(item.question_key)
+    await told.settled()
+    return front(told)
+
+
+def pane(told: Story, name: str) -> str:
+    """The text of a pane: `subject`, `proposal` or `consequence`."""
+    return told.place.query_one(f"#review-{name}", TextPane).plain
+
+
+def flat(told: Story, name: str) -> str:
+    """The same, with whatever blanks on one line."""
+    return " ".join(pane(told, name).split())
+
+
+def row(told: Story, key: str) -> str:
+    """The line of the answer on a key."""
+    lines = told.place.query_one(AnswerList).plain.splitlines()
+    return next(line for line in lines if line.split()[0] == key)
+
+
+def add_twin(sample: Path) -> None:
+    """A second pattern that says what `TWIN` says, in a word or two less, after two uses of its own."""
+    path = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    content = json.loads(path.read_text())
+    (records,) = content["pattern_registry"].values()
+    (record,) = [one for one in records if one["pattern_id"] == TWIN]
+    fix = record["fix_approach"]
+    twin = {key: value for key, value in record.items() if not key.endswith(("applications", "trend"))} | {
+        "pattern_id": OTHER_TWIN,
+        "fix_approach": fix | {"description": fix["description"].replace("the interface", "an interface")},
+        "source_loops": [{"loop_id": "ralph-elsewhere-00000001", "timestamp": "2026-11-01T10:00:00Z"}],
+        "success_rate": 0.5,
+        "usage_count": 2,
+    }
+    records.append(twin)
+    path.write_text(json.dumps(content, indent=2))
