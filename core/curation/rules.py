@@ -34,7 +34,6 @@ _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _MAX_SLUG: Final = 60
 
 
-class Case(Struct, frozen=True, kw_only=True):
 class More(Struct, frozen=True):
     """Evidence that ends a snooze: `count` beyond what was `known`, as `ReviewItem.evidence` counts it."""
 
@@ -42,6 +41,7 @@ class More(Struct, frozen=True):
     count: int
 
 
+class Case(Struct, frozen=True, kw_only=True):
     """One pattern, and what is known of it at the moment of the decision.
 
     Attributes:
@@ -255,8 +255,6 @@ def snooze(case: Case, until: datetime | None, uses: int | None = None) -> Draft
     )
 
 
-def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> Draft:
-    """Let the harmful marks of a burst count (confirm), or not (revoke)."""
 def _snoozed_until(until: datetime | None, more: int | None, at: datetime) -> str:
     """When a snooze ends, in words."""
     if until is not None and until <= at:
@@ -274,6 +272,8 @@ def _snoozed(until: datetime | None, beyond: int | None) -> dict[str, Any]:
     return after if beyond is None else {**after, "beyond": beyond}
 
 
+def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> Draft:
+    """Let the harmful marks of a burst count (confirm), or not (revoke)."""
     for verdict in state.bursts.get(burst.source, ()):
         if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
             raise Refused(f"the marks of {shown(burst.source)} are {verdict.verdict} already")
@@ -315,12 +315,12 @@ def release(case: Case) -> Draft:
     waits = arrival is not None and arrival.waits(case.pattern.content_hash)
     if not waits and not _is_blocked(case):
         raise Refused(f"{case.name} does not wait for anybody to look at it")
+    _check_reason(case, "releasing")
     state = case.assessment.computed if case.pin is None else case.effective
+    kept = arrival is not None and not arrival.blocks and not _is_blocked(case)
     return Draft(
         verb=Verb.RELEASE,
-    _check_reason(case, "releasing")
         subject=case.pattern.id,
-    kept = arrival is not None and not arrival.blocks and not _is_blocked(case)
         summary=f"kept {case.name}: {state}" if kept else f"released {case.name}: {state}",
         reason=case.reason,
         before=case.seen(case.effective),
@@ -333,9 +333,6 @@ def _waits(case: Case) -> bool:
     return arrival is not None and arrival.blocks and arrival.waits(case.pattern.content_hash)
 
 
-def dismiss(question: str, summary: str, about: str, reason: str, state: CurationState) -> Draft:
-    """Never ask a question again."""
-    if question in state.dismissed:
 def _is_blocked(case: Case) -> bool:
     """Whether the scan keeps this text out of every context, and nobody has decided otherwise."""
     cleared = case.state.cleared.get(case.pattern.id, frozenset())
@@ -348,6 +345,9 @@ def _check_reason(case: Case, doing: str) -> None:
         raise BadInput(f"{doing} {case.name} needs a reason: this text {told(case.pattern.suspicions)}")
 
 
+def dismiss(question: str, summary: str, about: str, reason: str, state: CurationState) -> Draft:
+    """Never ask a question again."""
+    if question in state.dismissed:
         raise Refused(f"{shown(about or question)} is answered already")
     after = {_ABOUT: about} if about else {}
     return Draft(verb=Verb.DISMISS, subject=question, summary=summary, reason=reason, after=after)

@@ -199,6 +199,7 @@ def _apply(
             )
     elif decision.verb is Verb.SNOOZE:
         until = parse_time(decision.after.get("until"))
+        beyond = _count(decision.after.get("beyond")) or None
         standing = inversions.get(subject)
         if standing is not None and standing.verdict != "snoozed":
             inversions[subject] = replace(standing, until=until, beyond=beyond)
@@ -210,7 +211,6 @@ def _apply(
 
 def _count(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
-        beyond = _count(decision.after.get("beyond")) or None
 
 
 def _text(value: Any) -> str:
