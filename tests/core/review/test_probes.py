@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from core.errors import Refused
+from core.extraction.proposals import Extraction
+from core.learning.scoreboard import Scoreboard
+from core.records.patterns import Claim, Pattern
+from core.records.reflections import Reflection
+from core.recurring import Cluster, Member
+from core.review.probes import Probes, match_share
+from core.settings import Settings
+from core.snapshot import Snapshot
+from tests.core.curation.making import NOW, make_pattern
+from tests.core.review.test_queue import offer, used
+
+SETTINGS = Settings()
+
+
+def cluster(number: int) -> Cluster:
+    said = Reflection(id=f"r{number}", learning="lock the rows first", shape="episodic", file="r.json")
+    members = (Member("a", said), Member("b", said))
+    return Cluster(
+        id=f"recurring-{number}",
+        central=said,
+        members=members,
+        sources=("a", "b"),
+        kinds=(),
+        first_at=None,
+        last_at=None,
+    )
+
+
+def looked(
+    probes: Probes, snapshot: Snapshot, clusters: Sequence[Cluster] = (), offers: dict[str, Extraction] | None = None
+) -> list[bool]:
+    """Look until nothing is left; what each look said."""
+    board = Scoreboard.build(snapshot, NOW + timedelta(days=9), SETTINGS)
+
+    def draft(cluster_id: str) -> Extraction:
+        if offers is None or cluster_id not in offers:
+            raise Refused("gone")
+        return offers[cluster_id]
+
+    said = []
+    while (changed := probes.look(snapshot, board, lambda: clusters, draft)) is not None:
+        said.append(changed)
+        assert len(said) < 100
+    return said
+
+
+@pytest.mark.parametrize(
+    ("trigger", "share"),
+    [(".*", 1.0), (r"[Ee]rror|the|a", 1.0), (r"TypeError: Cannot read", 1 / 36), (r"(a+)+$", 0.0), ("(", 3 / 36)],
+)
+def test_a_trigger_is_tried_on_everyday_messages(trigger: str, share: float) -> None:
+    assert match_share(make_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06)
+
+
+def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
+    return Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **more)
+
+
+def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
+    probes = Probes(SETTINGS)
+    broad = make_pattern("p", error_pattern="e|o", content_hash="v1")
+    assert any(looked(probes, snapshot_of(broad)))
+    assert set(probes.broad) == {"p"}
+    narrow = make_pattern("p", error_pattern="ENOSPC", content_hash="v2")
+    looked(probes, snapshot_of(narrow))
+    assert probes.broad == {}
+    looked(probes, snapshot_of(broad))
+    looked(probes, snapshot_of())
+    assert probes.broad == {}
+
+
+def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_not() -> None:
+    probes = Probes(SETTINGS)
+    events = tuple(used("p", "+++--", start=NOW - timedelta(days=3)))
+    wrong = make_pattern("p", claim=Claim(uses=2, rate=1.0), last_used=NOW)
+    looked(probes, snapshot_of(wrong, make_pattern("q", claim=Claim(uses=7, rate=0.5)), events=events))
+    assert set(probes.unreconciled) == {"p"}
+    assert "registry says 2 uses" in probes.unreconciled["p"].message
+    right = make_pattern("p", claim=Claim(uses=5, rate=0.6), last_used=NOW)
+    looked(probes, snapshot_of(right, events=events))
+    assert probes.unreconciled == {}
+
+
+def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
+    probes = Probes(SETTINGS)
+    found = {"recurring-1": offer("recurring-1", new=1), "recurring-2": offer("recurring-2", merges=1)}
+    snapshot = snapshot_of(make_pattern("p"))
+    assert looked(probes, snapshot, [cluster(1), cluster(2), cluster(3)], found)[-1]
+    assert [one.id for one, _ in probes.recurring] == ["recurring-1"]
+    assert looked(probes, snapshot, [cluster(1)], found) == []
+    probes.take("recurring-1")
+    assert probes.recurring == ()
