@@ -49,10 +49,11 @@ from tui.driver import PatientDriver
 from tui.engine import Engine
 from tui.kept import Kept
 from tui.keymap import load_keymap
-from tui.palette import DeckCommands
+from tui.palette import DeckCommands, Palette
 from tui.present import frame
 from tui.present.findings import findings_lines
 from tui.present.happenings import happenings
+from tui.present.jumping import JumpIndex
 from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.browse import Browse
 from tui.screens.context import ContextPlace
@@ -141,6 +142,8 @@ class DeckApp(App[None], inherit_bindings=False):
         self.themes = themes
         self.progress: tuple[int, int] | None = (0, 0)
         self.watch_state: WatchState | None = None
+        self.jumps: JumpIndex | None = None
+        """What the palette finds, as of the snapshot at which it was last used."""
         self._keymap_file = keymap_file
         self._mine: set[str] = set()
         self._typed: deque[tuple[events.Key, Widget | None]] = deque(maxlen=TYPED_AHEAD)
@@ -532,6 +535,11 @@ class DeckApp(App[None], inherit_bindings=False):
     def do_palette(self) -> None:
         """Open the command palette."""
         self.action_command_palette()
+
+    def action_command_palette(self) -> None:
+        """Open the command palette, once."""
+        if not any(isinstance(screen, Palette) for screen in self.screen_stack):
+            self.push_screen(Palette(id="--command-palette"))
 
     def do_help(self) -> None:
         """Show the keys, those first that act on what has focus."""

@@ -1,28 +1,55 @@
-"""The command palette: every action, pattern, loop, task and debug session, found by typing."""
+"""The command palette: every action, saved view, pattern, loop, decision and what else has an id, found by typing."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual import on
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.style import Style
+from textual.widgets import Input
+from textual.worker import WorkerCancelled, WorkerFailed
 
+from core.sources.archives import read_archives
 from core.text import visible_line
-from tui.actions import actions_of, key_name
-from tui.present.memory_tree import session_key, task_key
+from core.view import View
+from tui.actions import PLACES, actions_of, key_name
+from tui.present.jumping import ARCHIVED, JumpIndex, Target
+from tui.present.layout import labelled
+from tui.screens.dialogs import Preview
 from tui.screens.place import Place
+from tui.views import BUILT_IN, SavedView, own_views
 
 if TYPE_CHECKING:
     from tui.app import DeckApp
 
-MOST: Final = 20
-"""Records of a kind that are offered at once."""
+BEGINS: Final = 0.96
+"""The rank of an action that begins with what is typed; only an exact id stands before it."""
+HAS: Final = 0.8
+"""The rank of an action that has what is typed in its words."""
+HAS_WORDS: Final = 0.6
+"""The rank of an action that has all words, but not together."""
+
+
+class Palette(CommandPalette):
+    """Enter takes what fits all that was typed: Textual's own takes, of what is typed fast, what fitted before."""
+
+    @on(Input.Submitted)
+    async def _finish_searching(self) -> None:
+        for worker in [w for w in self.workers if w.node is self and not w.is_finished]:
+            with contextlib.suppress(WorkerCancelled, WorkerFailed):
+                await worker.wait()
 
 
 class DeckCommands(Provider):
-    """Actions of the place in front, then records by id or words."""
+    """Actions of the place in front, saved views, then records by id or words."""
+
+    _jumps: JumpIndex | None = None
 
     @property
     def _app(self) -> DeckApp:
@@ -31,55 +58,77 @@ class DeckCommands(Provider):
         assert isinstance(self.app, DeckApp)
         return self.app
 
-    def _actions(self) -> list[tuple[str, str, str]]:
-        screen = self.screen
-        if not isinstance(screen, Place):
-            return []
-        return [
-            (action.id, f"{action.label}: {action.tooltip}", key_name(self._app.shown_key(action.id)))
-            for action in actions_of(screen.place)
-            if action.group != "Move"
-        ]
+    def _commands(self) -> list[tuple[str, Callable[[], Any]]]:
+        """What can be done without naming a record: a text and what it does."""
+        app, screen = self._app, self.screen
+        found: list[tuple[str, Callable[[], Any]]] = []
+        if isinstance(screen, Place):
+            for action in actions_of(screen.place):
+                if action.group != "Move":
+                    text = f"{action.label}: {action.tooltip}  ({key_name(app.shown_key(action.id))})"
+                    found.append((text, partial(self._act, action.id)))
+        for view in (*own_views(app.kept), *BUILT_IN):
+            found.append((f"view: {_view_text(view)}", partial(app.open_view, view)))
+        for name, (label, _theme) in app.themes.items():
+            found.append((f"theme: {label}", partial(app.use_theme, name)))
+        return found
 
     async def discover(self) -> Hits:
         """What the palette offers before anything is typed."""
-        for action, text, key in self._actions():
-            yield DiscoveryHit(Content(f"{text}  ({key})"), partial(self._act, action), text=text)
-        for name, (label, _theme) in self._app.themes.items():
-            text = f"theme: {label}"
-            yield DiscoveryHit(Content(text), partial(self._app.use_theme, name), text=text)
+        for text, do in self._commands():
+            yield DiscoveryHit(Content(text), do, text=text)
 
     async def search(self, query: str) -> Hits:
-        """What fits the typed text."""
-        matcher = self.matcher(query)
-        for action, text, key in self._actions():
-            if score := matcher.match(text):
-                yield Hit(score, _lit(f"{text}  ({key})", query), partial(self._act, action), text=text)
-        for name, (label, _theme) in self._app.themes.items():
-            text = f"theme: {label}"
-            if score := matcher.match(text):
-                yield Hit(score, _lit(text, query), partial(self._app.use_theme, name), text=text)
-        lowered = query.lower()
-        snapshot = self._app.view.snapshot
-        records = [
-            *(("patterns", key, f"{key}  {p.title}") for key, p in snapshot.patterns.items()),
-            *(("loops", key, f"{key}  {loop.task}") for key, loop in snapshot.loops.items()),
-            *(("memory", task_key(key), f"{key}  {task.description}") for key, task in snapshot.tasks.items()),
-            *(("memory", session_key(key), f"{key}  {s.file_path}") for key, s in snapshot.debug_sessions.items()),
-        ]
-        found = 0
-        for place, key, text in records:
-            if lowered in text.lower():
-                shown = visible_line(text, 120)
-                yield Hit(0.5, _lit(shown, query), partial(self._app.open_record, place, key), text=shown)
-                found += 1
-                if found >= MOST:
-                    return
+        """What fits the typed text, best first."""
+        typed = query.lower().strip()
+        for text, do in self._commands():
+            lowered = text.lower()
+            if all(word in lowered for word in typed.split()):
+                rank = BEGINS if lowered.startswith(typed) else HAS if typed in lowered else HAS_WORDS
+                yield Hit(rank, _lit(text, query), do, text=text)
+        index = await self._index()
+        for target in await asyncio.to_thread(index.find, query):
+            yield Hit(target.rank, _lit(target.shown, query), partial(self._jump, target), text=target.shown)
+
+    async def _index(self) -> JumpIndex:
+        """Made in a thread, anew if something has changed since the palette was last open."""
+        app = self._app
+        if self._jumps is None:
+            stale = app.jumps is None or app.jumps.number != app.view.snapshot.number
+            self._jumps = app.jumps = await asyncio.to_thread(self._made, app.view) if stale else app.jumps
+        assert self._jumps is not None
+        return self._jumps
+
+    def _made(self, view: View) -> JumpIndex:
+        archived, _problems = read_archives(self._app.deck.project)
+        return JumpIndex(view, archived)
+
+    def _jump(self, target: Target) -> None:
+        if target.kind == ARCHIVED:
+            self._show_archived(target)
+        else:
+            self._app.open_record(target.place, target.key)
+
+    def _show_archived(self, target: Target) -> None:
+        app = self._app
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                app.decide(lambda deck: deck.restore(target.id))
+
+        text = [labelled("pattern", target.id), labelled("title", target.text), Content("")]
+        hint = "It is in the archive: no list shows it, and no loop gets it. Undo takes a restoring back."
+        title = Content(f"Archived: {visible_line(target.id, 60)}")
+        app.push_screen(Preview(title, [*text, Content.styled(hint, "$quiet")], "restore it"), answered)
 
     async def _act(self, action: str) -> None:
         screen = self._app.screen
         if isinstance(screen, Place):
             await screen.action_act(action)
+
+
+def _view_text(view: SavedView) -> str:
+    return f"{visible_line(view.name, 60)}  ({PLACES[view.place][1]} {visible_line(view.filter, 80)})"
 
 
 def _lit(text: str, query: str) -> Content:

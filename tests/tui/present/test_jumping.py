@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.records.decisions import Decision, Verb
+from core.sources.archives import Archived
+from tests.core.learning.making import NOW, make_pattern
+from tui.present.jumping import ARCHIVED, MOST_OF_A_KIND, JumpIndex
+
+
+def index(**texts: str) -> JumpIndex:
+    """An index of patterns by id and title, one reflection, one decision and one archived pattern."""
+    patterns = {name.replace("_", "-"): SimpleNamespace(title=text) for name, text in texts.items()}
+    decision = Decision(id="d-7", at=NOW, by="ana", verb=Verb.ARCHIVE, subject="pat-gone", reason="the library is gone")
+    snapshot: Any = SimpleNamespace(
+        number=1,
+        patterns=patterns,
+        loops={},
+        tasks={},
+        debug_sessions={},
+        reflections={"ref-1": SimpleNamespace(text="Read the error first")},
+        decisions=(decision,),
+    )
+    question = SimpleNamespace(question_key="duplicate:x", subject="pat-one", question="Do they say the same?")
+    view: Any = SimpleNamespace(snapshot=snapshot, queue=(question,))
+    return JumpIndex(view, (Archived(pattern=make_pattern("pat-gone", title="Old"), file="a.json"),))
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("ERROR first", ("reflection", "reflections", "ref-1")),
+        ("library is gone", ("decision", "log", "d-7")),
+        ("say the same", ("question", "review", "duplicate:x")),
+        ("old", (ARCHIVED, "", "pat-gone")),
+        ("two null", ("pattern", "patterns", "pat-two")),
+    ],
+)
+def test_everything_is_found_by_its_words(query: str, found: tuple[str, str, str]) -> None:
+    targets = index(pat_one="One", pat_two="Null check").find(query)
+    assert [(one.kind, one.place, one.key) for one in targets] == [found]
+
+
+def test_an_id_stands_before_a_beginning_and_that_before_words() -> None:
+    jumps = index(pat_null="a", pat_null_2="b", other="pat-null in words", x_pat_null="c")
+    assert [one.id for one in jumps.find("Pat-Null")] == ["pat-null", "pat-null-2", "x-pat-null", "other"]
+
+
+def test_of_a_kind_the_first_few_are_offered_and_hostile_text_is_one_plain_line() -> None:
+    jumps = index(**{f"pat_{n}": "a\x1b[31m\nb [red]" for n in range(100)})
+    found = jumps.find("pat")
+    assert sum(one.kind == "pattern" for one in found) == MOST_OF_A_KIND
+    assert all(one.shown.isprintable() for one in found)
+    assert jumps.find(" \n ") == []
+    assert jumps.find("\x00" * 500) == []
+
+
+def test_the_rarest_of_several_words_leads() -> None:
+    jumps = index(**{f"pat_{n}": f"undefined number {n}" for n in range(20_000)})
+    assert [one.id for one in jumps.find("undefined 19999")] == ["pat-19999"]
