@@ -44,6 +44,7 @@ from core.records.times import parse_time
 from core.retrieval.index import LazyIndex
 from core.retrieval.ranking import Injection
 from core.review.items import ReviewItem
+from core.review.probes import Probes
 from core.review.queue import Found, review_queue
 from core.settings import PruningSettings, Settings
 from core.similarity import LazySimilarity
@@ -93,6 +94,7 @@ class Deck:
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
         self._prospects = Prospects(settings.extraction)
+        self._probes = Probes(settings)
         self._known = 0
         self._view = self._scored(self.library.snapshot)
 
@@ -139,6 +141,8 @@ class Deck:
         with self._lock:
             view = self._view
             changed = self._prospects.look(view.snapshot, view.lazy_likeness, self.extraction)
+            if changed is None:
+                changed = self._probes.look(view.snapshot, view.board, self.recurring, self.extraction)
             if changed is None:
                 return None
             if not changed:
@@ -417,6 +421,7 @@ class Deck:
             )
             self._log_extraction(decided.decision)
             self._prospects.take(source_id)
+            self._probes.take(source_id)
             return decided
 
         return self._decide_any(decide)
@@ -683,14 +688,20 @@ class Deck:
         )
 
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
-        prospects = self._prospects
+        prospects, probes = self._prospects, self._probes
         return review_queue(
             snapshot.patterns,
             board,
             snapshot.curation,
             now,
             self.settings,
-            Found(alike=prospects.alike, offers=prospects.offers),
+            Found(
+                alike=prospects.alike,
+                offers=prospects.offers,
+                recurring=probes.recurring,
+                broad=probes.broad,
+                unreconciled=probes.unreconciled,
+            ),
             [found for one in snapshot.debug_sessions.values() if (found := escalated(one, snapshot)) is not None],
         )
 
