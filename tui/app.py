@@ -70,13 +70,13 @@ from tui.screens.place import Place
 from tui.screens.reflections import ReflectionsPlace
 from tui.screens.review import ReviewPlace
 from tui.screens.topics import topic_of
+from tui.screens.views import Views
 from tui.screens.what_if import WhatIf
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
-from tui.screens.views import Views
 from tui.vectors import AFTER_SECONDS, VectorMaker
+from tui.views import SavedView
 from tui.widgets.bars import Item, TopBar
 from tui.widgets.record_table import COMFORTABLE
-from tui.views import SavedView
 
 log = logging.getLogger("ralphdeck")
 
@@ -365,9 +365,6 @@ class DeckApp(App[None], inherit_bindings=False):
         if isinstance(screen, Browse):
             self.call_after_refresh(screen.show_filter, text, key)
 
-    def now(self) -> datetime:
-        """The present moment, aware UTC."""
-        return self.deck.now()
     def open_view(self, view: SavedView) -> None:
         """Go to a saved view."""
         self.go(view.place)
@@ -375,6 +372,9 @@ class DeckApp(App[None], inherit_bindings=False):
         if isinstance(screen, Place):
             self.call_after_refresh(screen.show_view, view)
 
+    def now(self) -> datetime:
+        """The present moment, aware UTC."""
+        return self.deck.now()
 
     def preview_loop(self, loop_id: str) -> None:
         """Show in Context what a loop would get."""
@@ -505,15 +505,6 @@ class DeckApp(App[None], inherit_bindings=False):
         self.use_theme(name)
         self.say(f"theme: {self.themes[name][0]}")
 
-    def do_density(self) -> None:
-        """Rows of one line, or of two."""
-        name = "compact" if self.row_lines > 1 else "comfortable"
-        self.kept.set("density", name)
-        for place in self._places():
-            place.catch_up(anew=True)
-        self.say(f"density: {name}")
-
-    def do_glyphs(self) -> None:
     def do_views(self) -> None:
         """List the saved views."""
         screen = self.screen
@@ -526,6 +517,15 @@ class DeckApp(App[None], inherit_bindings=False):
 
         self.push_screen(Views(self.kept, screen.present_view()), chosen)
 
+    def do_density(self) -> None:
+        """Rows of one line, or of two."""
+        name = "compact" if self.row_lines > 1 else "comfortable"
+        self.kept.set("density", name)
+        for place in self._places():
+            place.catch_up(anew=True)
+        self.say(f"density: {name}")
+
+    def do_glyphs(self) -> None:
         """Drawn marks or plain ASCII."""
         names = list(GLYPH_SETS)
         self.kept.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
