@@ -151,7 +151,7 @@ class Engine:
         return not self._something_left
 
     def stop(self) -> None:
-        """Let `run` return after the job it is at."""
+        """Let `run` return after the jobs that were submitted: what a person has decided is written."""
         with self._condition:
             self._stopped = True
             self._condition.notify()
@@ -162,7 +162,7 @@ class Engine:
         """Load, then follow the disk and carry out jobs until `stop`. Runs in a thread worker."""
         with Watcher(self.deck.project, self.deck.settings.watch, self._noticed) as watcher:
             self._guarded(self._load)
-            while not self._stopped:
+            while self._jobs or not self._stopped:
                 self._guarded(lambda: self._turn(watcher))
 
     def _load(self) -> None:
