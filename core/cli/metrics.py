@@ -1,28 +1,55 @@
-"""`ralphdeck metrics`: what sharing patterns has brought (0) Effectiveness Measurement."""
+"""`ralphdeck metrics`: what sharing patterns has brought (0) Effectiveness Measurement, and how the learning goes."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import click
 from msgspec import to_builtins
 
 from core.cli.options import reading_options
-from core.cli.output import end, findings_json, line, percent, print_json
+from core.cli.output import Column, end, findings_json, line, percent, print_json, print_table
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help, number
 from core.curation.derived import claimed_metrics, differences
+from core.errors import BadInput
+from core.metrics.dashboard import USUAL, Dashboard, metrics_of
 from core.metrics.effectiveness import Comparison, EffectivenessMetrics, effectiveness, injection_effect, states
+from core.metrics.export import FORMATS, exported
+from core.metrics.figures import Figure, reach_text, value_text
+from core.metrics.sections import figures_of
+from core.outfile import export_file, write_file
+from core.paths import ProjectPaths
 from core.settings import Settings
 from core.text import plural, visible_line
 
 _MOST_CHARS: Final = 60
+MOST_WEEKS: Final = 520
+"""Ten years."""
 
 
 @click.command(epilog=json_help("metrics"))
+@click.option(
+    "--weeks",
+    type=click.IntRange(1, MOST_WEEKS),
+    default=USUAL,
+    show_default=True,
+    help="How many weeks to look back and ahead.",
+)
+@click.option(
+    "--export",
+    "file",
+    metavar="FILE",
+    help="Write all sections into a file: a report (.md), the numbers (.csv) or pictures (.svg).",
+)
+@click.option("--force", is_flag=True, help="Let --export write over a file.")
 @reading_options
-def metrics(as_json: bool, strict: bool) -> None:
+def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bool) -> None:
     """Print how often patterns were applied, how well that went, and whether loops with them take fewer iterations.
+
+    After that week by week: evidence, success with its interval, what decay will change, how much of what loops get
+    a person has judged, open questions, causes of failure, and how your own verdicts have held.
 
     Counted anew from the evidence. Loops that completed are compared: those that had a pattern injected with those
     that had none, within the same category of task, since easy tasks may get more patterns than hard ones. Where the
@@ -32,6 +59,7 @@ def metrics(as_json: bool, strict: bool) -> None:
     Examples:
       ralphdeck metrics
       ralphdeck metrics --json | jq .comparison
+      ralphdeck metrics --weeks 52 --export report.md
     """
     deck = open_deck()
     view = deck.view
@@ -39,6 +67,8 @@ def metrics(as_json: bool, strict: bool) -> None:
     comparison = injection_effect(view.snapshot, deck.settings)
     by_state = states(view.snapshot, view.board)
     disputed = differences(claimed_metrics(deck.project), found)
+    board = metrics_of(view, deck.by, weeks)
+    target = _export(board, file, deck.project, force=force) if file is not None else None
     if as_json:
         print_json(
             {
@@ -46,14 +76,77 @@ def metrics(as_json: bool, strict: bool) -> None:
                 "states": by_state,
                 "comparison": _comparison_json(comparison, deck.settings),
                 "differences": [{"key": key, "file": says, "evidence": shows} for key, says, shows in disputed],
+                "weeks": weeks,
+                "sections": [_section_json(figure) for figure in figures_of(board)],
+                "exported": None if target is None else str(target),
                 "findings": findings_json(view.findings),
             }
         )
+    elif target is not None:
+        line(f"wrote {target}")
     else:
         _print(found, by_state, comparison, deck.settings)
         for key, says, shows in disputed:
             line(f"! the file says {key} {_told(says)}, the evidence {_told(shows)}")
+        for figure in figures_of(board):
+            _print_section(figure)
     end(view.findings, strict=strict)
+
+
+def _export(found: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
+    """Write the file and say which it is."""
+    file = export_file(name, project, FORMATS)
+    if file.exists() and not force:
+        raise BadInput(f"{visible_line(str(file), 300)} is there already; --force writes over it")
+    write_file(file, exported(found, file.suffix.lower(), project.project.name))
+    return file
+
+
+def _section_json(figure: Figure) -> Shape:
+    return {
+        "id": figure.id,
+        "title": figure.title,
+        "takeaway": figure.takeaway,
+        "parts": figure.parts,
+        "rows": [
+            {
+                "label": row.label,
+                "values": [number(value) for value in row.values],
+                "low": number(row.low),
+                "high": number(row.high),
+                "n": row.count,
+            }
+            for row in figure.rows
+        ],
+    }
+
+
+def _print_section(figure: Figure) -> None:
+    """What a section says, then its numbers; of weeks those in which something was."""
+    line("")
+    line((figure.title, "bold"), f": {figure.takeaway}")
+    if not figure.rows:
+        line(f"  {figure.missing}")
+        return
+    reach = [Column(figure.reach, right=True)] if figure.reach else []
+    print_table(
+        [
+            Column(f"  {figure.about}"),
+            *(Column(part, right=True) for part in figure.parts),
+            *reach,
+            Column("n", right=True),
+        ],
+        [
+            (
+                f"  {row.label}",
+                *([value_text(figure, value) for value in row.values] or ["—"] * len(figure.parts)),
+                *([reach_text(figure, row)] if figure.reach else []),
+                f"{row.count:,}",
+            )
+            for row in figure.rows
+            if any(row.values) or row.count or row.low is not None
+        ],
+    )
 
 
 def _comparison_json(told: Comparison, settings: Settings) -> Shape:

@@ -19,6 +19,7 @@ from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, injection_effect
 from core.metrics.judged import JudgedWeek, Open, judged_weekly, open_questions
 from core.metrics.weeks import Trend, Week, trend_of, week_starts, weekly
+from core.mirror import Mirror, mirror
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.view import View
 
@@ -44,6 +45,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
         judged: As `evidence`.
         open: Open questions by kind.
         causes: Of these weeks.
+        mirror: How the verdicts of the one who looks have held.
     """
 
     now: datetime
@@ -58,12 +60,14 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     judged: tuple[JudgedWeek, ...]
     open: tuple[Open, ...]
     causes: tuple[Cause, ...]
+    mirror: Mirror
 
 
-def metrics_of(view: View, weeks: int = USUAL) -> Dashboard:
+def metrics_of(view: View, by: str, weeks: int = USUAL) -> Dashboard:
     """The metrics as of the view's moment.
 
     Args:
+        by: Who looks, as the ledger names them.
         weeks: How many back and ahead, from 1 up.
     """
     snapshot, board = view.snapshot, view.board
@@ -83,6 +87,7 @@ def metrics_of(view: View, weeks: int = USUAL) -> Dashboard:
         judged=judged_weekly(board, registry, snapshot.decisions, snapshot.curation, starts),
         open=open_questions(view.queue),
         causes=top_causes(snapshot, starts[0], board.now),
+        mirror=mirror(view, by),
     )
 
 

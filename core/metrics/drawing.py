@@ -89,6 +89,7 @@ def _section(figure: Figure, y: int) -> tuple[list[str], int]:
         y += _WEEKS_HEIGHT + 34
     elif figure.rows:
         scale = max((max(sum(row.values), row.high or 0.0) for row in figure.rows), default=1.0) or 1.0
+        scale = 1.0 if figure.percent and figure.kind is Kind.SPANS else scale
         for row in figure.rows:
             parts += _bar(figure, row, y, scale) if figure.kind is Kind.BARS else _span(figure, row, y, scale)
             y += _LINE
@@ -118,12 +119,15 @@ def _bar(figure: Figure, row: Row, y: int, scale: float) -> Iterator[str]:
 
 def _span(figure: Figure, row: Row, y: int, scale: float) -> Iterator[str]:
     yield _text(_LEFT, y + 16, visible_line(row.label, _LABEL_CHARS))
+    if not row.values:
+        yield _text(_PLOT_LEFT, y + 16, f"too few, n = {row.count:,}", "quiet")
+        return
     low, high = (_PLOT_LEFT + (end or 0.0) / scale * _PLOT_WIDTH for end in (row.low, row.high))
     yield f'<line class="whisker" x1="{low:.1f}" x2="{high:.1f}" y1="{y + 12}" y2="{y + 12}"/>'
-    for value in row.values:
-        yield f'<circle class="point" cx="{_PLOT_LEFT + value / scale * _PLOT_WIDTH:.1f}" cy="{y + 12}" r="5"/>'
-        told = f"{value_text(figure, value)}  ({reach_text(figure, row)}), n = {row.count:,}"
-        yield _text(high + 12, y + 16, told, "quiet")
+    value = row.values[0]
+    yield f'<circle class="point" cx="{_PLOT_LEFT + value / scale * _PLOT_WIDTH:.1f}" cy="{y + 12}" r="5"/>'
+    told = f"{value_text(figure, value)}  ({reach_text(figure, row)}), n = {row.count:,}"
+    yield _text(high + 12, y + 16, told, "quiet")
 
 
 def _weeks(figure: Figure, y: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from core.metrics.dashboard import RANGES, Dashboard
 from core.metrics.effectiveness import Group
 from core.metrics.figures import MOST_NAMED, Figure, Goal, Kind, Row, percent_text, rate_text
 from core.metrics.judged import Open
+from core.mirror import NEEDED, Share
 from core.query import any_id
 from core.records.patterns import Maturity, PatternType
 from core.text import plural, visible_line
@@ -54,6 +55,7 @@ def figures_of(found: Dashboard) -> tuple[Figure, ...]:
         judged(found),
         questions(found),
         causes(found),
+        mirrored(found),
     )
 
 
@@ -342,6 +344,46 @@ def _cause_goal(cause: Cause) -> Goal | None:
     if cause.kind in (ROOT_CAUSE, ERROR):
         return Goal("memory", f'{"cause" if cause.kind == ROOT_CAUSE else "error"}:"{name}"')
     return Goal("loops", key=cause.loop_id) if cause.kind == FAILURE_MODE and cause.loop_id else None
+
+
+def mirrored(found: Dashboard) -> Figure:
+    """How the verdicts of the one who looks have held: told from a full sample on, not before."""
+    seen = found.mirror
+    kinds = (("promotions", "promote", seen.promotions), ("deprecations", "deprecate", seen.deprecations))
+    by = visible_line(seen.by, _LABEL_CHARS).replace('"', "")
+    made = seen.promotions.made + seen.deprecations.made
+    rows = tuple(
+        Row(
+            label=name,
+            values=() if share.rate is None else (share.rate,),
+            low=share.low,
+            high=share.high,
+            count=share.followed,
+            goal=Goal("log", f'verb:{verb} by:"{by}"'),
+        )
+        for name, verb, share in kinds
+    )
+    return Figure(
+        id="mirror",
+        title="Mirror",
+        takeaway="; ".join(_held_text(name, share) for name, _verb, share in kinds)
+        if made
+        else "You have promoted and deprecated nothing yet.",
+        kind=Kind.SPANS,
+        about=f"verdicts of {by}",
+        parts=("held",),
+        rows=rows if made else (),
+        reach=f"{found.level * 100:g} % interval",
+        note=f"Of your verdicts after which at least {plural(seen.follow_up, 'result')} came: how many these bear out.",
+        percent=True,
+        missing="" if made else "Verdicts are given in Review and Patterns.",
+    )
+
+
+def _held_text(name: str, share: Share) -> str:
+    if share.rate is None:
+        return f"{share.followed:,} of {share.made:,} {name} with follow-up, told from {NEEDED} on"
+    return f"{share.held:,} of {share.followed:,} {name} with follow-up held"
 
 
 def _wider(found: Dashboard, text: str) -> str:

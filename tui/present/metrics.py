@@ -69,7 +69,7 @@ def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells
     for n, value in enumerate(row.values):
         cells[f"part{n}"] = Content.styled(value_text(figure, value), "$foreground" if value else "$quiet")
     if not row.values:
-        cells["part0"] = Content.styled("no data", "$quiet")
+        cells["part0"] = Content.styled("too few" if figure.kind is Kind.SPANS else "no data", "$quiet")
     return cells
 
 
@@ -140,7 +140,7 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
         for row in figure.rows[: max(room - len(several), 1)]:
             name = Content(visible_line(row.label)).truncate(label, ellipsis=True)
             name = name.pad_right(label - name.cell_length)
-            told = percent_text(sum(row.values)) if figure.percent else _number(figure, row)
+            told = _number(figure, row)
             drawn = bar_cell(figure, row, bars, glyphs)
             drawn = drawn.pad_right(bars - drawn.cell_length)
             lines.append(Content.assemble(name, " ", drawn, " ", (f"{told:>{_NUMBER_CELLS}}", "$quiet")))
@@ -151,4 +151,6 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
 
 
 def _number(figure: Figure, row: Row) -> str:
-    return value_text(figure, row.values[0]) if figure.kind is Kind.SPANS else value_text(figure, sum(row.values))
+    if figure.percent:
+        return percent_text(sum(row.values)) if row.values else "—"
+    return value_text(figure, sum(row.values))

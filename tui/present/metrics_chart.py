@@ -75,7 +75,9 @@ def interval_cell(row: Row, width: int, glyphs: Glyphs) -> Content:
 
 
 def _span(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
-    top = max(max(other.high or 0.0, *other.values) for other in figure.rows) or 1.0
+    if not row.values:
+        return Content("")
+    top = 1.0 if figure.percent else max(max(other.high or 0.0, *other.values) for other in figure.rows) or 1.0
     low, high = (row.low or 0.0) / top, (row.high or 0.0) / top
     return _track(low, row.values[0] / top, high, width, glyphs)
 

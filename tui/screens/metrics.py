@@ -34,7 +34,7 @@ TALL: Final = 32
 """Lines from which there is room for how a section is to be read, and for tiles."""
 LEAST_BAR: Final = 10
 """Cells of a bar at least; numbers make room for it."""
-COUNT_CELLS: Final = 6
+COUNT_CELLS: Final = 7
 """Cells of a number at least."""
 REACH_CELLS: Final = 13
 """Cells of an interval, and of what it is called."""
@@ -121,11 +121,11 @@ class MetricsPlace(Place):
 
     def _ask(self) -> None:
         self._asked += 1
-        number, view, weeks = self._asked, self.view, self._weeks
+        number, view, by, weeks = self._asked, self.view, self.deck_app.deck.by, self._weeks
 
         def work() -> None:
             if number == self._asked:  # of several that wait for a thread only the last one works
-                self.post_message(self.Measured(number, metrics_of(view, weeks)))
+                self.post_message(self.Measured(number, metrics_of(view, by, weeks)))
 
         self.run_worker(work, thread=True, group="metrics", exclusive=True)
 
