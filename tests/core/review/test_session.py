@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import pytest
+
+from core.records.decisions import Decision, Verb
+from core.review.items import BORDERLINE, ReviewItem
+from core.review.queue import keep_order
+from core.review.session import Pace, pace_of, plan
+from core.settings import ReviewSettings, Settings
+from tests.core.curation.making import NOW
+
+SETTINGS = Settings(review=ReviewSettings(worthwhile_per_hour=1.0))
+HOUR = 3600.0
+
+
+def item(name: str, stake: float, seconds: float = 20.0) -> ReviewItem:
+    return ReviewItem(kind=BORDERLINE, subject=name, question="?", reason="", worth=0.5, stake=stake, seconds=seconds)
+
+
+def decisions(gaps: Iterable[float], by: str = "ada", verb: Verb = Verb.PROMOTE, group: str = "") -> list[Decision]:
+    made, at = [], NOW
+    for number, gap in enumerate(gaps):
+        at += timedelta(seconds=gap)
+        made.append(Decision(id=f"{by}{number}", at=at, by=by, verb=verb, subject="p", group=group))
+    return made
+
+
+def names(items: Iterable[ReviewItem]) -> str:
+    return "".join(item.subject for item in items)
+
+
+def test_a_sitting_takes_what_spares_most_for_each_second() -> None:
+    queue = [item("a", 2.0, 60), item("b", 1.5, 20), item("c", 0.9, 20), item("d", 0.1, 20)]
+    found = plan(queue, 1.0, SETTINGS)
+    assert (names(found.items), found.seconds, found.later, found.left) == ("bcd", 60.0, 1, 0)
+    assert found.share == pytest.approx(2.5 / 4.5)
+    assert found.text == (
+        "You have 1 minute: these 3 decisions cover 56% of what is at stake; 1 more question for another time"
+    )
+
+
+def test_it_stops_where_the_rest_is_not_worth_the_time() -> None:
+    worth_it = 20 / HOUR
+    queue = [item("a", worth_it * 1.01), item("b", worth_it * 0.99)]
+    found = plan(queue, 60.0, SETTINGS)
+    assert (names(found.items), found.left) == ("a", 1)
+    assert found.text.endswith("of what is at stake; 1 question not worth the time")
+    assert plan(queue[1:], 60.0, SETTINGS).text == "You have 60 minutes: no question is worth the time"
+
+
+def test_a_sitting_without_questions_or_time_says_so() -> None:
+    assert plan([], 12.0, SETTINGS).text == "You have 12 minutes: nothing waits for a decision"
+    assert plan([], 12.0, SETTINGS).share == 1.0
+    assert plan([item("a", 1.0)], 0.1, SETTINGS).text == "You have 0.1 minutes: too short for the next decision"
+
+
+def test_a_slow_reader_gets_fewer_questions() -> None:
+    queue = [item(name, 1.0, seconds) for name, seconds in (("a", 10.0), ("b", 20.0), ("c", 30.0))]
+    assert names(plan(queue, 1.0, SETTINGS).items) == "abc"
+    slow = plan(queue, 1.0, SETTINGS, Pace(seconds=40.0, pauses=9))
+    assert (names(slow.items), slow.seconds) == ("ab", 60.0)
+    assert names(plan(queue, 1.0, SETTINGS, Pace()).items) == "abc"
+
+
+def test_a_pace_is_the_median_pause_within_sittings() -> None:
+    assert pace_of(decisions([0, 10, 12, 14, 16, 18, 3600, 20]), "ada") == Pace(seconds=15.0, pauses=6)
+    assert pace_of(decisions([0, 10, 12, 14, 16]), "ada").seconds is None
+    assert pace_of(decisions([0, 10, 12, 14, 16, 18]), "bob") == Pace()
+
+
+def test_what_one_act_decides_and_what_is_taken_back_is_no_pace() -> None:
+    assert pace_of(decisions([0, 1, 1, 1, 1, 1, 1], group="g"), "ada").pauses == 0
+    assert pace_of(decisions([0, 1, 1, 1, 1, 1, 1], verb=Verb.UNDO), "ada").pauses == 0
+
+
+@pytest.mark.parametrize(
+    ("now", "current", "listed"),
+    [
+        ("abcd", "b", "abcd"),
+        ("dcba", "b", "abcd"),  # another order by now
+        ("acd", "b", "acd"),  # answered: the next takes its place
+        ("xaybczd", "b", "abxyczd"),  # new ones come behind the cursor
+        ("xabcd", None, "axbcd"),
+        ("xabcd", "gone", "axbcd"),
+        ("ab", "d", "ab"),
+        ("x", "b", "x"),
+    ],
+)
+def test_a_list_that_is_worked_through_does_not_jump(now: str, current: str | None, listed: str) -> None:
+    before = [item(name, 1.0) for name in "abcd"]
+    key = f"state of {current}" if current else None
+    assert names(keep_order(before, [item(name, 2.0) for name in now], key)) == listed
