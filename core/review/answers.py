@@ -8,11 +8,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from core.curation.curator import Decided
-from core.curation.rules import duplicate_question, extraction_question
+from core.curation.rules import More, duplicate_question, extraction_question
 from core.learning.assessment import Assessment
 from core.records.decisions import Decision, Verb
 from core.records.patterns import Maturity
-from core.review.items import CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, QUARANTINE, STALE_PIN, ReviewItem
+from core.review.approved import approved
+from core.review.items import (
+    BORDERLINE,
+    BROAD,
+    CONTRADICTED,
+    DUPLICATE,
+    EXTRACTED,
+    INVERSION,
+    QUARANTINE,
+    STALE_PIN,
+    UNRECONCILED,
+    ReviewItem,
+)
 from core.review.telling import offer_text
 from core.text import plural, visible_line
 from core.view import View
@@ -24,6 +36,10 @@ Decide = Callable[["Deck", str], Decided]
 
 SNOOZE_DAYS: Final = 7
 """How long a question that is snoozed without a date stays away."""
+SNOOZE_EVIDENCE: Final = 3
+"""New evidence after which a question is asked again that was snoozed until there is some."""
+TOO_BROAD: Final = "its trigger fits nearly everything"
+"""Why a pattern is suspended whose trigger nobody said more about."""
 REJECTED: Final = "rejected in review"
 """Why a text is archived that nobody gave a reason for."""
 
@@ -34,7 +50,7 @@ class Answer:
 
     Attributes:
         action: Id of the action that gives it: `accept`, `reject`, `rewrite`, `promote`, `deprecate`, `reset`,
-            `restore_text`, `quarantine`, `archive` or `snooze`.
+            `restore_text`, `quarantine`, `archive`, `snooze` or `snooze_evidence`.
         label: What it is called, one to three words.
         effect: What it does, in words that can stand behind an arrow.
         decide: Makes the decision; its second argument is the reason that was typed, for `rewrite` the text.
@@ -58,7 +74,7 @@ def answers(item: ReviewItem, view: View) -> tuple[Answer, ...]:
     Raises:
         UnknownRecord: The pattern that the question is about has gone.
     """
-    return (*_proposed(item, view), *_standing(item, view), _snooze(item))
+    return (*_proposed(item, view), *_standing(item, view), *_snoozes(item))
 
 
 def answer(item: ReviewItem, view: View, action: str) -> Answer | None:
@@ -113,6 +129,11 @@ def _proposed(item: ReviewItem, view: View) -> Iterator[Answer]:
         yield from _inversion(item, view)
     elif item.kind in (CONTRADICTED, STALE_PIN):
         yield _doubted(item, view)
+    elif item.kind == BROAD:
+        yield from _broad(item, view)
+    elif item.kind in _LEFT:
+        label, summary = _LEFT[item.kind]
+        yield _dismissal(item, "reject", label, summary.format(visible_line(item.subject, 80)))
 
 
 def _burst(item: ReviewItem) -> Iterator[Answer]:
@@ -184,6 +205,7 @@ def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
         label="release" if waits else "keep",
         effect="loops may get it" if waits else "not asked again",
         decide=lambda deck, reason: deck.release(item.subject, seen_hash=seen, reason=reason),
+        needs_reason=view.is_scanned_out(item.subject),
         matters=waits,
     )
     yield Answer(
@@ -228,6 +250,25 @@ def _doubted(item: ReviewItem, view: View) -> Answer:
     )
 
 
+def _broad(item: ReviewItem, view: View) -> Iterator[Answer]:
+    yield Answer(
+        action="accept",
+        label="suspend",
+        effect="no loop gets it until its trigger is another one and somebody has seen it",
+        decide=lambda deck, reason: deck.quarantine(item.subject, reason=reason or TOO_BROAD),
+        why_not=why_not_decide("quarantine", view, item.subject),
+    )
+    summary = f"kept the broad trigger of {visible_line(item.subject, 80)}"
+    yield _dismissal(item, "reject", "keep", summary)
+
+
+_LEFT: Final = {
+    BORDERLINE: ("leave it", "left the state of {} to the evidence"),
+    UNRECONCILED: ("leave it", "left the counts of {} as they are"),
+}
+"""Questions that nothing is proposed for: how not to be asked again is called, and what the log says then."""
+
+
 def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
     """Decisions on the pattern itself, which any question about one pattern can be answered with."""
     if not item.is_about_pattern or item.kind == DUPLICATE:
@@ -245,6 +286,7 @@ def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
         label="promote" + again.get(Maturity.PROVEN, ""),
         effect=f"proven: x{view.settings.maturity.multiplier_proven:g} until reset",
         decide=lambda deck, reason: deck.promote(id, reason=reason),
+        needs_reason=view.is_scanned_out(id),
         why_not=possible("promote"),
     )
     yield Answer(
@@ -263,14 +305,23 @@ def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
             decide=lambda deck, reason: deck.reset(id, reason=reason),
             why_not=possible("reset"),
         )
-    yield Answer(
-        action="quarantine",
-        label="quarantine",
-        effect="no loop gets it until somebody has seen its text",
-        decide=lambda deck, reason: deck.quarantine(id, reason=reason),
-        needs_reason=True,
-        why_not=possible("quarantine"),
-    )
+    if item.kind == STALE_PIN:
+        yield Answer(
+            action="restore_text",
+            label="restore text",
+            effect="the text that was approved, for which the decision holds",
+            decide=lambda deck, reason: deck.restore_text(id, reason=reason),
+            why_not="" if approved(view, id) is not None else "the approved text was not kept",
+        )
+    if item.kind != BROAD:  # where that is what is proposed
+        yield Answer(
+            action="quarantine",
+            label="suspend",
+            effect="no loop gets it until somebody has seen its text",
+            decide=lambda deck, reason: deck.quarantine(id, reason=reason),
+            needs_reason=True,
+            why_not=possible("quarantine"),
+        )
     if item.kind not in (QUARANTINE, EXTRACTED):  # where rejecting is just that
         yield Answer(
             action="archive",
@@ -286,17 +337,33 @@ def _reset_effect(assessment: Assessment) -> str:
     return f"the evidence decides: {assessment.computed}" if assessment.pin is not None else "it may be promoted"
 
 
-def _snooze(item: ReviewItem) -> Answer:
-    def snooze(deck: Deck, reason: str) -> Decided:
+def _snoozes(item: ReviewItem) -> Iterator[Answer]:
+    """To be asked later: nothing else changes."""
+    whole = item.question_key == item.subject  # the pattern as a whole, whatever is asked about it
+
+    def for_days(deck: Deck, reason: str) -> Decided:
         until = deck.now() + timedelta(days=SNOOZE_DAYS)
-        if item.question_key == item.subject:
+        if whole:
             return deck.snooze(item.subject, until=until, reason=reason)
         return deck.snooze_question(item.question_key, until=until, about=item.about, reason=reason)
 
-    return Answer(
+    def for_evidence(deck: Deck, reason: str) -> Decided:
+        if whole:
+            return deck.snooze(item.subject, uses=SNOOZE_EVIDENCE, reason=reason)
+        more = More(item.evidence, SNOOZE_EVIDENCE)
+        return deck.snooze_question(item.question_key, more=more, about=item.about, reason=reason)
+
+    yield Answer(
         action="snooze",
         label="snooze",
         effect=f"asked again in {plural(SNOOZE_DAYS, 'day')}; nothing else changes",
-        decide=snooze,
+        decide=for_days,
+        matters=False,
+    )
+    yield Answer(
+        action="snooze_evidence",
+        label="wait for evidence",
+        effect=f"asked again when {SNOOZE_EVIDENCE} more have come; nothing else changes",
+        decide=for_evidence,
         matters=False,
     )
