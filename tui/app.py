@@ -145,6 +145,7 @@ class DeckApp(App[None], inherit_bindings=False):
         self.jumps: JumpIndex | None = None
         """What the palette finds, as of the snapshot at which it was last used."""
         self._keymap_file = keymap_file
+        self._keymap_problems: tuple[str, ...] = ()
         self._mine: set[str] = set()
         self._typed: deque[tuple[events.Key, Widget | None]] = deque(maxlen=TYPED_AHEAD)
         self._keys = {action.id: action.keys for action in ACTIONS}
@@ -194,8 +195,10 @@ class DeckApp(App[None], inherit_bindings=False):
         self.set_keymap(keymap)
         place = self.kept.get_here("place", "loops")
         self.switch_mode(place if place in PLACES else "loops")
-        for problem in problems:
-            self.say(problem, severity="error")
+        self._keymap_problems = tuple(problems)
+        if problems:
+            more = f" (and {len(problems) - 1} more: {self.shown_key('findings')})" if len(problems) > 1 else ""
+            self.say(f"{problems[0]}{more}", severity="error")
         self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._start_engine)
 
@@ -557,7 +560,8 @@ class DeckApp(App[None], inherit_bindings=False):
 
     def do_findings(self) -> None:
         """Show what is wrong in the files."""
-        self.push_screen(Findings(findings_lines(self.view)))
+        keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
+        self.push_screen(Findings([*keymap, *findings_lines(self.view)]))
 
     def do_quit(self) -> None:
         """Leave."""

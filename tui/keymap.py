@@ -2,51 +2,149 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, Final
+
+from textual.keys import REPLACED_KEYS, Keys, _character_to_key, key_to_character
 
 from core.text import visible_line
-from tui.actions import ACTIONS, BY_ID, SCREENS
+from tui.actions import ACTIONS, BY_ID, PLACES, SCREENS, key_name
+
+TAKEN: Final = {
+    "ctrl+a": "screen",
+    "ctrl+b": "tmux",
+    "ctrl+c": "leaving the program",
+    "ctrl+q": "the terminal, which goes on with it",
+    "ctrl+s": "the terminal, which stops with it",
+    "ctrl+z": "the shell",
+}
+"""Keys that don't arrive everywhere, and who keeps them."""
+SAME_AS: Final = {"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
+"""Keys that terminals can't tell from others."""
+MOST_LINES: Final = 1_000
+"""Lines of the file that are read."""
+_ALSO: Final = {"esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete"}
+_NAMED: Final = frozenset(
+    (*(key.value for key in Keys if not key.value.startswith("<") and key.value != "ctrl-at"), *REPLACED_KEYS.values())
+)
+_MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "meta", "super", "hyper"})
 
 
 def load_keymap(path: Path) -> tuple[dict[str, str], list[str]]:
-    """The keymap of a TOML file with lines like `promote = "P"` (several keys: `"P,f5"`), and what is wrong in it.
+    """The keymap of a TOML file with lines like `promote = "f6"` (several keys: `"f6,J"`), and what is wrong in it.
 
-    What is wrong is left out; the rest applies. A missing file is an empty keymap.
+    What is wrong is left out and said, with its line; the rest applies. A missing file is an empty keymap.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}, []
     except (OSError, ValueError) as error:
         return {}, [f"{path.name}: {visible_line(str(error), 160)}"]
+    table, lines, wrong = _table(text)
+    problems = [f"{path.name}{where}: {problem}" for where, problem in wrong]
     keymap: dict[str, str] = {}
-    problems: list[str] = []
     for name, keys in table.items():
-        shown = visible_line(name, 40)
-        if name not in BY_ID:
-            problems.append(f"{path.name}: no action {shown!r}; the help (?) names them all")
-        elif not isinstance(keys, str) or not keys.strip() or not keys.isprintable():
-            problems.append(f'{path.name}: {shown} wants keys as text, for example {shown} = "P"')
-        else:
-            keymap[name] = ",".join(key.strip() for key in keys.split(","))
+        read, problem = _line(name, keys)
+        if read:
+            keymap[name] = ",".join(read)
+        if problem:
+            problems.append(f"{path.name}{lines.get(name, '')}: {problem}")
     while clash := next(filter(None, (_clash(name, keymap) for name in keymap)), None):
-        name, other = clash
-        problems.append(f"{path.name}: {name} and {other} would share a key; {name} keeps its own")
+        name, other, key = clash
+        problems.append(f"{path.name}{lines.get(name, '')}: {_told(name, other, key)}")
         del keymap[name]  # its own key may be taken by now: look again
     return keymap, problems
 
 
-def _clash(name: str, keymap: dict[str, str]) -> tuple[str, str] | None:
-    """`name` and another action that has one of its keys in a place where both exist, or None."""
-    mine = set(keymap[name].split(","))
+def _table(text: str) -> tuple[dict[str, Any], dict[str, str], list[tuple[str, str]]]:
+    """Names and values, the line of each name as ` line 3`, and what is no TOML: then each line counts for itself."""
+    rows = text.splitlines()[:MOST_LINES]
+    lines: dict[str, str] = {}
+    for number, row in enumerate(rows, 1):
+        name = row.partition("=")[0].strip().strip("\"'")
+        lines.setdefault(name, f" line {number}")
+    try:
+        return tomllib.loads(text), lines, []
+    except ValueError:
+        pass
+    table: dict[str, Any] = {}
+    wrong: list[tuple[str, str]] = []
+    for number, row in enumerate(rows, 1):
+        try:
+            found = tomllib.loads(row)
+        except ValueError as error:
+            reason = re.sub(r" \(at .*\)$", "", str(error))
+            wrong.append((f" line {number}", f'{visible_line(reason, 100)}; a line is like: promote = "f6"'))
+            continue
+        if again := table.keys() & found.keys():
+            wrong.append((f" line {number}", f"{visible_line(min(again), 40)} stands here again; the first one holds"))
+        table = {**found, **table}
+    return table, lines, wrong
+
+
+def _line(name: str, keys: object) -> tuple[list[str], str]:
+    """The keys that a line gives an action, and what is wrong with it."""
+    shown = visible_line(name, 40)
+    if name not in BY_ID:
+        return [], f"no action {shown!r}{_meant(name, BY_ID)}; the help (?) names them all"
+    if not isinstance(keys, str) or not keys.strip() or not keys.isprintable():
+        return [], f'{shown} wants keys as text, for example {shown} = "f6"'
+    read, problems = [], []
+    for written in keys.split(",") if keys.strip() != "," else [keys.strip()]:
+        key, problem = _key(written.strip())
+        if problem:
+            problems.append(problem)
+        else:
+            read.append(key)
+    return read, f"{shown}: {'; '.join(problems)}" if problems else ""
+
+
+def _key(written: str) -> tuple[str, str]:
+    """Textual's name of a key that a person wrote, or what is wrong with it."""
+    key = _character_to_key(written) if len(written) == 1 else written
+    *modifiers, base = key.split("+") if len(key) > 1 else [key]
+    base = _ALSO.get(base.lower(), base if len(base) == 1 and not modifiers else base.lower())
+    key = "+".join((*(one.lower() for one in modifiers), base))
+    shown = repr(visible_line(written, 30))
+    if keeper := TAKEN.get(key):
+        return key, f"{shown} is kept by {keeper}"
+    if other := SAME_AS.get(key):
+        return key, f"{shown} is the same as {other} in a terminal"
+    known = key in _NAMED or base in _NAMED or len(base) == 1 or key_to_character(base) is not None
+    if not base or not known or not _MODIFIERS.issuperset(key.split("+")[:-1]):
+        return key, f"no key {shown}{_meant(key, _NAMED | _MODIFIERS)}"
+    return key, ""
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """`; is it 'promote'?`, if anything known is near."""
+    near = get_close_matches(name[:40].lower(), list(known), n=1, cutoff=0.6)
+    return f"; is it {near[0]!r}?" if near else ""
+
+
+def _told(name: str, other: str, key: str) -> str:
+    if other.startswith("go_"):
+        return f"{key_name(key)} goes to {PLACES[other.removeprefix('go_')][1]}; {name} keeps its own key"
+    common = sorted(_places(name) & _places(other), key=list(SCREENS).index)
+    where = "everywhere" if len(common) == len(SCREENS) else f"in {SCREENS[common[0]]}"
+    return f"{name} and {other} would share {key_name(key)} {where}; {name} keeps its own"
+
+
+def _clash(name: str, keymap: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """`name`, another action that has one of its keys in a place where both exist, and that key; or None."""
+    mine = keymap[name].split(",")
     for other in ACTIONS:
         theirs = set(keymap.get(other.id, other.keys).split(","))
-        if other.id != name and mine & theirs and _meet(name, other.id):
-            return name, other.id
+        shared = [key for key in mine if key in theirs]
+        if other.id != name and shared and _places(name) & _places(other.id):
+            return name, other.id, shared[0]
     return None
 
 
-def _meet(one: str, other: str) -> bool:
-    everywhere = set(SCREENS)
-    return bool((set(BY_ID[one].places) or everywhere) & (set(BY_ID[other].places) or everywhere))
+def _places(action: str) -> set[str]:
+    return set(BY_ID[action].places) or set(SCREENS)

@@ -18,7 +18,7 @@ def test_no_file_is_no_keymap(tmp_path: Path) -> None:
 
 
 def test_keys_are_taken_over(tmp_path: Path) -> None:
-    assert read(tmp_path, 'promote = "P"\nfilter = "f5 , slash"\n') == ({"promote": "P", "filter": "f5,slash"}, [])
+    assert read(tmp_path, 'promote = "f6"\nfilter = "f5 , slash"\n') == ({"promote": "f6", "filter": "f5,slash"}, [])
 
 
 def test_two_actions_can_swap_their_keys(tmp_path: Path) -> None:
@@ -27,14 +27,14 @@ def test_two_actions_can_swap_their_keys(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["5", '""', '" "', '"a\\u0007"', "[]", "true"])
 def test_a_value_that_is_no_key_is_left_out_and_said(tmp_path: Path, value: str) -> None:
-    keymap, problems = read(tmp_path, f'promote = {value}\nreset = "R"')
-    assert keymap == {"reset": "R"}
+    keymap, problems = read(tmp_path, f'promote = {value}\nreset = "f7"')
+    assert keymap == {"reset": "f7"}
     assert "promote wants keys" in problems[0]
 
 
 def test_an_unknown_action_is_said(tmp_path: Path) -> None:
-    keymap, problems = read(tmp_path, '"no\\u001bsuch" = "x"\nreset = "R"')
-    assert keymap == {"reset": "R"}
+    keymap, problems = read(tmp_path, '"no\\u001bsuch" = "x"\nreset = "f7"')
+    assert keymap == {"reset": "f7"}
     assert "no action" in problems[0]
     assert "\x1b" not in problems[0]
 
@@ -42,7 +42,7 @@ def test_an_unknown_action_is_said(tmp_path: Path) -> None:
 def test_an_action_keeps_its_key_where_another_would_lose_its_own(tmp_path: Path) -> None:
     keymap, problems = read(tmp_path, 'promote = "d"')
     assert keymap == {}
-    assert "promote and deprecate" in problems[0]
+    assert "promote and deprecate would share d in Patterns" in problems[0]
 
 
 def test_what_falls_back_can_clash_in_turn(tmp_path: Path) -> None:
@@ -56,9 +56,40 @@ def test_the_same_key_in_two_places_that_never_meet_is_no_clash(tmp_path: Path) 
     assert read(tmp_path, 'pick_loop = "m"') == ({"pick_loop": "m"}, [])
 
 
-@pytest.mark.parametrize("text", ["promote = ", "[promote\n", b"\xff\xfe", b"promote = 'P'\n\x00"])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('promot = "P"', "line 2: no action 'promot'; is it 'promote'?"),
+        ('"promote" = "ctlr+x"', "line 2: promote: no key 'ctlr+x'; is it 'ctrl+x'?"),
+        ('promote = "pagdown"', "is it 'pagedown'?"),
+        ('promote = "ctrl+B"', "'ctrl+B' is kept by tmux"),
+        ('promote = "ctrl+i"', "the same as tab"),
+        ('promote = "2"', "2 goes to Patterns; promote keeps its own key"),
+        ('promote = "m"', "promote and mark would share m in Patterns"),
+        ('promote = "q"', "promote and quit would share q in Patterns"),
+        ('promote = "', "line 2: "),
+        ('reset = "f8"', "line 2: reset stands here again; the first one holds"),
+    ],
+)
+def test_each_fault_is_said_with_its_line_and_the_other_lines_hold(tmp_path: Path, line: str, said: str) -> None:
+    keymap, problems = read(tmp_path, f'reset = "f7"\n{line}\nnote = "f9"\n')
+    assert keymap == {"reset": "f7", "note": "f9"}
+    assert len(problems) == 1 and said in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [("esc", "escape"), ("Alt+PgDn", "alt+pagedown"), ("~", "tilde"), ("?", "question_mark"), ("ctrl+X", "ctrl+x"), ("é", "é"),
+     ("alt+left", "alt+left"), ("#, f5", "number_sign,f5"), ("f6,nokey", "f6")],
+)  # fmt: skip
+def test_keys_may_be_written_as_people_call_them(tmp_path: Path, written: str, key: str) -> None:
+    keymap, _problems = read(tmp_path, f'extract = "{written}"\nback = "f12"\nhelp="f1"')
+    assert keymap["extract"] == key
+
+
+@pytest.mark.parametrize("text", ["promote = ", "[promote\n", b"\xff\xfe", b"# P\n\x00"])
 def test_a_broken_file_is_said_and_left_alone(tmp_path: Path, text: str | bytes) -> None:
     keymap, problems = read(tmp_path, text)
     assert keymap == {}
     assert len(problems) == 1
-    assert problems[0].startswith("keymap.toml: ")
+    assert problems[0].startswith("keymap.toml")
