@@ -18,7 +18,7 @@ from core.curation.curator import Asked, Curator, Decided, Refusal
 from core.curation.derived import write_derived, write_metrics
 from core.curation.prospects import Prospects
 from core.curation.registry import Registry
-from core.curation.rules import More
+from core.curation.rules import OVERRIDE, More
 from core.curation.settling import FreeIds
 from core.debug_memory.index import LazyDebugIndex
 from core.debug_memory.waiting import escalated
@@ -636,9 +636,12 @@ class Deck:
             self.apply(touched)
 
     def _with_derived(self, decided: Decided) -> Decided:
-        """After a decision that wrote whole records index and metrics follow."""
+        """After a decision that wrote more than overrides into records index and metrics follow."""
         effects = (effect for decision in decided.decisions for effect in decision.effects)
-        if not any(effect.insert is not None or effect.remove or effect.seen for effect in effects):
+        if not any(
+            effect.insert is not None or effect.remove or {*effect.set, *effect.text, *effect.unset} - {OVERRIDE}
+            for effect in effects
+        ):
             return decided
         view = self._view
         failed = write_derived(self.project, self.settings, view.snapshot, view.board, view.now)
