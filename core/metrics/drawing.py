@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import floor, log10
+from textwrap import wrap
 from typing import Final
 from xml.sax.saxutils import escape
 
@@ -17,17 +18,17 @@ from core.text import visible_line
 
 _WIDTH: Final = 920
 _LEFT: Final = 40
-_PLOT_LEFT: Final = 210
+_PLOT_LEFT: Final = 250
 """Where bars begin; the labels stand before it."""
-_PLOT_WIDTH: Final = 560
+_PLOT_WIDTH: Final = 520
 _WEEKS_LEFT: Final = 90
 _WEEKS_WIDTH: Final = 790
 _WEEKS_HEIGHT: Final = 150
 _LINE: Final = 24
-_LABEL_CHARS: Final = 24
-_TAKEAWAY_CHARS: Final = 128
-_LABEL_PIXELS: Final = 60
-"""What the label of a week takes."""
+_LABEL_CHARS: Final = 30
+_TEXT_CHARS: Final = 125
+"""Characters of a line of text; longer texts are broken."""
+_CHAR_PIXELS: Final = 7
 _STYLE: Final = """
 svg { background: #fbfbfd; font: 13px system-ui, sans-serif; }
 text { fill: #22252e; } .quiet { fill: #656c80; font-size: 12px; } .title { font-size: 17px; font-weight: 600; }
@@ -42,8 +43,21 @@ text { fill: #22252e; } .quiet { fill: #656c80; font-size: 12px; } .title { font
   .part4 { fill: #f7768e; } .part5 { fill: #7dcfff; }
 }
 """
+_SHADES: Final = {
+    "worked": 0,
+    "failed": 4,
+    "no result": 2,
+    "only shown": 3,
+    "proven": 0,
+    "established": 5,
+    "candidate": 3,
+    "deprecated": 4,
+}
+"""Of parts that are good or bad; others have one by their number."""
 _PARTS: Final = 6
 """Shades there are."""
+_ALONE: Final = 1
+"""The shade of a part that has no other beside it."""
 
 
 def to_svg(found: Dashboard, figures: Sequence[Figure], project: str) -> str:
@@ -78,9 +92,10 @@ def _section(figure: Figure, y: int) -> tuple[list[str], int]:
     parts = [
         f'<line class="rule" x1="{_LEFT}" x2="{_WIDTH - _LEFT}" y1="{y - 22}" y2="{y - 22}"/>',
         _text(_LEFT, y, figure.title, "title"),
-        _text(_LEFT, y + 21, visible_line(figure.takeaway, _TAKEAWAY_CHARS)),
     ]
-    y += 32
+    said = wrap(visible_line(figure.takeaway), _TEXT_CHARS)
+    parts += [_text(_LEFT, y + 21 + 17 * n, text) for n, text in enumerate(said)]
+    y += 15 + 17 * len(said)
     if figure.rows and len(figure.parts) > 1:
         parts += _legend(figure, y + 14)
         y += 22
@@ -93,16 +108,23 @@ def _section(figure: Figure, y: int) -> tuple[list[str], int]:
         for row in figure.rows:
             parts += _bar(figure, row, y, scale) if figure.kind is Kind.BARS else _span(figure, row, y, scale)
             y += _LINE
-    note = figure.missing or figure.note
-    return [*parts, _text(_LEFT, y + 18, visible_line(note, _TAKEAWAY_CHARS + 20), "quiet")], y + 22
+    notes = wrap(visible_line(figure.missing or figure.note), _TEXT_CHARS)
+    parts += [_text(_LEFT, y + 18 + 16 * n, text, "quiet") for n, text in enumerate(notes)]
+    return parts, y + 6 + 16 * len(notes)
 
 
 def _legend(figure: Figure, y: int) -> Iterator[str]:
     x = _LEFT
     for n, part in enumerate(figure.parts):
-        yield f'<rect class="part{n % _PARTS}" x="{x}" y="{y - 10}" width="11" height="11"/>'
+        yield f'<rect class="{_shade(figure, n)}" x="{x}" y="{y - 10}" width="11" height="11"/>'
         yield _text(x + 16, y, part, "quiet")
-        x += 36 + 7 * len(part)
+        x += 36 + _CHAR_PIXELS * len(part)
+
+
+def _shade(figure: Figure, part: int) -> str:
+    if len(figure.parts) == 1:
+        return f"part{_ALONE}"
+    return f"part{_SHADES.get(figure.parts[part], (part + 1) % _PARTS)}"
 
 
 def _bar(figure: Figure, row: Row, y: int, scale: float) -> Iterator[str]:
@@ -111,7 +133,7 @@ def _bar(figure: Figure, row: Row, y: int, scale: float) -> Iterator[str]:
     for n, value in enumerate(row.values):
         width = value / scale * _PLOT_WIDTH
         if value:
-            yield f'<rect class="part{n % _PARTS}" x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="15"/>'
+            yield f'<rect class="{_shade(figure, n)}" x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="15"/>'
         x += width
     told = f"{row.count:,}" if not figure.percent else f"{value_text(figure, sum(row.values))}, {row.count:,}"
     yield _text(x + 8, y + 16, told, "quiet")
@@ -138,7 +160,8 @@ def _weeks(figure: Figure, y: int) -> Iterator[str]:
         yield f'<line class="rule" x1="{_WEEKS_LEFT}" x2="{_WEEKS_LEFT + _WEEKS_WIDTH}" y1="{at}" y2="{at}"/>'
         yield _text(_WEEKS_LEFT - 8, at + 4, value_text(figure, top * share), "quiet", anchor="end")
     step = _WEEKS_WIDTH / len(figure.rows)
-    every = -(-len(figure.rows) * _LABEL_PIXELS // _WEEKS_WIDTH)
+    label = (max(len(row.label) for row in figure.rows) + 2) * _CHAR_PIXELS
+    every = -(-len(figure.rows) * label // _WEEKS_WIDTH)
     for n, row in enumerate(figure.rows):
         if n % every == 0:
             x = _WEEKS_LEFT + step * (n + 0.5)
@@ -154,7 +177,7 @@ def _columns(figure: Figure, y: int, step: float, top: float) -> Iterator[str]:
             bottom -= height
             if value:
                 yield (
-                    f'<rect class="part{part % _PARTS}" x="{_WEEKS_LEFT + step * (n + 0.15):.1f}" y="{bottom:.1f}" '
+                    f'<rect class="{_shade(figure, part)}" x="{_WEEKS_LEFT + step * (n + 0.15):.1f}" y="{bottom:.1f}" '
                     f'width="{step * 0.7:.1f}" height="{height:.1f}"/>'
                 )
 

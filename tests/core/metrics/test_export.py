@@ -1,0 +1,102 @@
+"""Exports say what the screen says, and what comes from files stays text in them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from core.deck import Deck
+from core.errors import BadInput
+from core.metrics.dashboard import Dashboard, metrics_of
+from core.metrics.drawing import to_svg
+from core.metrics.export import exported, section_markdown, to_csv
+from core.metrics.figures import Kind
+from core.metrics.sections import figures_of
+from core.outfile import export_file
+from core.paths import project_at
+from core.settings import Settings
+from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
+
+NOW = datetime(2026, 2, 5, tzinfo=UTC)
+TREES = Path(__file__).parents[2] / "trees"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def found() -> Dashboard:
+    deck = Deck(project_at(TREES / "spec-examples"), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    return metrics_of(deck.view, "ana", 4)
+
+
+def texts(svg: bytes | str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_every_format_tells_every_section(found: Dashboard) -> None:
+    figures = figures_of(found)
+    report, picture = exported(found, ".md", "acme").decode(), texts(exported(found, ".svg", "acme"))
+    told = list(csv.reader(io.StringIO(exported(found, ".csv", "acme").decode())))
+    assert told[0] == ["section", "row", "part", "value", "low", "high", "n"]
+    assert {line[0] for line in told[1:]} == {figure.id for figure in figures if figure.rows}
+    for figure in figures:
+        assert f"## {figure.title}\n" in report
+        assert figure.title in picture
+        assert figure.rows or figure.missing
+
+
+def test_the_examples_tell_what_the_documents_say(found: Dashboard) -> None:
+    by_id = {figure.id: figure for figure in figures_of(found)}
+    assert sum(row.count for row in by_id["patterns"].rows) == 6
+    assert by_id["success"].rows[-1].label == "2 Feb"
+    assert by_id["mirror"].takeaway == "You have promoted and deprecated nothing yet."
+    assert found.iterations.difference is None
+    assert "cannot tell" in by_id["iterations"].takeaway
+
+
+def test_a_project_without_anything_says_what_is_needed(tmp_path: Path) -> None:
+    deck = Deck(project_at(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    figures = figures_of(metrics_of(deck.view, "ana", 12))
+    assert all(not figure.rows and figure.missing for figure in figures)
+    assert "No results in the last 12 weeks." in [figure.takeaway for figure in figures]
+
+
+def test_hostile_names_stay_text(found: Dashboard) -> None:
+    figure = bars(HOSTILE, "@SUM(A1)", "plain")
+    told = list(csv.reader(io.StringIO(to_csv(found, [figure], ""))))
+    assert [line[1][:2] for line in told[1:]] == ["'=", "'@", "pl"]
+    assert "\x1b" not in "".join(told[1])
+    report = section_markdown(figure)
+    assert "\x1b" not in report
+    assert "\\<script\\>" in report
+    assert len([line for line in report.splitlines() if line.startswith("#")]) == 1
+    rows = [line for line in report.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {4}
+    root = ElementTree.fromstring(to_svg(found, [figure], HOSTILE))
+    assert not list(root.iter(f"{SVG}script"))
+
+
+def test_pictures_of_every_kind_are_whole(found: Dashboard) -> None:
+    figures = [bars("a", "b"), columns((3, 1), (0, 0)), curve(0.9, None, 0.4), spans((2, 4, 9))]
+    assert {figure.kind for figure in figures} == set(Kind)
+    root = ElementTree.fromstring(to_svg(found, figures, "acme"))
+    assert len(list(root.iter(f"{SVG}circle"))) == 3
+    height = float(root.attrib["height"])
+    assert all(float(element.attrib["y"]) < height for element in root.iter(f"{SVG}text"))
+
+
+def test_a_file_is_named_outside_of_aiwg_with_a_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = project_at(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert export_file("report.MD", project, (".md",)) == tmp_path / "report.MD"
+    (tmp_path / ".aiwg").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / ".aiwg")
+    for name in (".aiwg/report.md", "link/report.md", "report.txt", "report", "a\0.md"):
+        with pytest.raises(BadInput):
+            export_file(name, project, (".md",))

@@ -1,0 +1,102 @@
+"""Figures in characters: they fit their width, and read without colour."""
+
+from __future__ import annotations
+
+import pytest
+from textual.content import Content
+
+from core.metrics.figures import Figure
+from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
+from tui.present.marks import ASCII, DRAWN, Glyphs
+from tui.present.metrics import Title, part_title, row_cells, tile, tiles
+from tui.present.metrics_chart import bar_cell, legend, week_chart
+
+EVERY = (
+    bars("TypeError", HOSTILE),
+    columns((9, 3), (0, 0), (4, 0)),
+    curve(0.9, None, 0.5),
+    spans((2, 4, 8), (1, 2, 3)),
+)
+
+
+def plain(lines: list[Content]) -> list[str]:
+    return [line.plain.rstrip() for line in lines]
+
+
+def test_columns_show_parts_by_their_characters() -> None:
+    assert plain(week_chart(columns((9, 3), (0, 0), (8, 0)), 34, 8, ASCII, 2)) == [
+        "# worked 17   = failed 3",
+        "    20|",
+        "      |",
+        "      |========",
+        "      |########",
+        "      |########          ########",
+        "     0|########          ########",
+        "       1 Nov    2 Nov    ^ 3 Nov",
+    ]
+
+
+def test_a_curve_has_whiskers_and_gaps() -> None:
+    assert plain(week_chart(curve(0.8, None, 0.5), 28, 12, ASCII)) == [
+        " 100 %|",
+        "      |   -",
+        "      |   *",
+        "      |   -",
+        "      |                 -",
+        "  50 %|                 *",
+        "      |                 -",
+        "      |",
+        "      |",
+        "      |",
+        "   0 %|",
+        "       1 Nov  2 Nov  3 Nov",
+    ]
+
+
+def test_what_there_is_shows_however_little_it_is() -> None:
+    figure = columns((500, 1), (1, 0))
+    assert bar_cell(figure, figure.rows[0], 20, ASCII).plain == "#" * 19 + "="
+    assert bar_cell(figure, figure.rows[1], 20, ASCII).plain == "#"
+
+
+def test_spans_share_one_scale() -> None:
+    figure = spans((2, 4, 8), (1, 2, 3))
+    assert [bar_cell(figure, row, 17, ASCII).plain for row in figure.rows] == ["....----#--------", "..--#--.........."]
+
+
+@pytest.mark.parametrize("width", [30, 66, 106, 180])
+@pytest.mark.parametrize("glyphs", [DRAWN, ASCII])
+@pytest.mark.parametrize("figure", EVERY)
+def test_nothing_is_wider_or_higher_than_its_room(figure: Figure, glyphs: Glyphs, width: int) -> None:
+    drawn = [*tile(figure, width, 9, glyphs), *week_chart(figure, width, 12, glyphs, 0)]
+    assert len(tile(figure, width, 9, glyphs)) == 9
+    assert max(line.cell_length for line in drawn) <= width
+    if glyphs is ASCII and figure is not EVERY[0]:
+        assert all(line.plain.replace("…", "").replace("–", "").isascii() for line in drawn)
+
+
+def test_a_year_of_weeks_keeps_the_newest_where_room_is_short() -> None:
+    chart = plain(week_chart(columns(*[(1, 0)] * 52), 37, 6, ASCII, 51))
+    assert chart[-1].endswith("^ 52 Nov")
+    assert len(chart[-2]) == 37
+
+
+def test_legends_break_and_headings_shrink() -> None:
+    figure = columns((9, 3))
+    assert plain(legend(figure, 16, ASCII)) == ["# worked 9", "= failed 3"]
+    titles = [part_title(figure, 0, ASCII, form) for form in Title]
+    assert titles == ["# worked", "# worked", "#"]
+
+
+def test_rows_of_hostile_names_are_harmless() -> None:
+    figure = bars(HOSTILE)
+    assert "\x1b" not in row_cells(figure, figure.rows[0], 10, DRAWN)["label"].plain
+
+
+def test_tiles_take_what_fits() -> None:
+    lines = plain(tiles(EVERY, 60, 22, ASCII))
+    assert len(lines) == 22
+    assert [line for line in lines if line in {"Causes", "Evidence", "Success", "Iterations"}] == [
+        "Causes", "Evidence", "Success",
+    ]  # fmt: skip
+    assert tiles(EVERY, 60, 2, ASCII) == []
