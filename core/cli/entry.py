@@ -44,6 +44,8 @@ COMMANDS: Final = {
     "outcome": ("core.cli.outcome:outcome", "Record how a loop or an attempt came out."),
     "errors": ("core.cli.errors:errors", "Print, add or resolve the errors of a loop or an attempt."),
     "score": ("core.cli.score:score", "Score how loops and attempts came out."),
+    "review": ("core.cli.review:review", "List what waits for a decision, most worth deciding first."),
+    "snooze": ("core.cli.review:snooze", "Ask a question of the review queue later, or with new evidence."),
     "promote": ("core.cli.decide:promote", "Pin a pattern as proven."),
     "deprecate": ("core.cli.decide:deprecate", "Pin a pattern as deprecated, so that it is not injected."),
     "reset": ("core.cli.decide:reset", "Take the pin off a pattern: the evidence decides again."),

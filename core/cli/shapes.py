@@ -93,6 +93,9 @@ With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], su
     "invert": """\
 {proposals: [{id, text, reason, failures, total, failure_mode, why_it_fails, better_alternative,
 better_pattern_id, source_loops, lint}], findings}.
+    "review": """\
+{questions: [{kind, subject, key, question, reason, worth, stake, seconds, evidence, other}],
+sitting: {minutes, decisions, keys, seconds, share, later, not_worth_the_time}, findings}""",
 With a verdict: {decision, summary, warnings, written}, as promote prints it; with --auto: {decisions: [such]}""",
     "log": """\
 {decisions: [{id, at, by, verb, subject, reason, before, after, group, undone}], findings}.

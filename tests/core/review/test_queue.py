@@ -268,7 +268,7 @@ def test_an_escalation_is_asked_about_near_the_top_and_less_urgently_as_it_grows
     assert new.reason == (
         "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure"
     )
-    assert (new.stake, old.stake) == (2.0, 1.0)
+    assert (new.stake, old.stake) == (0.5, 0.25)
 
 
 def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -> None:
