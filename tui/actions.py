@@ -319,6 +319,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
 BY_ID: Final = {action.id: action for action in ACTIONS}
 
 
+    Action("calls", "B", "calls", "Call by bell or message when something needs a decision", "Program", shown=False),
 def actions_of(place: str) -> tuple[Action, ...]:
     """The actions that exist in one place, in the order of the registry."""
     return tuple(action for action in ACTIONS if not action.places or place in action.places)

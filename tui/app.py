@@ -18,6 +18,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any, ClassVar, Final
 
 from rich.console import Console, RenderableType
@@ -45,6 +46,8 @@ from core.text import plural, visible, visible_line
 from core.view import View
 from tui.actions import ACTIONS, PLACES, SCREENS, key_name
 from tui.clipboard import Copier
+from tui.calling import MODES as CALLS
+from tui.calling import Caller
 from tui.driver import PatientDriver
 from tui.engine import Engine
 from tui.kept import Kept
@@ -139,6 +142,7 @@ class DeckApp(App[None], inherit_bindings=False):
         self._vectors = VectorMaker(deck, self)
         self._copier = Copier(self, self.say)
         self.view: View = deck.view
+        self._caller = Caller(lambda: self.kept.get("calls", "off"), self._write, monotonic)
         self.themes = themes
         self.progress: tuple[int, int] | None = (0, 0)
         self.watch_state: WatchState | None = None
@@ -265,6 +269,7 @@ class DeckApp(App[None], inherit_bindings=False):
         else:
             self._tell(happenings(before, self.view, delta, self._mine))
             for place in self._places():
+            self._caller.note(all_happenings(before, self.view, delta))
                 place.changed(delta)
         self._refresh_frame()
 
@@ -521,6 +526,19 @@ class DeckApp(App[None], inherit_bindings=False):
         self.push_screen(Views(self.kept, screen.present_view()), chosen)
 
     def do_density(self) -> None:
+    def do_calls(self) -> None:
+        """The next way of calling; it calls at once, so that one sees whether the terminal can do it."""
+        names = list(CALLS)
+        now = self.kept.get("calls", "off")
+        name = names[(names.index(now) + 1) % len(names)] if now in names else names[0]
+        self.kept.set("calls", name)
+        self._caller.call("calls look like this")
+        self.say(CALLS[name])
+
+    def _write(self, text: str) -> None:
+        if self._driver is not None:
+            self._driver.write(text)
+
         """Rows of one line, or of two."""
         name = "compact" if self.row_lines > 1 else "comfortable"
         self.kept.set("density", name)
@@ -599,6 +617,7 @@ class DeckApp(App[None], inherit_bindings=False):
         if isinstance(self._driver, PatientDriver) and self._driver.is_gone:
             self.exit(return_code=128 + signal.SIGHUP)
         if place := self._front():
+        self._caller.call_if_due()
             place.tick()
 
 

@@ -29,7 +29,7 @@ MOST_LINES: Final = 1_000
 """Lines of the file that are read."""
 _ALSO: Final = {"esc": "escape", "return": "enter", "pgdn": "pagedown", "pgup": "pageup", "del": "delete"}
 _NAMED: Final = frozenset(
-    (*(key.value for key in Keys if not key.value.startswith("<") and key.value != "ctrl-at"), *REPLACED_KEYS.values())
+    (*(key.value for key in Keys if not key.value.startswith("<") and key.value != "ctrl-at"), *REPLACED_KEYS)
 )
 _MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "meta", "super", "hyper"})
 
