@@ -96,6 +96,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("patterns", "review"),
         shown=False,
     ),
+    Action(
+        "minutes",
+        "b",
+        "minutes",
+        "Say how many minutes you have: what brings most comes first",
+        "Look",
+        _REVIEW,
+        shown=False,
+    ),
     Action("next_answer", "right", "next key", "See what the next key would change", "Look", _REVIEW, shown=False),
     Action(
         "previous_answer", "left", "key before", "See what the key before would change", "Look", _REVIEW, shown=False
@@ -243,6 +252,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action("snooze", "s", "snooze", "Ask again in a week", "Decide", ("review",)),
     Action(
+        "snooze_evidence",
+        "W",
+        "wait",
+        "Ask again when there is new evidence, however long that takes",
+        "Decide",
+        ("review",),
+        shown=False,
+    ),
+    Action("snooze_until", "S", "snooze…", "Choose for how long it is not asked again", "Decide", ("review",)),
+    Action(
         "promote",
         "p",
         "promote",
@@ -300,6 +319,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("copy_whole", "Y", "copy all", "Copy all that is shown of this, as Markdown", "Look", shown=False),
     Action("findings", "F", "findings", "What is wrong in the files", "Program", shown=False),
     Action("views", "V", "views", "Saved views: open one, or keep what is shown under a name", "Go", shown=False),
+    Action("calls", "B", "calls", "Call by bell or message when something needs a decision", "Program", shown=False),
     Action("density", "Z", "density", "Rows of one line, or of two with more about each", "Program", shown=False),
     Action("screenshot", "P", "picture", "Write this screen into a file as an SVG picture", "Program", shown=False),
     Action("theme", "T", "theme", "The next theme", "Program", shown=False),
@@ -319,7 +339,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
 BY_ID: Final = {action.id: action for action in ACTIONS}
 
 
-    Action("calls", "B", "calls", "Call by bell or message when something needs a decision", "Program", shown=False),
 def actions_of(place: str) -> tuple[Action, ...]:
     """The actions that exist in one place, in the order of the registry."""
     return tuple(action for action in ACTIONS if not action.places or place in action.places)

@@ -41,7 +41,7 @@ from tui.present.offers import loop_lines, proposal_lines, told_lines
 from tui.present.review_bursts import blamed, suspicion
 from tui.present.review_doubts import claims, matched, nearness, standing
 from tui.present.review_evidence import evidence, uses
-from tui.present.sitting import Sitting
+from tui.present.text_changes import told_anew
 
 KINDS: Final = {
     INVERSION: "Make it an anti-pattern?",
@@ -108,14 +108,6 @@ def head(item: ReviewItem, number: int, total: int, glyphs: Glyphs) -> tuple[Con
 def reason(item: ReviewItem) -> Content:
     """Why it is asked, and why at this place."""
     return Content.styled(visible_line(item.reason, 1000), "$warning")
-
-
-def sitting(told: Sitting, *, narrow: bool) -> list[Content]:
-    """What was decided since the desk was opened, and how fast."""
-    if not told.decided:
-        return []
-    pace = f", {told.per_hour:,} an hour" if told.per_hour is not None else ""
-    return [Content.styled(f"{told.decided:,} decided{'' if narrow else pace}", "$quiet")]
 
 
 def is_about(decision: Decision, item: ReviewItem) -> bool:
@@ -211,10 +203,11 @@ def _decided(view: View, item: ReviewItem, desk: Desk) -> Sides:
 def _changed(view: View, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     doubt = [*standing(view, item, desk.glyphs), Content("")]
+    now = [Content(""), Content.styled("What loops would get by now:", "$quiet"), *exact_text(view, pattern)]
     return (
         "the text: what has changed since it was approved",
         "the decision: and the evidence",
-        exact_text(view, pattern),
+        told_anew(view, pattern) + now,
         doubt + evidence(view, pattern, desk.glyphs, desk.widths[1]),
     )
 

@@ -1,15 +1,21 @@
-"""What a person has decided since the desk was opened, how fast, and the time that is set for it."""
+"""What a person has decided since the desk was opened, how fast, and how far the time goes that is set for it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from textual.content import Content
+
+from core.review.items import ReviewItem
+from core.review.session import ENOUGH_PAUSES, SECONDS_PER_MINUTE, Plan
+from core.text import plural
+from tui.present.numbers import percent
+
 PAUSE: Final = timedelta(minutes=2)
 """What a decision may take at most in the count of decisions an hour: longer ones are a pause."""
-LEAST_DECISIONS: Final = 3
-"""Decisions from which a pace says something."""
 
 
 @dataclass
@@ -18,13 +24,15 @@ class Sitting:
 
     Attributes:
         decided: Decisions made, those taken back not among them.
-        ends: When the time that was set is over; None without one.
-        minutes: The time that was set, 0 without one.
+        plan: What the time is for that was set; None without one.
+        ends: When that is over.
+        goes_on: The person goes on although the plan is done or the time is over.
     """
 
     decided: int = 0
+    plan: Plan | None = None
     ends: datetime | None = None
-    minutes: float = 0.0
+    goes_on: bool = False
     _since: datetime | None = None
     _spent: timedelta = timedelta()
 
@@ -44,17 +52,73 @@ class Sitting:
         """One was refused, or taken back."""
         self.decided = max(self.decided - 1, 0)
 
-    def set_time(self, minutes: float, now: datetime) -> None:
-        """Set the time for what comes, in minutes from now on; 0 takes it off."""
-        self.minutes = minutes
-        self.ends = now + timedelta(minutes=minutes) if minutes else None
+    def follow(self, plan: Plan | None, now: datetime) -> None:
+        """Set the time for what comes, from now on; None takes it off."""
+        self.plan, self.goes_on = plan, False
+        self.ends = now + timedelta(minutes=plan.minutes) if plan is not None else None
 
     def minutes_left(self, now: datetime) -> float:
         """What is left of the time that was set, at least 0."""
-        return max((self.ends - now).total_seconds() / 60, 0.0) if self.ends is not None else 0.0
+        return max((self.ends - now).total_seconds() / SECONDS_PER_MINUTE, 0.0) if self.ends is not None else 0.0
+
+    def planned(self, waiting: Sequence[ReviewItem]) -> int:
+        """How many of the planned decisions are still to be made."""
+        keys = {item.question_key for item in self.plan.items} if self.plan is not None else set()
+        return sum(item.question_key in keys for item in waiting)
+
+    def is_over(self, waiting: Sequence[ReviewItem], now: datetime) -> bool:
+        """Whether the person can stop here: what was planned is decided, or the time is up."""
+        if self.plan is None or self.goes_on:
+            return False
+        return not self.planned(waiting) or not self.minutes_left(now)
 
     @property
     def per_hour(self) -> int | None:
         """Decisions an hour, pauses left out; None while there are too few to tell."""
         seconds = self._spent.total_seconds()
-        return round(self.decided * 3600 / seconds) if self.decided >= LEAST_DECISIONS and seconds > 0 else None
+        return round(self.decided * 3600 / seconds) if self.decided >= ENOUGH_PAUSES and seconds > 0 else None
+
+
+def pace_text(sitting: Sitting) -> Content:
+    """What was decided since the desk was opened, and how fast."""
+    pace = f", {sitting.per_hour:,} an hour" if sitting.per_hour is not None else ""
+    return Content.styled(f"{sitting.decided:,} decided{pace}", "$quiet")
+
+
+def budget_text(sitting: Sitting, offer: Plan, waiting: Sequence[ReviewItem], now: datetime, key: str) -> Content:
+    """The time that is set and how far it has gone; else what a sitting of the usual length would cover.
+
+    Args:
+        offer: The plan of such a sitting.
+        key: The key that sets the time, for people.
+    """
+    plan = sitting.plan
+    if plan is None:
+        if not offer.items:
+            return Content("")
+        covers = f"{plural(len(offer.items), 'decision')} cover {percent(offer.share)} of what is at stake"
+        return Content.assemble((key, "$accent"), (f" {offer.minutes:g} min: {covers}", "$quiet"))
+    count = len(plan.items)
+    done = count - sitting.planned(waiting)
+    left = f"{sitting.minutes_left(now):.0f} of {plan.minutes:g} min left"
+    return Content.styled(f"{left}: {done} of {count}, all of them cover {percent(plan.share)}", "$accent")
+
+
+def stop_lines(waiting: Sequence[ReviewItem], plan: Plan, key: str) -> list[Content]:
+    """Where one can stop, and what is left.
+
+    Args:
+        plan: What was planned; its share is of all that was at stake then.
+        key: The key that goes on, for people.
+    """
+    left = sum(item.stake for item in waiting)
+    planned = sum(item.stake for item in plan.items)
+    total = planned / plan.share if plan.share else left
+    share = min(left / total, 1.0) if total else 0.0
+    if not waiting:
+        return [Content.styled("Nothing waits any more.", "bold")]
+    return [
+        Content.styled("You can stop here.", "bold"),
+        Content(f"What is left, {plural(len(waiting), 'question')}, is {percent(share)} of what is at stake."),
+        Content.assemble((key, "$accent bold"), " goes on"),
+    ]

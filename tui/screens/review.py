@@ -12,11 +12,15 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from core.checks import check_amount
+from core.errors import BadInput
 from core.forecast import Forecaster
 from core.records.decisions import Decision
 from core.review import items as kinds
 from core.review.answers import Answer, question_of
 from core.review.items import ReviewItem
+from core.review.session import Plan, pace_of, plan
+from core.settings import MAX_MINUTES
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
@@ -25,6 +29,7 @@ from tui.present import review as present
 from tui.present.layout import UNBROKEN
 from tui.present.memory_tree import session_key
 from tui.present.review_answers import Outlook, answer_rows, what_changes, what_heading
+from tui.present.sitting import budget_text, pace_text, stop_lines
 from tui.screens.dialogs import AskLine
 from tui.screens.review_answering import ANSWERS, Answering
 from tui.screens.review_forecasts import Forecasts, work_out
@@ -43,7 +48,8 @@ ROOMY: Final = 48
 TAB_CELLS: Final = 24
 """Longest name of a tab."""
 _ALWAYS: Final = frozenset(
-    {"undo", "redo", "what_if", "copy"} | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
+    {"undo", "redo", "what_if", "copy", "minutes"}
+    | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
 ) - {"next_item", "previous_item"}
 """What can be done without a question in front."""
 
@@ -137,8 +143,14 @@ class ReviewPlace(Answering):
             self._show_gone(self.walk.gone)
         elif item is None:
             self._show_nothing()
+        elif self._may_stop and self.sitting.plan is not None:
+            self._show_stop(self.sitting.plan)
         else:
             self._show(item, view)
+
+    @property
+    def _may_stop(self) -> bool:
+        return self.sitting.is_over(self.walk.items, self.deck_app.now())
 
     def _moves_on(self, item: ReviewItem, made: Sequence[Decision], view: View) -> bool:
         """Whether the next question may take the place of one that waits no more: not if others have answered it, or
@@ -173,9 +185,69 @@ class ReviewPlace(Answering):
     def _show_head(self, item: ReviewItem) -> None:
         waiting = len(self.walk.items)
         head, worth = present.head(item, self.walk.place, waiting, self.glyphs)
-        told = [Item(head), *(Item(part) for part in present.sitting(self.sitting, narrow=not self.has_class("-wide")))]
-        self.query_one(".question", ItemLine).show(told, [Item(worth)])
+        now, offer = self.deck_app.now(), self._offer(self.view)
+        budget = budget_text(self.sitting, offer, self.walk.items, now, self.deck_app.shown_key("minutes"))
+        pace = [Item(pace_text(self.sitting))] * bool(self.sitting.decided)
+        self.query_one(".question", ItemLine).show([Item(head), *pace, Item(budget, "minutes")], [Item(worth)])
         self.query_one("#review-reason", Static).update(present.reason(item))
+
+    def _offer(self, view: View, minutes: float = 0.0) -> Plan:
+        """What a sitting of so many minutes would be for, 0: of the usual length."""
+        review = view.settings.review
+        return plan(
+            self.walk.items, minutes or review.minutes, view.settings, pace_of(view.snapshot.decisions, self._me)
+        )
+
+    def do_minutes(self) -> None:
+        """Set the time for this sitting: what brings most comes first, and it says when to stop."""
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            try:
+                minutes = float(text or "0")
+                check_amount(minutes, "minutes", MAX_MINUTES)
+            except (ValueError, BadInput):
+                self.deck_app.say(f"{visible_line(text, 40)} is no number of minutes", severity="warning")
+                return
+            planned = self._offer(self.view, minutes) if minutes else None
+            self.sitting.follow(planned, self.deck_app.now())
+            if planned is not None:
+                self.deck_app.say(planned.text)
+                self.walk.plan(planned.items)
+            self.show_anew()
+
+        usual = self.sitting.plan.minutes if self.sitting.plan is not None else self.view.settings.review.minutes
+        self.deck_app.push_screen(
+            AskLine(
+                Content("How many minutes do you have?"),
+                Content("The decisions that bring most in that time come first; 0 takes the time off."),
+                required=False,
+                value=f"{usual:g}",
+            ),
+            answered,
+        )
+
+    @on(ItemLine.Clicked, ".question")
+    def _head_clicked(self, message: ItemLine.Clicked) -> None:
+        message.stop()
+        self.do_minutes()
+
+    def _show_stop(self, planned: Plan) -> None:
+        """The plan is done, or the time is up: nothing is asked until the person goes on."""
+        self._shown, self._offered = None, ()
+        head, *told = stop_lines(self.walk.items, planned, self.deck_app.shown_key("next_item"))
+        self.query_one(".question", ItemLine).show([Item(head), Item(pace_text(self.sitting))])
+        self._show_text(told)
+
+    def _show_text(self, text: Sequence[Content]) -> None:
+        """Text alone, without sides and answers."""
+        self.query_one("#review-reason", Static).update("")
+        for name in ("left", "right"):
+            self.query_one(f"#review-{name}", Static).update("")
+        self._text("subject").show(text)
+        self._text("proposal").show([])
+        self._show_outcome(top=True)
 
     def _show_sides(self, item: ReviewItem, view: View, *, top: bool) -> None:
         left, right, about, beside = present.sides(view, item, self._desk(item))
@@ -264,14 +336,13 @@ class ReviewPlace(Answering):
         """The queue is empty."""
         self._shown, self._offered = None, ()
         self.query_one(".question", ItemLine).show([Item(Content.styled("Nothing waits for a decision.", "bold"))])
-        self.query_one("#review-reason", Static).update(
-            Content.styled("Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet")
+        self._show_text(
+            [
+                Content(present.EMPTY),
+                Content(""),
+                Content.styled("Meanwhile: 2 to browse patterns, 4 to see what a task would get.", "$quiet"),
+            ]
         )
-        for name in ("left", "right"):
-            self.query_one(f"#review-{name}", Static).update("")
-        self._text("subject").show([Content(present.EMPTY)])
-        self._text("proposal").show([])
-        self._show_outcome(top=True)
 
     # What each answer would change
 
@@ -359,12 +430,15 @@ class ReviewPlace(Answering):
         if action in _ALWAYS:
             return None
         if action in {"next_item", "previous_item"}:
-            return None if self.walk.gone or len(self.walk.items) > 1 else "this is the only question"
+            moves = self.walk.gone or self._may_stop or len(self.walk.items) > 1
+            return None if moves else "this is the only question"
         if self.walk.gone is not None:
             return f"this question waits no more: {self.deck_app.shown_key('next_item')} goes on"
         item = self.item
         if item is None:
             return "nothing waits for a decision"
+        if self._may_stop:
+            return f"you can stop here; {self.deck_app.shown_key('next_item')} goes on"
         if action in ANSWERS:
             return self._why_not_answer(action, item)
         if action in {"rewrite_in_editor", "alternative"} and item.inversion is None:
@@ -402,12 +476,15 @@ class ReviewPlace(Answering):
         self._step(-1)
 
     def _step(self, by: int) -> None:
+        if self._may_stop:
+            self.sitting.goes_on, by = True, min(by, 0)
         self.walk.step(by)
         self.show_anew()
 
     def go_to(self, key: str) -> None:
         """To the question that is filed under a key, else to one about this pattern or loop."""
         if self.walk.turn_to(key):
+            self.sitting.goes_on = True
             self.show_anew()
 
     def do_why(self) -> None:

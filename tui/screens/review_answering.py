@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
 from textual.content import Content
 
+from core.curation.curator import Decided
+from core.deck import Deck
 from core.errors import RalphdeckError
 from core.learning.proposing import Inversion
 from core.review.answers import Answer, answers
@@ -14,14 +17,20 @@ from core.review.items import DUPLICATE, ReviewItem
 from core.text import visible_line
 from core.view import View
 from tui.present.sitting import Sitting
-from tui.screens.dialogs import AskLine, AskText
+from tui.screens.dialogs import AskLine, AskText, Choose
 from tui.screens.place import Place
 from tui.screens.review_walk import Key, Walk, key_of, same_question
 
 ANSWERS: Final = frozenset(
-    {"accept", "reject", "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive", "snooze"}
+    {
+        *("accept", "reject", "rewrite", "promote", "deprecate", "reset", "restore_text", "quarantine", "archive"),
+        *("snooze", "snooze_evidence"),
+    }
 )
 """The actions that answer a question of some kind."""
+
+SNOOZES: Final = {"for a day": 1, "for a week": 7, "for a month": 30, "for three months": 90}
+"""How long a question can wait, in days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +208,41 @@ class Answering(Place):
     def do_snooze(self) -> None:
         """Ask again in a week."""
         self._give("snooze")
+
+    def do_snooze_evidence(self) -> None:
+        """Ask again when there is new evidence."""
+        self._give("snooze_evidence")
+
+    def do_snooze_until(self) -> None:
+        """Ask again after a time that is chosen."""
+        item = self.item
+        if item is None:
+            return
+
+        def chosen(key: str | None) -> None:
+            if key is not None:
+                self._decide(item, put_off(item, SNOOZES[key]), "")
+
+        self.deck_app.push_screen(
+            Choose(
+                Content("Not to be asked for how long?"),
+                Content("Until then nothing changes for the loops; the question alone waits. Undo takes this back."),
+                [(key, Content(key)) for key in SNOOZES],
+            ),
+            chosen,
+        )
+
+
+def put_off(item: ReviewItem, days: int) -> Answer:
+    """A snooze of so many days."""
+
+    def snooze(deck: Deck, reason: str) -> Decided:
+        until = deck.now() + timedelta(days=days)
+        if item.question_key == item.subject:
+            return deck.snooze(item.subject, until=until, reason=reason)
+        return deck.snooze_question(item.question_key, until=until, about=item.about, reason=reason)
+
+    return Answer(action="snooze_until", label="snooze", effect="asked again later", decide=snooze, matters=False)
 
 
 def _drafted(answer: Answer, item: ReviewItem, draft: Draft) -> Answer:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from core.review.items import ReviewItem
+from core.review.queue import keep_order
 
 Key = tuple[str, str]
 """What tells one question from all others: its kind and its `question_key`."""
@@ -80,7 +81,7 @@ class Walk:
         """
         self._landed.clear()
         before = self.item if self._current is not None else None
-        self._order = self._kept(queue)
+        self._order = keep_order(self._order, queue, self._current[1] if self._current is not None else None)
         if self._returning and self.turn_to(self._returning):
             self._returning = ""
         elif before is not None and key_of(before) not in {key_of(item) for item in self.items}:
@@ -88,13 +89,12 @@ class Walk:
             if not moves_on(before):
                 self.gone = before
 
-    def _kept(self, queue: Sequence[ReviewItem]) -> tuple[ReviewItem, ...]:
-        """What waits by now, in its order behind the question in front; up to there in the order of before."""
-        waiting = {key_of(item): item for item in queue}
-        known = [key_of(item) for item in self._order]
-        passed = known[: known.index(self._current) + 1] if self._current in known else []
-        first = {key: waiting[key] for key in passed if key in waiting}
-        return tuple((first | waiting).values())
+    def plan(self, items: Sequence[ReviewItem]) -> None:
+        """These come first, in this order."""
+        first = {key_of(item): item for item in items}
+        others = {key_of(item): item for item in self._order}
+        self._order = tuple((first | others).values())
+        self._current, self._at, self.gone = None, 0, None
 
     def settle(self) -> ReviewItem | None:
         """Keep to the question in front from here on; returns it."""

@@ -100,7 +100,7 @@ async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(s
         await told.sees("if you press x, reject")
         assert pane(told, "consequence") != accepted
         await told.press("left", "left")
-        await told.sees("if you press s, snooze")
+        await told.sees("if you press W, wait for evidence")
         assert "changes nothing for the loops" in pane(told, "consequence")
         assert waiting(told) == before
         following = desk(told).walk.next
