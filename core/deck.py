@@ -51,6 +51,7 @@ from core.similarity import LazySimilarity
 from core.snapshot import Delta, Snapshot
 from core.sources.archives import read_archives
 from core.sources.event_log import append_events
+from core.sources.protection import check_writable, protect
 from core.text import visible_line
 from core.view import View
 
@@ -72,6 +73,7 @@ class Deck:
         clock: The present moment, aware UTC.
         cache: Whether to keep parsed files between runs.
         findings: What is wrong with the settings, to be told with the rest.
+        readonly: Nothing is written in the project, by this process: whatever would raises `ReadOnly`.
     """
 
     def __init__(
@@ -83,7 +85,11 @@ class Deck:
         clock: Callable[[], datetime],
         cache: bool = True,
         findings: tuple[Finding, ...] = (),
+        readonly: bool = False,
     ) -> None:
+        if readonly:
+            protect(project.aiwg)
+        self.is_readonly = readonly
         self.project = project
         self.settings = settings
         self.by = by
@@ -158,6 +164,8 @@ class Deck:
 
     def settle(self) -> tuple[str, ...]:
         """Write what an interrupted decision left unwritten; returns warnings for a person."""
+        if self.is_readonly:
+            return ()
         with self._lock:
             warnings = self.curator.settle()
             self.apply((self.project.ledger, self.project.patterns))
@@ -174,6 +182,8 @@ class Deck:
         """Make the vectors that patterns lack, see `Embeddings.make`, then those that tasks lack; every view uses
         them as they come.
         """
+        if self.is_readonly:
+            return 0
         made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
         return made + self.task_embeddings.make(past_tasks(self._view.snapshot), stop=stop)
 
@@ -617,6 +627,8 @@ class Deck:
         return self._decide_any(decide_now)
 
     def _decide_any(self, decide: Callable[[datetime], Decided]) -> Decided:
+        if self.is_readonly:
+            check_writable(self.project.ledger)
         with self._lock:
             touched = (self.project.ledger, self.project.patterns, self.project.events)
             for left in reversed(range(_TRIES)):

@@ -35,3 +35,7 @@ class MovedOn(Conflict):
 
 class Unwritable(RalphdeckError):
     """The disk, a lock or a permission kept a write from happening; nothing was half written."""
+
+
+class ReadOnly(Unwritable):
+    """Nothing is to be written, as whoever started the program wanted."""

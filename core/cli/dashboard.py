@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from core.cli.options import project_option
-from core.cli.project import decider, named_project, now
+from core.cli.project import decider, guarded, is_readonly, named_project, now
 from core.cli.userfiles import keymap_file, start_logging, state_file
 from core.errors import ProjectNotFound, RalphdeckError
 from core.paths import ProjectPaths, find_project, project_at
@@ -30,12 +30,12 @@ def project_of(path: Path | None) -> ProjectPaths:
     """The project that a dashboard is opened on; see `dashboard`."""
     named = named_project()
     if path is None and named is not None:
-        return project_at(named)
+        return guarded(project_at(named))
     start = project_at(path or Path())
     try:
-        return find_project(start.project)
+        return guarded(find_project(start.project))
     except ProjectNotFound:
-        return start
+        return guarded(start)
 
 
 def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
@@ -58,6 +58,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
         clock=now,
         cache=cache,
         findings=configuration.findings,
+        readonly=is_readonly(),
     )
     name = str(project.project) if cache else "demo"
     code = run(deck, state_file=state_file(), keymap_file=keymap_file(), remembered_as=name)

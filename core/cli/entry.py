@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from core import __version__
 from core.cli.lazy import load
-from core.cli.options import project_option
+from core.cli.options import project_option, readonly_option
 from core.errors import RalphdeckError
 from core.text import visible, visible_line
 
@@ -148,14 +148,16 @@ Exit codes:
 
 \b
 Environment:
-  RALPHDECK_PROJECT  the project, like --project
-  RALPHDECK_USER     who decides, like --by
-  RALPHDECK_MEANING  off: find patterns by words only
-  NO_COLOR           no colours
+  RALPHDECK_PROJECT   the project, like --project
+  RALPHDECK_USER      who decides, like --by
+  RALPHDECK_READONLY  1: write nothing, like --readonly
+  RALPHDECK_MEANING   off: find patterns by words only
+  NO_COLOR            no colours
 
 Every command explains itself: ralphdeck COMMAND --help""",
 )
 @project_option
+@readonly_option
 @click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:

@@ -31,6 +31,7 @@ class Invocation:
     """What holds for the whole call, wherever on the command line it was said."""
 
     project: Path | None = None
+    readonly: bool = False
 
 
 def _keep_project(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
@@ -49,6 +50,22 @@ def project_option(command: Decorated) -> Decorated:
         callback=_keep_project,
         help="Project folder, its .aiwg or its .aiwg/ralph. Default: $RALPHDECK_PROJECT, else the nearest one "
         "at or above the current folder.",
+    )(command)
+
+
+def _keep_readonly(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.ensure_object(Invocation).readonly = value
+
+
+def readonly_option(command: Decorated) -> Decorated:
+    """`--readonly`, before the name of the command."""
+    return click.option(
+        "--readonly",
+        is_flag=True,
+        envvar="RALPHDECK_READONLY",
+        expose_value=False,
+        callback=_keep_readonly,
+        help="Write nothing into .aiwg: whatever decides or records is refused.",
     )(command)
 
 

@@ -16,6 +16,7 @@ from core.cli.options import Invocation
 from core.errors import ProjectNotFound
 from core.paths import ProjectPaths, find_project, is_folder, project_at
 from core.settings import WatchSettings
+from core.sources.protection import protect
 
 if TYPE_CHECKING:
     from core.deck import Deck
@@ -39,7 +40,19 @@ def named_project() -> Path | None:
 def chosen_project() -> ProjectPaths:
     """The named project, else the nearest one at or above the current folder."""
     named = named_project()
-    return project_at(named) if named is not None else find_project(Path())
+    return guarded(project_at(named) if named is not None else find_project(Path()))
+
+
+def is_readonly() -> bool:
+    """Whether nothing is to be written: `--readonly`, or else the environment, said so."""
+    return click.get_current_context().ensure_object(Invocation).readonly
+
+
+def guarded(project: ProjectPaths) -> ProjectPaths:
+    """A project, in which from now on nothing is written if so it was wanted."""
+    if is_readonly():
+        protect(project.aiwg)
+    return project
 
 
 def read_configuration() -> Configuration:
@@ -83,7 +96,14 @@ def open_deck(by: str | None = None, *, records: bool = False, configuration: Co
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
     configuration = configuration or read_configuration()
     settings = configuration.settings
-    deck = Deck(project, settings, by=by or decider(), clock=now, findings=configuration.findings)
+    deck = Deck(
+        project,
+        settings,
+        by=by or decider(),
+        clock=now,
+        findings=configuration.findings,
+        readonly=is_readonly(),
+    )
     deck.load()
     _read_torn_again(deck.library, deck.apply, settings.watch)
     return deck

@@ -23,6 +23,7 @@ from core.records.debug_sessions import DebugSession
 from core.records.times import iso
 from core.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
+from core.sources.protection import check_writable
 from core.sources.reading import Line, Problem, decode, read_file
 from core.sources.writing import rewrite, take_theirs
 from core.text import visible_line
@@ -68,6 +69,7 @@ def preserve_context(
     # Texts of the files may hold half characters, which cannot be stored.
     data = json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     folder = paths.curation / FOLDER
+    check_writable(folder)
     try:
         paths.unlinked(paths.relative(folder))
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import Conflict, Unwritable
+from core.sources.protection import check_writable
 
 WAIT_SECONDS: Final = 10.0
 """How long to wait for the others before giving up."""
@@ -24,6 +25,7 @@ LEASE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.002
 # Not blocking on a FIFO, not following a link: the folders are shared with programs that are not trusted.
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")
 """What `draft_of` makes of a name."""
 
@@ -33,7 +35,10 @@ def open_regular(path: Path, flags: int) -> int:
 
     Raises:
         OSError: Cannot be opened, or is a link, a pipe, a device.
+        ReadOnly: It is opened to be written, where nothing is.
     """
+    if flags & _WRITING:
+        check_writable(path)
     handle = os.open(path, flags | _SAFE, 0o666)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -59,6 +64,7 @@ def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
 
 def _locked(path: Path, seconds: float) -> int | None:
     """What holds the lock until it is closed; None if it stayed taken for `seconds`."""
+    check_writable(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = open_regular(path, os.O_RDWR | os.O_CREAT)

@@ -1,0 +1,81 @@
+"""`ralphdeck --readonly`: whatever is called, not a byte of the project changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.sources.protection import release
+from tests.core.cli.conftest import Call
+
+PATTERN = "pat-error-null-check-015"
+OTHER = "pat-success-types-first-006"
+DUE = "pat-success-split-by-type-002"
+REFUSED = [
+    ["promote", PATTERN, OTHER],
+    ["deprecate", PATTERN, "--reason", "x"],
+    ["reset", PATTERN],
+    ["note", PATTERN, "x"],
+    ["quarantine", PATTERN, "--reason", "x"],
+    ["undo"],
+    ["redo"],
+    ["invert", DUE, "--accept"],
+    ["invert", "--auto"],
+    ["patterns", "archive", PATTERN, "--reason", "x"],
+    ["patterns", "prune", "--max-age-days", "0"],
+    ["patterns", "merge", PATTERN, "pat-error-type-mismatch-003"],
+    ["record", "bd-1", PATTERN],
+    ["outcome", "bd-1", "--failure"],
+    ["errors", "bd-1", "--add", "x"],
+    ["task", "init", "x"],
+    ["debug", "escalate", "ef884591"],
+    ["extract", "current-loop"],
+]
+READING = [
+    ["loops"],
+    ["patterns", "list"],
+    ["reflections", "--recurring"],
+    ["why", PATTERN],
+    ["log"],
+    ["log", "--verify"],
+    ["metrics"],
+    ["doctor"],
+    ["inject", "--task", "Fix TypeScript type errors"],
+    ["inject", "ralph-add-rate-limiting-to-the-login-d97b384a"],  # warns that it is not recorded
+    ["patterns", "prune", "--dry-run"],
+]
+
+
+@pytest.fixture
+def project(sample: Path) -> Iterator[Path]:
+    yield sample
+    release(sample / ".aiwg")
+
+
+def tree(project: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file and folder, with its time and its content."""
+    return {
+        path.relative_to(project).as_posix(): (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        for path in project.rglob("*")
+    }
+
+
+def test_whatever_decides_or_records_is_refused_and_the_rest_is_read(project: Path, call: Call) -> None:
+    before = tree(project)
+    for words in REFUSED:
+        result = call("--readonly", *words, "--project", project)
+        assert (result.code, result.out) == (1, ""), words
+        assert f"Error: read-only: nothing is written in {project / '.aiwg'};" in result.err, words
+    for words in READING:
+        assert call("--readonly", *words, "--project", project).code in (0, 3), words
+    assert tree(project) == before
+
+
+def test_the_environment_asks_for_it_as_well(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RALPHDECK_READONLY", "1")
+    assert "read-only" in call("promote", PATTERN, "--project", project).err
+    monkeypatch.setenv("RALPHDECK_READONLY", "0")
+    release(project / ".aiwg")
+    assert call("promote", PATTERN, "--project", project).code == 0
