@@ -37,6 +37,7 @@ from textual.widgets import Input, TextArea
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import RalphdeckError
+from core.happenings import happenings as all_happenings
 from core.moments import LAST_VISIT
 from core.records.decisions import Decision, Verb
 from core.records.times import iso, parse_time
@@ -45,9 +46,9 @@ from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.actions import ACTIONS, PLACES, SCREENS, key_name
-from tui.clipboard import Copier
 from tui.calling import MODES as CALLS
 from tui.calling import Caller
+from tui.clipboard import Copier
 from tui.driver import PatientDriver
 from tui.engine import Engine
 from tui.kept import Kept
@@ -141,8 +142,8 @@ class DeckApp(App[None], inherit_bindings=False):
         self.engine = Engine(deck, self, looks_further=looks_further)
         self._vectors = VectorMaker(deck, self)
         self._copier = Copier(self, self.say)
-        self.view: View = deck.view
         self._caller = Caller(lambda: self.kept.get("calls", "off"), self._write, monotonic)
+        self.view: View = deck.view
         self.themes = themes
         self.progress: tuple[int, int] | None = (0, 0)
         self.watch_state: WatchState | None = None
@@ -268,8 +269,8 @@ class DeckApp(App[None], inherit_bindings=False):
                 place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
         else:
             self._tell(happenings(before, self.view, delta, self._mine))
-            for place in self._places():
             self._caller.note(all_happenings(before, self.view, delta))
+            for place in self._places():
                 place.changed(delta)
         self._refresh_frame()
 
@@ -525,7 +526,6 @@ class DeckApp(App[None], inherit_bindings=False):
 
         self.push_screen(Views(self.kept, screen.present_view()), chosen)
 
-    def do_density(self) -> None:
     def do_calls(self) -> None:
         """The next way of calling; it calls at once, so that one sees whether the terminal can do it."""
         names = list(CALLS)
@@ -539,6 +539,7 @@ class DeckApp(App[None], inherit_bindings=False):
         if self._driver is not None:
             self._driver.write(text)
 
+    def do_density(self) -> None:
         """Rows of one line, or of two."""
         name = "compact" if self.row_lines > 1 else "comfortable"
         self.kept.set("density", name)
@@ -616,8 +617,8 @@ class DeckApp(App[None], inherit_bindings=False):
     def _tick(self) -> None:
         if isinstance(self._driver, PatientDriver) and self._driver.is_gone:
             self.exit(return_code=128 + signal.SIGHUP)
-        if place := self._front():
         self._caller.call_if_due()
+        if place := self._front():
             place.tick()
 
 
