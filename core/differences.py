@@ -17,8 +17,8 @@ SAME: Final = "same"
 GONE: Final = "gone"
 COME: Final = "come"
 MAX_COMPARED: Final = 400
-"""Words or lines that are compared; texts made to be slow take some 0.2 s."""
-_WORDS: Final = re.compile(r"\S+\s*|\s+")
+"""Words and blanks, or lines, that are compared; texts made to be slow take some 0.2 s."""
+_WORDS: Final = re.compile(r"\S+|\s+")
 
 
 class Piece(NamedTuple):
@@ -37,7 +37,7 @@ class FieldChange(NamedTuple):
 
 
 def word_changes(before: str, after: str) -> tuple[Piece, ...]:
-    """What becomes of the words of a text, each with the blanks behind it.
+    """What becomes of the words of a text.
 
     The `same` and `gone` pieces together are `before`, the `same` and `come` ones `after`.
     """

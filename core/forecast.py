@@ -15,6 +15,7 @@ from core.learning.assessment import Assessment
 from core.learning.maturity import STATES
 from core.lineage import LineageEvent
 from core.records.patterns import Maturity, Pattern
+from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
 from core.review.items import DUPLICATE, ReviewItem
 from core.view import View
@@ -36,6 +37,7 @@ class Merger:
         before: How the two stand now, the kept one first.
         after: How the result would stand.
         lineage: The life of the result.
+        saved: Tokens that a context with both is longer than one with the result, as the budget counts them.
     """
 
     kept: Pattern
@@ -44,6 +46,7 @@ class Merger:
     before: tuple[Assessment, Assessment]
     after: Assessment
     lineage: tuple[LineageEvent, ...]
+    saved: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,4 +239,11 @@ def _merger(view: View, after: View, item: ReviewItem, answer: Answer) -> Merger
         before=(view.assessment(kept.id), view.assessment(other.id)),
         after=after.assessment(kept.id),
         lineage=after.lineage(kept.id),
+        saved=_tokens(view, kept.id, other.id) - _tokens(after, kept.id),
     )
+
+
+def _tokens(view: View, *pattern_ids: str) -> int:
+    """Of a context with just these patterns, whatever their states."""
+    items = [(view.pattern(id), view.assessment(id)) for id in pattern_ids]
+    return count_tokens(render_context(items, view.settings.injection))

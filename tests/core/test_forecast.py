@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from core.settings import Settings
 from core.view import View
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
-EXAMPLES = settings(max_examples=25, deadline=None)
+EXAMPLES = settings(max_examples=20, deadline=None)
 
 
 @pytest.fixture
@@ -57,23 +58,33 @@ def contexts(view: View) -> dict[str, str]:
     return {reader.id: view.injection(reader.task).context for reader in audience(view.snapshot)}
 
 
+def in_short(view: View) -> dict[str, str]:
+    """The same in a third of the time."""
+    return {reader.id: view.given(view.relevance(reader.task)).context for reader in audience(view.snapshot)}
+
+
 def states(view: View) -> dict[str, Maturity]:
     return {id: view.assessment(id).state for id in view.snapshot.patterns}
 
 
 def files(deck: Deck) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in deck.project.aiwg.rglob("*") if path.is_file()}
+    folders = (deck.project.patterns, deck.project.archive, deck.project.ledger.parent)
+    return {path: path.read_bytes() for folder in folders for path in folder.glob("*") if path.is_file()}
 
 
-def check_outcome(deck: Deck, item: ReviewItem, given: Answer, before: dict[str, str] | None = None) -> Forecast:
+def check_outcome(
+    deck: Deck,
+    item: ReviewItem,
+    given: Answer,
+    injected: Callable[[View], dict[str, str]] = contexts,
+) -> Forecast:
     """Foretell an answer, give it, and compare; nothing is written by foretelling."""
-    before = contexts(deck.view) if before is None else before
-    untouched, stood = files(deck), states(deck.view)
+    before, stood, untouched = injected(deck.view), states(deck.view), files(deck)
     typed = "the types come first" if given.action == "rewrite" and item.inversion else ""
     told = forecast(deck, item, given, typed)
     assert files(deck) == untouched
     given.decide(deck, typed or ("because" if given.needs_reason else ""))
-    after, stand = contexts(deck.view), states(deck.view)
+    after, stand = injected(deck.view), states(deck.view)
     assert {change.id: (change.before, change.after) for change in told.changed} == {
         id: (before[id], after[id]) for id in before if before[id] != after[id]
     }
@@ -91,7 +102,6 @@ def check_outcome(deck: Deck, item: ReviewItem, given: Answer, before: dict[str,
 
 def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(deck: Deck) -> None:
     asked: set[tuple[str, str]] = set()
-    before = contexts(deck.view)
     for item in deck.view.queue:
         for one in answers(item, deck.view):
             own = one.action in ("accept", "reject", "rewrite")  # others are the same for all kinds
@@ -99,7 +109,7 @@ def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(dec
             if one.why_not or asking in asked:
                 continue
             asked.add(asking)
-            told = check_outcome(deck, item, one, before)
+            told = check_outcome(deck, item, one, in_short)
             assert one.matters or not (told.changed or told.turned)
             deck.undo()
     assert len(asked) > 12
@@ -265,6 +275,7 @@ def test_a_merge_gives_what_it_was_said_to_give(deck: Deck, action: str) -> None
     assert merger.after == deck.view.assessment(merger.kept.id)
     assert merger.after.uses == sum(assessment.uses for assessment in merger.before)
     assert merger.other.id in merger.result.aliases
+    assert merger.saved > 0
     assert [event for event in deck.view.lineage(merger.kept.id) if event in merger.lineage] == list(merger.lineage)
 
 
