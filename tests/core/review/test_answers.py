@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from core.deck import Deck
+from core.differences import field_changes
+from core.errors import RalphdeckError, Refused
+from core.paths import ProjectPaths
+from core.records.decisions import Verb
+from core.records.patterns import Maturity
+from core.review.answers import Answer, answer, answers
+from core.review.approved import approved
+from core.review.items import BORDERLINE, BROAD, KINDS, STALE_PIN, UNRECONCILED, ReviewItem
+from core.sample import copy_sample
+from core.settings import Settings
+from tests.core.curation.making import FILE
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+SUBJECT = "pat-error-type-mismatch-003"
+
+
+@pytest.fixture
+def deck(tmp_path: Path) -> Deck:
+    copy_sample(tmp_path, NOW)
+    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    while deck.look_further() is not None:
+        pass
+    return deck
+
+
+def about(kind: str) -> ReviewItem:
+    return ReviewItem(kind=kind, subject=SUBJECT, question="?", reason="?", worth=0.5)
+
+
+def answer_of(deck: Deck, item: ReviewItem, action: str) -> Answer:
+    found = answer(item, deck.view, action)
+    assert found is not None
+    return found
+
+
+def reworded(deck: Deck, subject: str, text: str) -> None:
+    """Change what a pattern says in its file, as another program would."""
+    path = deck.project.project / deck.view.pattern(subject).file
+    content = json.loads(path.read_text())
+    for records in content["pattern_registry"].values():
+        for record in records:
+            if record["pattern_id"] == subject:
+                record["fix_approach"]["description"] = text
+                record["name"] = "Another name"
+    path.write_text(json.dumps(content, indent=2))
+    deck.apply(None)
+
+
+def test_every_question_has_answers_that_an_action_gives_once(deck: Deck) -> None:
+    asked = [*deck.view.queue, *(about(kind) for kind in (BORDERLINE, BROAD, UNRECONCILED))]
+    assert {item.kind for item in asked} <= set(KINDS)
+    for item in asked:
+        offered = answers(item, deck.view)
+        actions = [one.action for one in offered]
+        assert len(actions) == len(set(actions))
+        assert {"snooze", "snooze_evidence"} < set(actions)
+        assert all(one.label and one.effect for one in offered)
+
+
+def test_an_answer_can_be_given_just_when_the_curator_lets_it(deck: Deck) -> None:
+    for state in ("", "promote", "deprecate", "quarantine"):
+        if state:
+            getattr(deck, state)(SUBJECT, reason="so")
+        for one in answers(about(BORDERLINE), deck.view):
+            try:
+                deck.rehearsed(lambda stage, given=one: given.decide(stage, "so"))  # type: ignore[misc]
+            except RalphdeckError:
+                assert one.why_not
+            else:
+                assert not one.why_not
+        if state:
+            deck.undo()
+
+
+def test_the_question_whether_a_state_is_right_is_left_without_silencing_others(deck: Deck) -> None:
+    item = about(BORDERLINE)
+    answer_of(deck, item, "reject").decide(deck, "")
+    assert item.question_key in deck.view.snapshot.curation.dismissed
+    assert SUBJECT not in deck.view.snapshot.curation.dismissed
+
+
+def test_what_is_too_broad_is_suspended_without_being_asked_why(deck: Deck) -> None:
+    answer_of(deck, about(BROAD), "accept").decide(deck, "")
+    assert deck.view.assessment(SUBJECT).quarantined
+
+
+def test_the_approved_text_is_shown_beside_the_new_one_and_put_back(deck: Deck) -> None:
+    path = deck.project.project / FILE
+    deck.promote(SUBJECT)
+    pinned, said = path.read_bytes(), deck.view.pattern(SUBJECT)
+    reworded(deck, SUBJECT, "Do something else")
+    found = path.read_bytes()
+    item = next(item for item in deck.view.queue if item.kind == STALE_PIN and item.subject == SUBJECT)
+    kept = approved(deck.view, SUBJECT)
+    assert kept is not None
+    assert field_changes(kept, deck.view.pattern(SUBJECT)) == (
+        ("title", said.title, deck.view.pattern(SUBJECT).title),
+        ("description", said.description, "Do something else"),
+    )
+    foretold = deck.rehearsed(lambda stage: answer_of(deck, item, "restore_text").decide(stage, ""))
+    decided = answer_of(deck, item, "restore_text").decide(deck, "")
+    assert decided.decision.verb is Verb.EDIT
+    assert json.loads(path.read_bytes()) == json.loads(pinned)
+    assert deck.view.assessment(SUBJECT).state is Maturity.PROVEN is foretold.assessment(SUBJECT).state
+    assert not deck.view.assessment(SUBJECT).pin_stale
+    deck.undo()
+    assert json.loads(path.read_bytes()) == json.loads(found)
+    assert deck.view.assessment(SUBJECT).pin_stale
+
+
+def test_a_text_that_was_not_kept_is_not_put_back(deck: Deck) -> None:
+    deck.promote(SUBJECT)
+    ledger = deck.project.ledger
+    ledger.write_bytes(ledger.read_bytes().replace(b'"seen_text"', b'"seen_then"'))
+    deck = Deck(deck.project, Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    reworded(deck, SUBJECT, "Do something else")
+    assert approved(deck.view, SUBJECT) is None
+    item = next(item for item in deck.view.queue if item.kind == STALE_PIN)
+    assert answer_of(deck, item, "restore_text").why_not == "the approved text was not kept"
+    with pytest.raises(Refused, match="was not kept when it was promoted"):
+        deck.restore_text(SUBJECT)
+
+
+def test_a_text_that_nobody_has_approved_or_that_stands_there_is_not_put_back(deck: Deck) -> None:
+    with pytest.raises(Refused, match="none of its texts is approved"):
+        deck.restore_text(SUBJECT)
+    deck.promote(SUBJECT)
+    with pytest.raises(Refused, match="has the text already"):
+        deck.restore_text(SUBJECT)
