@@ -139,7 +139,8 @@ PATTERN_FIELDS: Final = (
 )
 """Fields of a pattern query. `low:` is the lower end of the interval of the rate, `last:` how long ago it was used,
 `age:` how long ago it was discovered, `by:` who has pinned it (`me` for whoever looks); `is:` takes pinned, faded, due,
-contradicted, injectable, quarantined, mirror, and `id:` several of them with commas between."""
+contradicted, injectable, quarantined, mirror, suspect (the scan finds something), and `id:` several of them with
+commas between."""
 _VECTORS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})
 
 
@@ -289,6 +290,8 @@ class PatternCatalog:
                 mask |= flag[rows]
         if "mirror".startswith(word):
             mask |= _flags(bool(p.mirror_of) for p in self._of(self._records, rows))
+        if "suspect".startswith(word):
+            mask |= _flags(bool(p.suspicions) for p in self._of(self._records, rows))
         return mask
 
     def _order(self, sort: str, descending: bool) -> npt.NDArray[np.intp]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
+import numpy as np
 
 from core.curation.ledger import FILE as LEDGER
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
@@ -27,18 +28,23 @@ from core.records.events import Observation
 from core.records.findings import Finding, Severity
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
+from core.records.suspicions import Suspicion
 from core.retrieval.index import LazyIndex, PatternIndex
 from core.retrieval.ranking import Given, Injection, prepare_context, prepare_injection
 from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.task import analyse_task
 from core.review.items import ReviewItem
 from core.review.telling import burst_text
+from core.scanning.rules import COUNTS
+from core.scanning.telling import told
 from core.settings import InjectionSettings, Settings
 from core.similarity import LazySimilarity, SimilarityIndex
 from core.snapshot import Snapshot
 from core.text import visible_line
 
 _Record = TypeVar("_Record", Loop, DebugSession)
+MANY_CLAIMED: Final = 20
+"""Uses that a record claims, and none of which a loop or a report tells, that are suspect."""
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
@@ -150,7 +156,7 @@ class View:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong in the files, and which marks are held because they come in a burst."""
+        """What is wrong in the files, which marks are held because they come in a burst, which texts by the scan."""
         loops = self.snapshot.loops
         held = (
             Finding(
@@ -162,7 +168,15 @@ class View:
             )
             for burst in self.board.bursts
         )
-        return (*held, *self.snapshot.findings)
+        return (*held, *self._scanned_out(), *self.snapshot.findings)
+
+    def _scanned_out(self) -> Iterator[Finding]:
+        for row in np.flatnonzero(self.board.quarantined).tolist():
+            pattern = self.snapshot.patterns[self.board.ids[row]]
+            if pattern.is_critical:
+                kept = f"{visible_line(pattern.id, 80)} is kept out of every context"
+                text = f"{kept}: this text {told(pattern.suspicions)}"
+                yield Finding(pattern.file, pattern.pointer, Severity.WARNING, "suspect", text)
 
     @property
     def undecided(self) -> str:
@@ -180,6 +194,19 @@ class View:
     def doubts(self, pattern_id: str) -> tuple[Finding, ...]:
         """Where the file's own counts and the evidence disagree."""
         return self.board.reconcile(self.pattern(pattern_id).id)
+
+    def scan(self, pattern_id: str) -> tuple[Suspicion, ...]:
+        """What the pattern might do to an agent that gets it, the critical first; see `core.scanning`."""
+        pattern = self.pattern(pattern_id)
+        claimed = pattern.claim.uses or 0
+        if claimed < MANY_CLAIMED or any(one.loop_id for one in self.observations(pattern.id)):
+            return pattern.suspicions
+        excerpt = f"{claimed:,} uses"
+        return (*pattern.suspicions, Suspicion(rule=COUNTS.id, critical=False, field="claim", excerpt=excerpt))
+
+    def is_scanned_out(self, pattern_id: str) -> bool:
+        """Whether the scan keeps the pattern out of every context: it is released or promoted only for a reason."""
+        return self.pattern(pattern_id).is_critical and self.assessment(pattern_id).quarantined
 
     def lineage(self, pattern_id: str) -> tuple[LineageEvent, ...]:
         """The life of one pattern, oldest first."""

@@ -11,6 +11,7 @@ from core.learning.assessment import Assessment
 from core.lineage import format_lineage
 from core.metrics.effectiveness import pattern_effect
 from core.records.patterns import Pattern, PatternType
+from core.scanning.telling import told
 from core.secrets import masked
 from core.text import plural
 from core.view import View
@@ -68,6 +69,9 @@ def print_why(view: View, pattern: Pattern) -> None:
         line(f" {'>' if rule.fired else ' '}{_MARKS[rule.holds]} {rule.rule:<12} {rule.text}")
     for finding in view.doubts(pattern.id):
         line(f"  ! {finding.message}")
+    for one in view.scan(pattern.id):
+        word = "critical" if one.critical else "suspect"
+        line(f"  ! {word}: this text {told((one,))}")
 
 
 def print_evidence(view: View, pattern: Pattern) -> None:

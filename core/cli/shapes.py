@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.cli.debug_documents import DEBUG_DOCUMENTS
 from core.cli.episode_documents import EPISODE_DOCUMENTS
+from core.records.suspicions import Suspicion
 from core.records.times import iso
+from core.scanning.telling import meaning
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
@@ -53,7 +55,8 @@ exposures, score, last_used, tags, mirror_of, file, pointer}], findings}""",
 task_pattern, template: {language, code, placeholders}, diff_pattern, steps, tools, preconditions,
 benefits, limitations, average_iterations, symptoms, why_it_fails, better_alternative,
 better_pattern_id, source_loops: [{loop_id, at, contributed_by}], related, first_discovered,
-inverted_from, aliases, mirrors: [{file, pointer, differs}], content_hash},
+inverted_from, aliases, mirrors: [{file, pointer, differs}], content_hash,
+suspicions: [{rule, severity, meaning, field, excerpt}]},
 evidence: [{kind, source, loop_id, at, success, weight, count, iteration, derived, inferred}],
 lineage: [{at, kind, loop_id, success, text}], findings}""",
     "patterns duplicates": """\
@@ -90,12 +93,12 @@ findings}""",
     "decision": """\
 {decision: {id, at, by, verb, subject, reason, before, after, group}, summary, warnings, written}.
 With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], summary, warnings, written}""",
-    "invert": """\
-{proposals: [{id, text, reason, failures, total, failure_mode, why_it_fails, better_alternative,
-better_pattern_id, source_loops, lint}], findings}.
     "review": """\
 {questions: [{kind, subject, key, question, reason, worth, stake, seconds, evidence, other}],
 sitting: {minutes, decisions, keys, seconds, share, later, not_worth_the_time}, findings}""",
+    "invert": """\
+{proposals: [{id, text, reason, failures, total, failure_mode, why_it_fails, better_alternative,
+better_pattern_id, source_loops, lint}], findings}.
 With a verdict: {decision, summary, warnings, written}, as promote prints it; with --auto: {decisions: [such]}""",
     "log": """\
 {decisions: [{id, at, by, verb, subject, reason, before, after, group, undone}], findings}.
@@ -270,6 +273,18 @@ def pattern_details_json(pattern: Pattern, assessment: Assessment) -> Shape:
         "aliases": list(pattern.aliases),
         "mirrors": [{"file": m.file, "pointer": m.pointer, "differs": m.differs} for m in pattern.mirrors],
         "content_hash": pattern.content_hash,
+        "suspicions": [suspicion_json(one) for one in pattern.suspicions],
+    }
+
+
+def suspicion_json(suspicion: Suspicion) -> Shape:
+    """One thing that the scan has found in a text."""
+    return {
+        "rule": suspicion.rule,
+        "severity": "critical" if suspicion.critical else "warning",
+        "meaning": meaning(suspicion),
+        "field": suspicion.field or None,
+        "excerpt": suspicion.excerpt,
     }
 
 

@@ -17,6 +17,8 @@ from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.rendering import Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
+from core.scanning.rendered import put_together
+from core.scanning.telling import told
 from core.settings import InjectionSettings
 from core.text import visible_line
 
@@ -194,6 +196,8 @@ class _Selection:
         if count_tokens(longer) > self._settings.max_tokens:
             self._too_long += 1
             return "over the token budget"
+        if does := put_together(longer, (item[0] for item in more)):
+            return f"with the patterns before it the context {does}"
         self.items, self.context = more, longer
         return ""
 
@@ -313,6 +317,8 @@ class _Ranking:
         if assessment.state is Maturity.DEPRECATED:
             return _deprecated(assessment)
         if assessment.quarantined:
+            if pattern.is_critical:
+                return f"in quarantine: its text {told(pattern.suspicions)}"
             return "in quarantine until somebody has seen its text"
         if assessment.decided_by == INVERSION:
             return "waits for your verdict on its inversion"

@@ -16,8 +16,11 @@ from core.review.reading import chars_of, chars_offered, seconds
 from core.review.telling import offer_text
 from core.review.weighing import Scales
 from core.review.worth import UNSEEN_USES, weekly
+from core.scanning.telling import told
 from core.text import plural, visible_line
 
+SUSPECTED: Final = 2.0
+"""So many times as much is at stake where the scan finds something: the text may do other harm than fail."""
 _ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "put into quarantine"}
 
 
@@ -30,6 +33,8 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             continue
         came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {day(arrival.at)}"
         reason = f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
+        reason += f"; this text {told(pattern.suspicions)}" if pattern.suspicions else ""
+        doubt = SUSPECTED if pattern.suspicions else 1.0
         row = board.row(pattern_id)
         if board.quarantined[row]:
             yield scales.item(
@@ -38,7 +43,7 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
                 question=f"May loops get {shown(pattern_id)}?",
                 reason=f"{came}{reason}",
                 place="no loop gets it until you have seen its text",
-                stake=scales.unseen(pattern_id, kept_out=True),
+                stake=doubt * scales.unseen(pattern_id, kept_out=True),
                 seconds=seconds(QUARANTINE, chars_of(pattern)),
             )
         elif not arrival.blocks:
@@ -48,9 +53,28 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
                 question=f"Keep {shown(pattern_id)}?",
                 reason=f"{came}{reason}; nobody has read it",
                 place=scales.given(pattern_id),
-                stake=scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
+                stake=doubt * scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
                 seconds=seconds(EXTRACTED, chars_of(pattern)),
             )
+
+
+def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+    """Texts that nobody had to read, but that the scan keeps out of every context."""
+    board = scales.board
+    for row in np.flatnonzero(board.quarantined).tolist():
+        pattern = scales.patterns[board.ids[row]]
+        arrival = curation.arrivals.get(pattern.id)
+        if not pattern.is_critical or (arrival is not None and arrival.waits(pattern.content_hash)):
+            continue
+        yield scales.item(
+            QUARANTINE,
+            pattern.id,
+            question=f"May loops get {shown(pattern.id)}?",
+            reason=f"this text {told(pattern.suspicions)}",
+            place="no loop gets it unless you release it for a reason",
+            stake=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
+            seconds=seconds(QUARANTINE, chars_of(pattern)),
+        )
 
 
 def offered(scales: Scales, offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
@@ -81,12 +105,12 @@ def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> 
     now, half_life = scales.board.now, scales.settings.maturity.half_life_days
     for cluster, offer in learned:
         ages = [max((now - one.reflection.at).days, 0) for one in cluster.members if one.reflection.at is not None]
-        told = plural(len(cluster.sources), "loop")
+        sources = plural(len(cluster.sources), "loop")
         last = f", last on {day(cluster.last_at)}" if cluster.last_at is not None else ""
         yield scales.item(
             RECURRING,
             cluster.id,
-            question=f"Make a pattern of what {told} learned: {visible_line(cluster.text, 80)}?",
+            question=f"Make a pattern of what {sources} learned: {visible_line(cluster.text, 80)}?",
             reason="no pattern says it",
             place=f"told {plural(len(cluster.members), 'time')}{last}",
             stake=_gain(scales, float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),

@@ -16,7 +16,7 @@ from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.recurring import Cluster
 from core.review.alarms import bursts, escalations
-from core.review.arrivals import arrivals, offered, recurring
+from core.review.arrivals import arrivals, offered, recurring, suspected
 from core.review.items import ReviewItem
 from core.review.tidying import broad, duplicates, unreconciled
 from core.review.verdicts import borderline, inversions, pins
@@ -72,6 +72,7 @@ def review_queue(
         *inversions(scales, curation),
         *pins(scales, curation),
         *arrivals(scales, curation),
+        *suspected(scales, curation),
     ]
     asked = {item.subject for item in items}
     items += [

@@ -12,7 +12,7 @@ from core.view import View
 from tui.present.layout import labelled
 from tui.present.marks import Glyphs, standing_mark, state_mark
 from tui.present.numbers import moment_text, percent
-from tui.present.patterns import TYPE_WORDS
+from tui.present.patterns import TYPE_WORDS, suspicion_lines
 
 _CAME = {"import": "imported", "extraction": "extracted, unattended", "quarantine": "put into quarantine"}
 _MAX_FIELD = 20_000
@@ -40,6 +40,7 @@ def origin(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
             lines.append(labelled("From", decision.subject))
         if arrival.reason:
             lines.append(labelled("Because", arrival.reason))
+    lines += suspicion_lines(view, pattern, glyphs)
     claim = pattern.claim
     claimed = f"{percent(claim.rate)} of {plural(claim.uses, 'use')}" if claim.uses is not None else "no counts"
     seen = sum(one.count for one in view.observations(pattern.id) if one.loop_id)

@@ -41,6 +41,7 @@ class Glyphs:
     arrow: str
     pin: str
     quarantine: str
+    suspect: str
     differs: str
     escalated: str
     left: str
@@ -61,13 +62,13 @@ class Glyphs:
 DRAWN: Final = Glyphs(
     "drawn", candidate="○", established="◐", proven="●", deprecated="⊘", running="●", paused="‖", waiting="…",
     done="✓", failed="✗", unknown="?", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄", range="━", point="█",
-    live="⟳", arrow="→", pin="⚑", quarantine="◌", differs="≠", escalated="▲", left="◌",
+    live="⟳", arrow="→", pin="⚑", quarantine="◌", suspect="‡", differs="≠", escalated="▲", left="◌",
     folded="▸", unfolded="▾", play="▶",
 )  # fmt: skip
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
     done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="#",
-    live="@", arrow="->", pin="P", quarantine="q", differs="!", escalated="^", left="~",
+    live="@", arrow="->", pin="P", quarantine="q", suspect="%", differs="!", escalated="^", left="~",
     folded="+", unfolded="-", play=">",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}

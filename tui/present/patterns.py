@@ -14,6 +14,7 @@ from core.lineage import LineageEvent
 from core.records.decisions import Decision, Verb
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
+from core.scanning.telling import meaning
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.decisions import decision_line
@@ -28,6 +29,7 @@ def pattern_cells(pattern: Pattern, assessment: Assessment, now: datetime, glyph
     """One row of the table."""
     low, high = assessment.interval
     flags = (glyphs.pin if assessment.pin else "") + ("!" if assessment.inversion_due else "")
+    flags += glyphs.suspect if pattern.suspicions else ""
     quiet = "$quiet" if assessment.multiplier == 0 else ""
     return {
         "state": standing_mark(assessment, glyphs, short=True),
@@ -77,6 +79,7 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         lines.append(Content.styled("Fails so often that it is due for inversion: see Review.", "$warning"))
     if assessment.quarantined:
         lines.append(Content.styled("No loop gets it until somebody has seen its text: see Review.", "$warning"))
+    lines += suspicion_lines(view, pattern, glyphs)
     if pattern.mirror_of:
         lines.append(Content.styled(f"Known only from a mirror: {visible_line(pattern.mirror_of, 80)}", "$warning"))
     for mirror in pattern.mirrors:
@@ -86,6 +89,16 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     if pattern.tags:
         lines += [Content(""), labelled("Tags", ", ".join(pattern.tags))]
     lines.append(labelled("File", f"{pattern.file}{'#' if pattern.pointer else ''}{pattern.pointer}"))
+    return lines
+
+
+def suspicion_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+    """What the scan of the text has found, a line each."""
+    lines = []
+    for one in view.scan(pattern.id):
+        style, word = ("$error", "critical") if one.critical else ("$warning", "suspect")
+        excerpt = f"  “{visible_line(' '.join(one.excerpt.split()), 100)}”" if one.excerpt else ""
+        lines.append(Content.styled(f"{glyphs.suspect} {word}: this text {meaning(one)}{excerpt}", style))
     return lines
 
 
@@ -185,8 +198,8 @@ def body(pattern: Pattern) -> list[Content]:
         pattern.template_code,
     )
     code("Diff", pattern.diff_pattern)
-    for name, meaning in pattern.placeholders:
-        lines.append(labelled(f"  {{{{{visible_line(name, 40)}}}}}", meaning))
+    for name, stands_for in pattern.placeholders:
+        lines.append(labelled(f"  {{{{{visible_line(name, 40)}}}}}", stands_for))
     text("Inverted from", pattern.inverted_from)
     text("Related", ", ".join(pattern.related))
     return lines
