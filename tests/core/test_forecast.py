@@ -16,6 +16,7 @@ from core.errors import RalphdeckError, Refused
 from core.forecast import Forecast, Forecaster, forecast
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
+from core.retrieval.relevance import Relevance
 from core.review.answers import Answer, answer, answers
 from core.review.items import CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
 from core.sample import copy_sample
@@ -106,13 +107,11 @@ def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(dec
         for one in answers(item, deck.view):
             own = one.action in ("accept", "reject", "rewrite")  # others are the same for all kinds
             asking = item.kind if own else "", one.action
-            if one.why_not or asking in asked:
-                continue
-            asked.add(asking)
-            told = check_outcome(deck, item, one, in_short)
-            assert one.matters or not (told.changed or told.turned)
-            deck.undo()
-    assert len(asked) > 12
+            if one.matters and not one.why_not and asking not in asked:
+                asked.add(asking)
+                check_outcome(deck, item, one, in_short)
+                deck.undo()
+    assert len(asked) > 8
 
 
 WORDS = ("auth", "token", "cache", "retry", "timeout", "parse", "schema", "queue")
@@ -187,7 +186,8 @@ def test_what_is_foretold_is_what_comes(
         possible = [given for given in answers(item, deck.view) if not given.why_not]
         given = possible[way % len(possible)]
         try:
-            check_outcome(deck, item, given)
+            told = check_outcome(deck, item, given)
+            assert given.matters or not (told.changed or told.turned)
         except RalphdeckError:
             with pytest.raises(RalphdeckError):  # what is refused now is refused then
                 given.decide(deck, "because")
@@ -284,7 +284,12 @@ def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_
 ) -> None:
     counted: list[str] = []
     real = View.relevance
-    monkeypatch.setattr(View, "relevance", lambda view, task: counted.append(task) or real(view, task))
+
+    def relevance(view: View, task: str) -> Relevance:
+        counted.append(task)
+        return real(view, task)
+
+    monkeypatch.setattr(View, "relevance", relevance)
     forecaster = Forecaster(deck)
     item = question(deck.view, CONTRADICTED)
     tasks = len({reader.task for reader in audience(deck.view.snapshot)})
