@@ -17,7 +17,7 @@ from core.learning.scoreboard import Scoreboard
 from core.metrics.ahead import WeekAhead, coming
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, injection_effect
-from core.metrics.judged import JudgedWeek, Open, judged_weekly, open_questions
+from core.metrics.judged import JudgedWeek, Open, first_half, judged_weekly, open_questions
 from core.metrics.weeks import Trend, Week, trend_of, week_starts, weekly
 from core.mirror import Mirror, mirror
 from core.records.patterns import Maturity, Pattern, PatternType
@@ -44,6 +44,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
         ahead: The running week and those after it.
         judged: As `evidence`.
         open: Open questions by kind.
+        first_half: How many questions, the most worth deciding first, hold half of what is at stake.
         causes: Of these weeks.
         mirror: How the verdicts of the one who looks have held.
     """
@@ -59,6 +60,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     ahead: tuple[WeekAhead, ...]
     judged: tuple[JudgedWeek, ...]
     open: tuple[Open, ...]
+    first_half: int
     causes: tuple[Cause, ...]
     mirror: Mirror
 
@@ -86,6 +88,7 @@ def metrics_of(view: View, by: str, weeks: int = USUAL) -> Dashboard:
         ahead=coming(board, registry, weeks),
         judged=judged_weekly(board, registry, snapshot.decisions, snapshot.curation, starts),
         open=open_questions(view.queue),
+        first_half=first_half(view.queue),
         causes=top_causes(snapshot, starts[0], board.now),
         mirror=mirror(view, by),
     )

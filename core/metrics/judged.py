@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -59,7 +61,7 @@ class Open(Struct, frozen=True, kw_only=True):
     """The open questions of one kind.
 
     Attributes:
-        share: 0..1, of the worth of all open questions.
+        share: 0..1, of what is at stake in all open questions.
         first: `question_key` of the one that is most worth deciding.
     """
 
@@ -117,7 +119,7 @@ def _judged_since(board: Scoreboard, standing: Iterable[Decision]) -> Floats:
 
 
 def open_questions(queue: Sequence[ReviewItem]) -> tuple[Open, ...]:
-    """The open questions by kind, the kind that holds most of their worth first.
+    """The open questions by kind, the kind in which most is at stake first.
 
     Args:
         queue: Most worth deciding first.
@@ -125,14 +127,20 @@ def open_questions(queue: Sequence[ReviewItem]) -> tuple[Open, ...]:
     kinds: dict[str, list[ReviewItem]] = defaultdict(list)
     for item in queue:
         kinds[item.kind].append(item)
-    whole = sum(item.worth for item in queue) or 1.0
+    whole = sum(item.stake for item in queue) or 1.0
     found = [
         Open(
             kind=kind,
             count=len(items),
-            share=sum(item.worth for item in items) / whole,
+            share=sum(item.stake for item in items) / whole,
             first=items[0].question_key,
         )
         for kind, items in kinds.items()
     ]
     return tuple(sorted(found, key=lambda open: (-open.share, open.kind)))
+
+
+def first_half(queue: Sequence[ReviewItem]) -> int:
+    """How many questions, in the order of the queue, hold half of what is at stake in all of them."""
+    sums = list(accumulate(item.stake for item in queue))
+    return bisect_left(sums, sums[-1] / 2) + 1 if sums else 0

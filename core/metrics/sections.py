@@ -283,9 +283,10 @@ def questions(found: Dashboard) -> Figure:
     """The open questions by kind."""
     kinds = found.open
     count = sum(kind.count for kind in kinds)
-    said = f"{plural(count, 'open question')}; "
+    said = f"{plural(count, 'open question')}"
     if kinds:
-        said += f"{percent_text(kinds[0].share)} of what is at stake in {_kind_name(kinds[0])}"
+        first = "the first one holds" if found.first_half == 1 else f"the first {found.first_half:,} hold"
+        said += f"; {first} half of what is at stake; most of it is in {_kind_name(kinds[0])}"
     return Figure(
         id="questions",
         title="Questions",
@@ -302,7 +303,7 @@ def questions(found: Dashboard) -> Figure:
             )
             for kind in kinds
         ),
-        note="By kind: how much of what is at stake they hold, and how many there are.",
+        note="By kind: their share of the failures that good answers are expected to spare loops; n is how many.",
         percent=True,
         missing="" if kinds else "New ones come with evidence, imports and extractions.",
     )

@@ -238,7 +238,7 @@ class MetricsPlace(Place):
 
     def why_not(self, action: str) -> str | None:
         """Going on wants a row that leads somewhere; a range wants another one."""
-        if action in {"open", "copy", "export"} and self._found is None:
+        if action in {"open", "copy", "copy_whole", "export"} and self._found is None:
             return "still working it out"
         if action == "open":
             return self._why_not_open()
@@ -324,6 +324,15 @@ class MetricsPlace(Place):
         if found is not None:
             name = f"ralphdeck-metrics-{found.now:%Y-%m-%d}.md"
             export(self.deck_app, "the metrics", name, tuple(FORMATS), lambda suffix: exported(found, suffix, project))
+
+    def subject(self) -> str:
+        """The section that is looked at."""
+        return self.figure.title if self.figure is not None else ""
+
+    def copy_markdown(self) -> str:
+        """All sections, as the report has them."""
+        found, project = self._found, self.deck_app.deck.project.project.name
+        return exported(found, ".md", project).decode() if found is not None else ""
 
     def copy_text(self) -> str:
         """The section as Markdown."""

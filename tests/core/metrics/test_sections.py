@@ -13,7 +13,7 @@ from core.metrics.ahead import changes_of, coming
 from core.metrics.causes import top_causes
 from core.metrics.dashboard import registry_rows
 from core.metrics.drawing import nice_top
-from core.metrics.judged import judged_weekly, open_questions
+from core.metrics.judged import first_half, judged_weekly, open_questions
 from core.metrics.weeks import WEEK, Week, trend_of, used_in, week_starts, weekly
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
@@ -144,14 +144,15 @@ def test_what_loops_got_counts_as_judged_from_the_week_of_the_verdict_on() -> No
     assert [one.share for one in found] == [None, 0.0, pytest.approx(2 / 3)]
 
 
-def test_open_questions_are_shared_out_by_their_worth() -> None:
-    def item(kind: str, subject: str, worth: float) -> ReviewItem:
-        return ReviewItem(kind=kind, subject=subject, question="?", reason="", worth=worth)
+def test_open_questions_are_shared_out_by_what_is_at_stake() -> None:
+    def item(kind: str, subject: str, stake: float) -> ReviewItem:
+        return ReviewItem(kind=kind, subject=subject, question="?", reason="", worth=0.5, stake=stake)
 
     queue = (item("stale-pin", "pat-a", 0.6), item("inversion", "pat-b", 0.3), item("inversion", "pat-c", 0.1))
     found = open_questions(queue)
     assert [(one.kind, one.count, one.first) for one in found] == [("stale-pin", 1, "pat-a"), ("inversion", 2, "pat-b")]
     assert [one.share for one in found] == pytest.approx([0.6, 0.4])
+    assert [first_half(queue), first_half(queue[1:]), first_half(())] == [1, 1, 0]
     assert open_questions(()) == ()
 
 
