@@ -1,4 +1,7 @@
-"""Prints the budget with measured values beside it: `python -m tests.bench [--loops N] [--patterns N]`."""
+"""Prints the budget with measured values beside it: `python -m tests.bench [--loops N] [--patterns N]`.
+
+`--only queue` compares orders of the review queue in worlds whose truth is known, and measures nothing else.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench import episodes, extracting, measures, retrieval
+from tests.bench import episodes, extracting, measures, queue, retrieval
 from tests.bench.trees import FILES_PER_LOOP, write_loops, write_patterns
 
 
@@ -20,7 +23,12 @@ def main() -> None:
     parser.add_argument("--loops", type=int, default=10_000)
     parser.add_argument("--patterns", type=int, default=100_000)
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--only", choices=["queue"], help="only this part")
+    parser.add_argument("--worlds", type=int, default=20, help="worlds of each kind, for the queue")
     options = parser.parse_args()
+    if options.only == "queue":
+        queue.report(1000, options.worlds)
+        return
     with tempfile.TemporaryDirectory(prefix="ralphdeck-bench-") as folder:
         for kind in ("CACHE", "CONFIG", "STATE", "DATA"):
             os.environ[f"XDG_{kind}_HOME"] = str(Path(folder) / kind.lower())
@@ -60,6 +68,7 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     _row("replay of one of 1,000 attempts, p95", "", lambda: episodes.replay(memory))
     _row("search in 10,000 tasks, a rare word", "", lambda: episodes.found(memory, episodes.RARE))
     _row("search in 10,000 tasks, a frequent word", "", lambda: episodes.found(memory, episodes.FREQUENT))
+    _row(f"the review queue of {few:,} patterns, p95", "", lambda: queue.listing(deck.view))
     _row("idle, dashboard", "1 %", lambda: measures.idle_dashboard(project))
     _row("idle, watcher and deck, with the regular sweep", "1 %", lambda: measures.idle(deck))
     _row("extraction of 1,000 loops", "", lambda: extracting.extraction(deck))
@@ -86,6 +95,8 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     )
     _row(f"file written -> view changed at {patterns:,} patterns, p99", "", lambda: measures.write_to_view(deck))
     _row(f"full rescore, {patterns:,} patterns, p95", "15 ms", lambda: measures.rescore(view.board))
+    _row(f"stakes of {patterns:,} patterns, p95", "", lambda: queue.weighing(view))
+    _row(f"the review queue of {patterns:,} patterns, p95", "", lambda: queue.listing(view))
     board = measures.board_with_events(view, events)
     _row(f"full rescore, {events:,} events, p95", "50 ms", lambda: measures.rescore(board))
     _row(f"one new event after {events:,}, p95", "", lambda: measures.new_event(board))

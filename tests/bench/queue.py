@@ -23,6 +23,8 @@ from core.review.queue import review_queue
 from core.review.worth import Stakes, good_enough
 from core.settings import Settings
 from core.snapshot import Snapshot
+from core.view import View
+from tests.bench.measures import milliseconds
 
 NOW: Final = datetime(2026, 7, 1, tzinfo=UTC)
 SETTINGS: Final = Settings()
@@ -133,3 +135,20 @@ def report(size: int, seeds: int) -> None:
                 f"{order:<16}"
                 + "".join(f"{value:>9.2f}{ours / value if value else np.inf:>8.1f}" for value, ours in cells)
             )
+
+
+def weighing(view: View) -> str:
+    """What is at stake in every pattern, from arrays that are there."""
+    taken = milliseconds(lambda: Stakes.of(view.board, view.settings), 20)
+    return f"{taken[-2]:.1f} ms"
+
+
+def listing(view: View) -> str:
+    """The queue as it is made after every change, once the scores are there."""
+
+    def listed() -> int:
+        board = view.board.rescored(view.now)
+        return len(review_queue(view.snapshot.patterns, board, view.snapshot.curation, view.now, view.settings))
+
+    count = listed()
+    return f"{milliseconds(listed, 20)[-2]:.1f} ms, {count:,} questions"
