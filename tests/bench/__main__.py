@@ -100,6 +100,7 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     board = measures.board_with_events(view, events)
     _row(f"full rescore, {events:,} events, p95", "50 ms", lambda: measures.rescore(board))
     _row(f"one new event after {events:,}, p95", "", lambda: measures.new_event(board))
+    _row(f"all metrics of a year, {events:,} events, p95", "1 s", lambda: measures.metrics(view, board))
     _row("why, of the patterns with most evidence, p95", "20 ms", lambda: measures.why(view, board))
     known = measures.board_with_events(view, 10_000)
     _row(f"what_if, 10,000 events and counts of {patterns:,} patterns", "", lambda: measures.what_if_of(known))

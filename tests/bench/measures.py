@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from core.deck import Deck
 from core.learning.replaying import what_if
 from core.learning.scoreboard import Scoreboard
+from core.metrics.dashboard import RANGES, metrics_of
 from core.paths import ProjectPaths
 from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
 from core.settings import Settings
@@ -220,6 +221,12 @@ def what_if_of(board: Scoreboard) -> str:
 
 def _trial(settings: Settings, half_life_days: float) -> Settings:
     return replace(settings, maturity=replace(settings.maturity, half_life_days=half_life_days))
+
+
+def metrics(view: View, board: Scoreboard) -> str:
+    """All that the place Metrics tells, over a year."""
+    known = dataclasses.replace(view, snapshot=board.history.inputs.snapshot, board=board)
+    return spread(milliseconds(lambda: metrics_of(known, "ana", RANGES[-1]), 5), 0.95)
 
 
 def why(view: View, board: Scoreboard) -> str:

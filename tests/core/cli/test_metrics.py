@@ -52,3 +52,21 @@ def test_hostile_claims_are_shown_harmless(examples: Path, call: Call) -> None:
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) < 200
     assert "! the file says patterns_by_type.error_patterns [], the evidence 3" in out
+
+
+def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_path: Path) -> None:
+    out = call("metrics", "--weeks", "4", "--project", examples).out
+    assert "\nPatterns: 6 patterns: " in out
+    assert "\nMirror: You have promoted and deprecated nothing yet.\n" in out
+    document = call("metrics", "--json", "--project", examples).document
+    assert document["weeks"] == 12
+    assert [section["id"] for section in document["sections"]][:3] == ["patterns", "evidence", "success"]
+    first = document["sections"][0]["rows"][0]
+    assert first == {"label": "error", "values": [0, 0, 3, 0], "low": None, "high": None, "n": 3}
+    report = tmp_path / "report.md"
+    assert call("metrics", "--export", report, "--project", examples).out == f"wrote {report}\n"
+    refused = call("metrics", "--export", report, "--project", examples)
+    assert (refused.code, "--force writes over it" in refused.err) == (1, True)
+    assert call("metrics", "--export", report, "--force", "--project", examples).code == 0
+    inside = call("metrics", "--export", examples / ".aiwg/report.md", "--project", examples)
+    assert (inside.code, "belongs to the loops" in inside.err) == (1, True)
