@@ -1,21 +1,32 @@
-"""What Patterns and Review share: a key, a reason where one is needed, and the decision goes to the engine."""
+"""Deciding about patterns from a list: a key, a reason where one is needed, and the decision goes to the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from textual.content import Content
 
 from core.curation.curator import Decided
 from core.deck import Deck
-from core.errors import RalphdeckError
 from core.learning.scoreboard import Assessment
-from core.text import plural, visible_line
+from core.records.decisions import Verb
+from core.text import visible_line
 from tui.present.numbers import fraction
-from tui.screens.dialogs import AskLine, Confirm
+from tui.screens.bulk import Bulk, Deed
+from tui.screens.dialogs import AskLine
 from tui.screens.place import Place
 
-Decide = Callable[[Deck, str], Decided]
+PROMOTE: Final = Deed(Verb.PROMOTE, "Promote", "They stay proven, whatever the evidence says, until they are reset.")
+RESET: Final = Deed(Verb.RESET, "Reset", "The evidence decides again.")
+DEPRECATE: Final = Deed(Verb.DEPRECATE, "Deprecate", "Not injected into any loop until somebody resets it.", "why?")
+QUARANTINE: Final = Deed(
+    Verb.QUARANTINE, "Quarantine", "No loop gets it until somebody has seen its text; Review asks about it.", "why?"
+)
+ARCHIVE: Final = Deed(
+    Verb.ARCHIVE, "Archive", "It leaves the registry for this month's archive and can be restored from there.", "why?"
+)
+NOTE: Final = Deed(Verb.NOTE, "Note on", "Kept in the log and shown under History; changes no state.", "what?")
 
 
 def consequence(action: str, assessment: Assessment) -> str | None:
@@ -40,122 +51,54 @@ class Deciding(Place):
         """The patterns that a decision is about: the marked ones, else the one under the cursor."""
         raise NotImplementedError
 
-    def decided(self, subjects: Sequence[str]) -> None:
-        """The decision about these is on its way."""
+    def decided(self) -> None:
+        """A decision about the many is on its way."""
 
     def do_promote(self) -> None:
         """Pin as proven."""
-        self._for_each("promote", lambda deck, key: deck.promote(key))
+        self._decide(PROMOTE, lambda deck, key, _: deck.promote(key))
 
     def do_reset(self) -> None:
         """Take the pin off."""
-        self._for_each("reset", lambda deck, key: deck.reset(key))
+        self._decide(RESET, lambda deck, key, _: deck.reset(key))
 
     def do_deprecate(self) -> None:
         """Pin as deprecated, with a reason."""
-        self._with_reason(
-            "Deprecate",
-            "It will not be injected into any loop until somebody resets it.",
-            lambda deck, key, reason: deck.deprecate(key, reason=reason),
-        )
+        self._decide(DEPRECATE, lambda deck, key, reason: deck.deprecate(key, reason=reason))
 
     def do_quarantine(self) -> None:
         """Put into quarantine, with a reason."""
-        self._with_reason(
-            "Quarantine",
-            "No loop gets it until somebody has seen its text; Review asks about it.",
-            lambda deck, key, reason: deck.quarantine(key, reason=reason),
-        )
+        self._decide(QUARANTINE, lambda deck, key, reason: deck.quarantine(key, reason=reason))
 
     def do_archive(self) -> None:
         """Move into the archive, with a reason."""
-        self._with_reason(
-            "Archive",
-            "It leaves the registry for this month's archive and can be restored from there.",
-            lambda deck, key, reason: deck.archive(key, reason=reason),
-        )
-
-    def _with_reason(self, word: str, effect: str, decide: Callable[[Deck, str, str], Decided]) -> None:
-        subjects = self.subjects()
-
-        def answered(reason: str | None) -> None:
-            if reason:
-                self._run(subjects, lambda deck, key: decide(deck, key, reason))
-
-        self.deck_app.push_screen(
-            AskLine(
-                Content(f"{word} {self._names(subjects)}: why?"),
-                Content(f"{effect} Undo takes this back."),
-                required=True,
-            ),
-            answered,
-        )
+        self._decide(ARCHIVE, lambda deck, key, reason: deck.archive(key, reason=reason))
 
     def do_note(self) -> None:
         """Write a note beside it."""
-        subjects = self.subjects()
+        self._decide(NOTE, lambda deck, key, text: deck.note(key, text=text))
 
+    def _decide(self, deed: Deed, decide: Callable[[Deck, str, str], Decided]) -> None:
+        """One pattern at once, or when what it takes is typed; many after a preview.
+
+        Args:
+            deed: What is decided.
+            decide: Decides it about one pattern, with what was typed.
+        """
+        subjects = self.subjects()
+        if len(subjects) > 1:
+            self.deck_app.push_screen(Bulk(deed, subjects), lambda begun: self.decided() if begun else None)
+        elif subjects and deed.asks:
+            self._ask(deed, subjects[0], decide)
+        elif subjects:
+            self.deck_app.decide(lambda deck: decide(deck, subjects[0], ""))
+
+    def _ask(self, deed: Deed, key: str, decide: Callable[[Deck, str, str], Decided]) -> None:
         def answered(text: str | None) -> None:
             if text:
-                self._run(subjects, lambda deck, key: deck.note(key, text=text))
+                self.deck_app.decide(lambda deck: decide(deck, key, text))
 
+        title = Content(f"{deed.word} {visible_line(key, 60)}: {deed.asks}")
         self.deck_app.push_screen(
-            AskLine(
-                Content(f"A note on {self._names(subjects)}"),
-                Content("It is kept in the log and shown under History; it changes no state."),
-                required=True,
-            ),
-            answered,
+            AskLine(title, Content(f"{deed.effect} Undo takes this back."), required=True), answered
         )
-
-    def _for_each(self, word: str, decide: Decide) -> None:
-        subjects = self.subjects()
-        if len(subjects) < 2:
-            self._run(subjects, decide)
-            return
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._run(subjects, decide)
-
-        self.deck_app.push_screen(
-            Confirm(
-                Content(f"{word.capitalize()} {plural(len(subjects), 'pattern')}?"),
-                Content("Each gets its own entry in the log; undo takes them back one by one."),
-            ),
-            answered,
-        )
-
-    def _run(self, subjects: Sequence[str], decide: Decide) -> None:
-        self.decided(subjects)
-        if len(subjects) == 1:
-            self.deck_app.decide(lambda deck: decide(deck, subjects[0]))
-        elif subjects:
-            self.deck_app.decide(lambda deck: decide_all(deck, subjects, decide))
-
-    def _names(self, subjects: Sequence[str]) -> str:
-        return visible_line(subjects[0], 60) if len(subjects) == 1 else plural(len(subjects), "pattern")
-
-
-def decide_all(deck: Deck, subjects: Sequence[str], decide: Decide) -> Decided:
-    """Decide about many, one by one; what is refused is told as a warning, the rest holds."""
-    last: Decided | None = None
-    warnings: list[str] = []
-    done = 0
-    for key in subjects:
-        try:
-            last = decide(deck, key)
-        except RalphdeckError as error:
-            warnings.append(f"{visible_line(key, 60)}: {error}")
-        else:
-            done += 1
-            warnings += last.warnings
-    if last is None:
-        raise RalphdeckError(f"none of {plural(len(subjects), 'pattern')} could be decided: {warnings[0]}")
-    told = (*warnings[:3], *((f"and {len(warnings) - 3} more warnings",) if len(warnings) > 3 else ()))
-    return Decided(
-        decision=last.decision,
-        warnings=told,
-        written=last.written,
-        summary=f"{last.decision.verb.value}: {plural(done, 'pattern')} of {len(subjects)}",
-    )

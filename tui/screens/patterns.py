@@ -139,11 +139,10 @@ class PatternsPlace(Browse, Deciding):
             return None
         return consequence(action, self.view.assessment(subjects[0]))
 
-    def decided(self, subjects: Sequence[str]) -> None:
+    def decided(self) -> None:
         """Marks have done their work."""
-        if len(subjects) > 1:
-            self.table.clear_marks()
-            self._count(self.view, len(self.table.keys))
+        self.table.clear_marks()
+        self._count(self.view, len(self.table.keys))
 
     def do_mark(self) -> None:
         """Mark the one under the cursor and go on."""

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from core.records.decisions import Verb
+from core.records.patterns import Maturity
+from tests.tui.story import PATIENCE, Story, story
+from tui.screens.bulk import Bulk
+from tui.screens.log import LogPlace
+
+
+def states(told: Story, keys: list[str]) -> list[Maturity]:
+    return [told.app.view.assessment(key).state for key in keys]
+
+
+async def test_five_are_deprecated_at_once_and_one_undo_takes_it_back(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(80, 24)) as told:
+        await told.go("patterns")
+        await told.filter("is:injectable")
+        await told.press("g", "m", "m", "m", "m", "m")
+        keys = [key for key in told.table.keys if key in told.table.marked]
+        before, known = states(told, keys), len(told.app.view.snapshot.decisions)
+        assert len(keys) == 5
+        await told.press("d")
+        await told.sees("Deprecate 5 patterns?", "One undo", "5 of 5 patterns change state")
+        await told.sees("running loops", "of the last", "get another context", "tokens of all of them")
+        await told.press("enter")
+        await told.sees("this is needed")
+        await told.type("obsolete")
+        await told.decides("enter")
+        assert set(states(told, keys)) == {Maturity.DEPRECATED}
+        assert told.table.marked == frozenset()
+        made = told.app.view.snapshot.decisions[known:]
+        assert sorted(decision.subject for decision in made) == sorted(keys)
+        assert {(decision.verb, decision.reason) for decision in made} == {(Verb.DEPRECATE, "obsolete")}
+        assert len({decision.act for decision in made}) == 1
+        await told.go("log")
+        assert isinstance(told.place, LogPlace)
+        assert len(set(told.table.keys) & {decision.id for decision in made}) == 5
+        await told.decides("u")
+        assert states(told, keys) == before
+
+
+async def test_what_would_be_refused_is_told_before(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("state:deprecated")
+        deprecated = list(told.table.keys)
+        await told.press("M", "p")
+        assert isinstance(told.app.screen, Bulk)
+        await told.sees("is deprecated", "reset it first")
+        await told.decides("enter")
+        assert set(states(told, deprecated)) == {Maturity.DEPRECATED}
+
+
+async def test_the_dialog_can_be_left_while_it_runs(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("state:established type:error")
+        keys = list(told.table.keys)
+        held = threading.Event()
+        await told.press("M", "p")
+
+        def hold() -> None:
+            held.wait(PATIENCE)
+
+        told.app.engine.submit(hold)
+        await told.press("enter")
+        await told.sees("leave it running")
+        await told.press("escape")
+        assert told.place.place == "patterns"
+        held.set()
+        await told.settled()
+        assert set(states(told, keys)) == {Maturity.PROVEN}
+        assert any(f"promoted {len(keys)} patterns" in toast for toast in told.toasts())
