@@ -206,7 +206,7 @@ def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
         effect="loops may get it" if waits else "not asked again",
         decide=lambda deck, reason: deck.release(item.subject, seen_hash=seen, reason=reason),
         needs_reason=view.is_scanned_out(item.subject),
-        matters=waits,
+        matters=view.assessment(item.subject).quarantined,
     )
     yield Answer(
         action="reject",
