@@ -96,6 +96,9 @@ With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], su
     "review": """\
 {questions: [{kind, subject, key, question, reason, worth, stake, seconds, evidence, other}],
 sitting: {minutes, decisions, keys, seconds, share, later, not_worth_the_time}, findings}""",
+    "check": """\
+{kept, rules: [{rule, setting, result, text, subjects}]}.
+result is ok, failed or off; subjects are what breaks the rule""",
     "invert": """\
 {proposals: [{id, text, reason, failures, total, failure_mode, why_it_fails, better_alternative,
 better_pattern_id, source_loops, lint}], findings}.

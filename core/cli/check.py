@@ -1,0 +1,103 @@
+"""`ralphdeck check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from core.cli.options import project_option
+from core.cli.output import line, print_json
+from core.cli.project import chosen_project, open_deck
+from core.cli.shapes import json_help
+from core.errors import BadInput, RalphdeckError
+from core.policy import MAX_BYTES, Kept, Policy, check, read_policy, rule_name
+from core.sources.reading import Problem, read_file
+from core.text import visible_line
+
+BROKEN: Final = 1
+UNUSABLE: Final = 2
+_MOST_NAMED: Final = 5
+_WORDS: Final = {True: ("ok", "green"), False: ("failed", "red"), None: ("off", "")}
+
+
+@click.command("check", epilog=json_help("check"))
+@click.option(
+    "--policy", type=click.Path(path_type=Path), metavar="FILE", help="The rules, as YAML; else the built-in."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@project_option
+def check_command(policy: Path | None, as_json: bool) -> None:
+    """Hold a project to a policy, for CI: a line a rule, ok, failed or off.
+
+    A policy is a YAML file of these rules; what it leaves out stays as here. A rule that counts is off or a number.
+
+    \b
+      no-quarantined: on     no loop gets what waits in quarantine
+      no-critical: on        nor what the scan finds dangerous and nobody released
+      no-single-loop: on     nothing is proven by one loop alone
+      log-verified: on       the log of decisions is as it was written
+      max-tokens: 2000       of the contexts of running loops and last tasks
+      max-questions: off     open questions in Review
+      max-blocked: off       patterns in quarantine
+      max-unreconciled: off  records that disagree with the evidence
+      max-errors: off        files and records that cannot be used
+
+    The exit code is 0 if all rules are kept, 1 if one is broken, 2 if the policy or the project cannot be used.
+
+    \b
+    Examples:
+      ralphdeck check
+      ralphdeck check --policy .github/ralphdeck-policy.yml --json
+    """
+    try:
+        rules = _policy(policy)
+        results = check(rules, open_deck().view, chosen_project())
+    except RalphdeckError as error:
+        error.exit_code = UNUSABLE
+        raise
+    kept = all(result.kept is not False for result in results)
+    if as_json:
+        print_json({"kept": kept, "rules": [_result(result, rules) for result in results]})
+    else:
+        for result in results:
+            _print(result)
+    if not kept:
+        click.get_current_context().exit(BROKEN)
+
+
+def _policy(file: Path | None) -> Policy:
+    if file is None:
+        return Policy()
+    name = visible_line(str(file), 300)
+    try:
+        place = file.resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise BadInput(f"{name} is no path") from None
+    read = read_file(place, place.parent, MAX_BYTES)
+    if read is None:
+        raise BadInput(f"{name} does not exist")
+    if isinstance(read, Problem):
+        raise BadInput(f"{name} {read.message}")
+    return read_policy(str(file), read.data)
+
+
+def _result(result: Kept, policy: Policy) -> dict[str, object]:
+    settings = {rule_name(field): getattr(policy, field) for field in Policy.__struct_fields__}
+    return {
+        "rule": result.rule,
+        "setting": settings[result.rule],
+        "result": _WORDS[result.kept][0],
+        "text": result.text,
+        "subjects": list(result.subjects),
+    }
+
+
+def _print(result: Kept) -> None:
+    word, colour = _WORDS[result.kept]
+    line((f"{word:<6}", colour), f"  {result.rule:<16}  ", result.text if result.kept is not None else "")
+    for subject in result.subjects[:_MOST_NAMED]:
+        line(f"{'':<26}{visible_line(subject, 160)}")
+    if len(result.subjects) > _MOST_NAMED:
+        line(f"{'':<26}and {len(result.subjects) - _MOST_NAMED:,} more; see: ralphdeck check --json")
