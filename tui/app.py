@@ -563,6 +563,7 @@ class DeckApp(App[None], inherit_bindings=False):
         if not any(isinstance(screen, Palette) for screen in self.screen_stack):
             self.push_screen(Palette(id="--command-palette"))
 
+        self.say(f"marks: {self.glyphs.name}")
     def do_help(self) -> None:
         """Show the keys, those first that act on what has focus."""
         screen = self.screen

@@ -32,6 +32,9 @@ SLOW_TICKS: Final = 10
 YOUNG: Final = timedelta(minutes=2)
 """How long after the last sign of a loop or attempt its clock is drawn every second."""
 
+_ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", "mark_all", "next_tab", "previous_tab"})
+"""Actions that want a record under the cursor."""
+
 
 class Browse(Place):
     """Filter line, table, tabs and details. Subclasses name the columns, select the rows and write the details.
@@ -371,7 +374,7 @@ class Browse(Place):
             return "this list has one order"
         if action == "back" and not self._can_go_back():
             return "there is no filter, mark or text to leave"
-        if action in {"open", "copy", "copy_whole", "edit_file"} and self.table.cursor_key is None:
+        if action in _ON_ROWS and self.table.cursor_key is None:
             return "the list is empty"
         if action in {"next_tab", "previous_tab"} and len(self.tabs(self.table.cursor_key)) < 2:
             return "there is only one tab"

@@ -139,6 +139,13 @@ class PatternsPlace(Browse, Deciding):
             return None
         return consequence(action, self.view.assessment(subjects[0]))
 
+    def effect(self, action: str) -> str | None:
+        """The consequence, however wide the screen is."""
+        subjects = self.subjects()
+        if len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
+            return consequence(action, self.view.assessment(subjects[0]))
+        return self.wording(action)
+
     def decided(self) -> None:
         """Marks have done their work."""
         self.table.clear_marks()

@@ -73,6 +73,10 @@ class Place(Screen[None], inherit_bindings=False):
         """Another label than the registry's, such as the consequence of a decision."""
         return None
 
+    def effect(self, action: str) -> str | None:
+        """What an action would do to what is under the cursor, for the help, where there is room for words."""
+        return self.wording(action)
+
     def listed(self) -> frozenset[str]:
         """Actions whose keys stand on the screen already: the key line leaves them out."""
         return frozenset()
@@ -221,12 +225,25 @@ class Place(Screen[None], inherit_bindings=False):
             return "there is nothing to take back"
         if action == "redo" and not curation.redoable:
             return "nothing was taken back that could be repeated"
-        if action in _MOVES and isinstance(self.focused, RecordTable) and not self.focused.keys:
+        if action == "back" and type(self).do_back is Place.do_back and not self._can_go_back():
+            return "there is nothing to leave here"
+        return self._why_not_move() if action in _MOVES else None
+
+    def _why_not_move(self) -> str | None:
+        mover = None if isinstance(self.focused, Input) else self._mover()
+        if isinstance(mover, RecordTable) and not mover.keys:
             return "the list is empty"
         return None
 
+        if isinstance(mover, TextPane) and not mover.max_scroll_y:
+            return "all of this text is in sight"
     def _mover(self) -> RecordTable | TextPane | None:
         """What the movement keys move: the focused table or text, else the first table."""
+    def _can_go_back(self) -> bool:
+        """Whether there is a selection or anything else to leave."""
+        table = next(iter(self.query(RecordTable)), None)
+        return bool(self.selections) or (table is not None and self.focused is not table)
+
         focused = self.focused
         if isinstance(focused, RecordTable | TextPane):
             return focused
@@ -275,7 +292,8 @@ class Place(Screen[None], inherit_bindings=False):
         self.focus_previous("RecordTable, TextPane, Input")
 
     def do_back(self) -> None:
-        """Leave what has focus for the main list."""
+        """Leave a selection, or what has focus for the main list."""
+        self.clear_selection()
         target: Widget | None = next(iter(self.query(RecordTable)), None)
         if target is not None:
             target.focus()

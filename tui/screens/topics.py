@@ -77,7 +77,7 @@ def _typing(place: Place) -> tuple[HelpLine, ...]:
 
 def _line(place: Place, action: Action) -> HelpLine:
     against = place.reason_against(action.id) or ""
-    now = "" if against else place.wording(action.id) or ""
+    now = "" if against else place.effect(action.id) or ""
     keys = _names(place.deck_app.keys_of(action.id))
     return HelpLine(keys, action.id, action.tooltip, now if now != action.label else "", against)
 
