@@ -31,7 +31,9 @@ from tui.widgets.record_table import GUTTER, Column, RecordTable
 TILED: Final = 170
 """Cells from which the other sections stand beside the one that is looked at."""
 TALL: Final = 32
-"""Lines from which there is room for how a section is to be read, and for tiles."""
+"""Lines from which there is room for how a section is to be read, and for other sections below its bars."""
+HEADING_LINES: Final = 3
+"""Lines of the rows beside the rows themselves: the heading, and what is said where there are none."""
 LEAST_BAR: Final = 10
 """Cells of a bar at least; numbers make room for it."""
 COUNT_CELLS: Final = 7
@@ -41,7 +43,7 @@ REACH_CELLS: Final = 13
 
 
 class MetricsPlace(Place):
-    """Left the sections, right the one under the cursor, beside it the others where there is room."""
+    """Left the sections, right the one under the cursor, beside or below it the others where there is room."""
 
     place = "metrics"
     ABOUT = (
@@ -83,7 +85,8 @@ class MetricsPlace(Place):
                 yield Drawing(id="metrics-chart")
                 yield RecordTable((), self._row_cells, self._missing, id="metrics-rows")
                 yield Static(Content(""), id="metrics-note")
-            yield Drawing(id="metrics-tiles")
+                yield Drawing(id="metrics-below")
+            yield Drawing(id="metrics-beside")
 
     @property
     def sections(self) -> RecordTable:
@@ -158,6 +161,7 @@ class MetricsPlace(Place):
 
     def _show_rows(self, figure: Figure) -> None:
         table = self.rows
+        table.styles.max_height = None if present.over_weeks(figure) else len(figure.rows) + HEADING_LINES
         columns, self._bar = self._columns(figure, table.scrollable_content_region.width - GUTTER)
         table.use(columns)
         keys = [str(n) for n in range(len(figure.rows))]
@@ -191,9 +195,8 @@ class MetricsPlace(Place):
             lambda width, height: week_chart(figure, width, height, glyphs, at)
         )
         others = [other for other in self._figures.values() if other is not figure]
-        self.query_one("#metrics-tiles", Drawing).show(
-            lambda width, height: present.tiles(others, width, height, glyphs)
-        )
+        for drawing in self.query("#metrics-below, #metrics-beside").results(Drawing):
+            drawing.show(lambda width, height: present.tiles(others, width, height, glyphs))
 
     def _row_number(self) -> int | None:
         key = self.rows.cursor_key
