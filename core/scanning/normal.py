@@ -1,4 +1,4 @@
-"""Texts as a language model may read them, whatever they look like: compatible forms, nothing invisible, one alphabet."""
+"""Texts as a language model may read them: in compatible forms, with nothing invisible, in one alphabet."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ _REACH: Final = 120
 _BREAK: Final = re.compile(r"[\n;!?,:]|\.(?=\s|$)|--\s|\b(?:but|then|and then|instead,|so that|because|however)\b")
 """What a negation does not reach across."""
 _NEGATION: Final = re.compile(
-    r"\b(?:never|not|don'?t|doesn'?t|avoid(?:s|ing)?|instead of|rather than|without|no|cannot|can'?t|mustn'?t|refuse|reject"
-    r"|forbid|prevent|stop|against|beware of|no need to|anti-?pattern|unsafe to|dangerous to|wrong to)\b",
+    r"\b(?:never|not|don'?t|doesn'?t|avoid(?:s|ing)?|instead of|rather than|without|no|cannot|can'?t|mustn'?t|refuse"
+    r"|reject|forbid|prevent|stop|against|beware of|no need to|anti-?pattern|unsafe to|dangerous to|wrong to)\b",
     re.IGNORECASE,
 )
 _TURNED: Final = re.compile(

@@ -36,7 +36,10 @@ _PERSON: Final = (
     r"(?:users?|operators?|reviewers?|humans?|maintainers?|owners?|anyone|anybody|persons?|people|supervisors?|team)"
 )
 _ITSELF: Final = r"(?:pattern|text|rule|playbook|entry|advice|instruction|note|paragraph|lesson)s?"
-_SHELL: Final = r"(?:sudo\s+(?:-\S+\s+){0,3})?(?:/?\w+/){0,3}(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php|iex|invoke-expression)\b"
+_SHELL: Final = (
+    r"(?:sudo\s+(?:-\S+\s+){0,3})?(?:/?\w+/){0,3}"
+    r"(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php|iex|invoke-expression)\b"
+)
 _FETCH: Final = r"\b(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod)\b"
 _SECRET_FILE: Final = (
     r"(?:\.ssh/id_\w+|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\.aws/credentials|/etc/(?:shadow|sudoers)|\.netrc\b|\.pgpass\b"
@@ -54,9 +57,11 @@ _GIVE: Final = (
     r"\b(?:send|upload|post|share|attach|include|paste|publish|forward|transmit|leak|exfiltrate|mail|collect)\b"
 )
 _CHECKS: Final = (
-    r"(?:pre-?commit|commit hooks?|git hooks?|hooks|branch protection|code review|guard-?rails?|safety (?:checks?|rules?)"
+    r"(?:pre-?commit|commit hooks?|git hooks?|hooks|branch protection|code review|guard-?rails?|safety "
+    r"(?:checks?|rules?)"
     r"|security (?:checks?|scan(?:ner|s)?)|sandbox(?:ing)?|signature (?:check|verification)s?"
-    r"|(?:certificate|cert|ssl|tls)(?: \w+)? (?:validation|verification|checks?)|quarantine|permission (?:checks?|prompts?))"
+    r"|(?:certificate|cert|ssl|tls)(?: \w+)? (?:validation|verification|checks?)|quarantine|permission "
+    r"(?:checks?|prompts?))"
 )
 _TESTS: Final = r"(?:tests?|assertions?|asserts?|specs?|checks?|test cases?|expectations?)"
 
@@ -76,8 +81,10 @@ RULES: Final = (
             r"\b(?:no longer (?:apply|hold|count)|are (?:lifted|void|suspended|superseded|cancelled)|do not apply)",
             r"\b(?:do not|don'?t|never|stop)\W+(?:listen(?:ing)?|obey(?:ing)?|follow(?:ing)?)\W+(?:to\W+)?(?:the\W+)?"
             r"(?:users?|operator|human|developer|system|previous|earlier|original)\b",
-            r"\b(?:your|have a|are given a|here is a)\W+new\W+(?:mission|system prompt|instructions?|directives?|goal)\b",
-            r"\b(?:follow|obey|trust)\W+only\W+(?:this|these|the following)\b|\bonly\W+(?:follow|obey)\W+(?:this|these)\b",
+            r"\b(?:your|have a|are given a|here is a)\W+new\W+(?:mission|system prompt|instructions?|directives?"
+            r"|goal)\b",
+            r"\b(?:follow|obey|trust)\W+only\W+(?:this|these|the following)\b|\bonly\W+(?:follow|obey)\W+(?:this"
+            r"|these)\b",
             r"\bdo\W+what\W+this\W+" + _ITSELF + r"\W+(?:says|tells)",
         ),
     ),
@@ -87,9 +94,11 @@ RULES: Final = (
         critical=True,
         patterns=(
             r"\byou\W+are\W+(?:now\W+)?(?:dan\b|an?\W+(?:\w+\W+){0,3}?(?:unrestricted|jailbroken)\b)",
-            r"\byou\W+are\W+now\W+(?:an?\W+|the\W+|in\W+)(?:\w+\W+){0,3}?(?:assistant|agent|admin\w*|root|mode|model|ai)\b",
+            r"\byou\W+are\W+now\W+(?:an?\W+|the\W+|in\W+)(?:\w+\W+){0,3}?(?:assistant|agent|admin\w*|root|mode"
+            r"|model|ai)\b",
             r"\b(?:act|behave|respond|pretend|role-?play)\W+(?:as|like|to be)\W+(?:if\W+you\W+(?:are|were)\W+)?"
-            r"(?:an?\W+|the\W+)?(?:\w+\W+){0,2}?(?:root|admin(?:istrator)?|superuser|system|operator|dan|unrestricted)\b",
+            r"(?:an?\W+|the\W+)?(?:\w+\W+){0,2}?(?:root|admin(?:istrator)?|superuser|system|operator|dan"
+            r"|unrestricted)\b",
             r"\b(?:assistant|agent|model|ai)\W+without\W+(?:any\W+)?(?:restrictions|limits|rules|filters)\b",
             r"\bdeveloper mode (?:is )?(?:on|enabled|active)\b|\bjailbreak\b",
         ),
@@ -204,12 +213,12 @@ RULES: Final = (
             + r"|(?:\w+\W+){0,3}?"
             + _CHECKS
             + r"\W+off\b)",
-            r"\b(?:disabl(?:e|ing)|bypass(?:ing)?|skip(?:ping)?|circumvent(?:ing)?|deactivat(?:e|ing))\W+(?:\w+\W+){0,3}?"
-            + _CHECKS
-            + r"\b",
+            r"\b(?:disabl(?:e|ing)|bypass(?:ing)?|skip(?:ping)?|circumvent(?:ing)?|deactivat(?:e|ing))\W+"
+            r"(?:\w+\W+){0,3}?" + _CHECKS + r"\b",
             r"\bnode_tls_reject_unauthorized\s*=\s*[\"']?0",
             r"\bhusky\s*=\s*[\"']?0|\bhusky_skip_hooks\s*=\s*[\"']?1|core\.hookspath[\s=]+/dev/null",
-            r"\bverify\s*=\s*false\b|\bstrict-ssl[\s=]+false\b|sslverify[\s=\"']+false|rejectunauthorized[\s:\"']+false",
+            r"\bverify\s*=\s*false\b|\bstrict-ssl[\s=]+false\b|sslverify[\s=\"']+false"
+            r"|rejectunauthorized[\s:\"']+false",
             r"insecureskipverify[\s:=]+true|stricthostkeychecking[\s=]+no\b",
             r"\bcurl\s(?:[^\n|;]{0,100}\s)?(?:--insecure|-k)\s",
         ),
@@ -221,8 +230,10 @@ RULES: Final = (
         advice=True,
         patterns=(
             r"\brm\s+(?:-\S+\s+){0,3}-\w*[rf]\w*\s+(?:-\S+\s+){0,3}[\"']?"
-            r"(?:/|~/?|\$\{?home\}?/?|/\*|\*|\.{1,2}/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt)/?\*?)[\"']?(?:[\s;&|)`]|$)",
-            r"--no-preserve-root|\bmkfs(?:\.\w+)?\s|\bdd\s+if=\S+\s+of=/dev/|>\s*/dev/sd[a-z]\b|:\(\)\s*\{\s*:\|:&\s*\}",
+            r"(?:/|~/?|\$\{?home\}?/?|/\*|\*|\.{1,2}/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt)/?\*?)[\"']?"
+            r"(?:[\s;&|)`]|$)",
+            r"--no-preserve-root|\bmkfs(?:\.\w+)?\s|\bdd\s+if=\S+\s+of=/dev/|>\s*/dev/sd[a-z]\b"
+            r"|:\(\)\s*\{\s*:\|:&\s*\}",
             r"\bchmod\s+(?:-\S+\s+)*(?:0?777|a\+rwx)\s+/(?:\s|$)",
             r"\bgit\s+push\b[^\n;&|]{0,60}(?:\s-f|\s--force)\s+(?:\S+\s+)?(?:main|master|production)\b",
             r"\bgit\s+push\b[^\n;&|]{0,60}\b(?:main|master|production)\s+(?:-f|--force)(?:\s|$)",
@@ -235,16 +246,20 @@ RULES: Final = (
         critical=True,
         advice=True,
         patterns=(
-            r"\b(?:delet(?:e|ing)|remov(?:e|ing)|drop(?:ping)?|disabl(?:e|ing)|comment(?:ing)?\W+out)\W+(?:\w+\W+){0,3}?"
+            r"\b(?:delet(?:e|ing)|remov(?:e|ing)|drop(?:ping)?|disabl(?:e|ing)|comment(?:ing)?\W+out)\W+"
+            r"(?:\w+\W+){0,3}?"
             r"(?:failing|failed|broken|breaking|red)\W+(?:\w+\W+){0,2}?" + _TESTS + r"\b",
             r"\b" + _TESTS + r"\W+(?:\w+\W+){0,3}?(?:fails?|failed|breaks?|is red|are red)\b\W{1,3}(?:then\W+|just\W+)?"
             r"(?:delete|remove|disable|comment out)\W+(?:it|them|those|that)\b",
             r"\bcomment(?:ing)?\W+out\W+(?:\w+\W+){0,2}?" + _TESTS + r"\b",
             r"\b(?:replace|change|turn)\W+(?:\w+\W+){0,4}?(?:asserts?|assertions?|expectations?)\W+(?:\w+\W+){0,3}?"
             r"(?:assert true|asserttrue\(true\)|expect\(true\)|true\b|always)",
-            r"\bhard-?cod(?:e|ing)\W+(?:\w+\W+){0,3}?(?:expected|values? (?:that|which) the tests?|answers? (?:of|to) the tests?)\b",
-            r"\b(?:tests?|suite|test command|checks?)\W+(?:\w+\W+){0,3}?always\W+(?:exits?|returns?|pass(?:es)?|succeeds?)\b",
-            r"\b(?:detect|check|if|when)\b[^.\n]{0,40}\b(?:pytest|jest|tests?|test runner|ci)\W+(?:is|are)\W+running\b[^.\n]{0,60}"
+            r"\bhard-?cod(?:e|ing)\W+(?:\w+\W+){0,3}?(?:expected|values? (?:that|which) the tests?|answers? (?:of"
+            r"|to) the tests?)\b",
+            r"\b(?:tests?|suite|test command|checks?)\W+(?:\w+\W+){0,3}?always\W+(?:exits?|returns?|pass(?:es)?"
+            r"|succeeds?)\b",
+            r"\b(?:detect|check|if|when)\b[^.\n]{0,40}\b(?:pytest|jest|tests?|test runner|ci)\W+(?:is"
+            r"|are)\W+running\b[^.\n]{0,60}"
             r"\b(?:return|output|print)\b",
             r"\breport(?:ing|ed)?\W+(?:it\W+as\W+|them\W+as\W+|a\W+)?(?:success|passed|green)\b[^.\n]{0,40}"
             r"\b(?:anyway|regardless|even if|even though)\b",
@@ -269,7 +284,8 @@ RULES: Final = (
             r"\b(?:hide|conceal|obscure|disguise|suppress)\W+(?:this|it|these|(?:the|your|any|all)\W+(?:\w+\W+)?"
             r"(?:changes?|modifications?|commits?|edits?|commands?|diff|steps?|traces?))\b[^.\n]{0,30}"
             r"\b(?:from|in|behind|inside)\b",
-            r"\b(?:remove|clear|delete|erase|wipe|cover)\W+(?:\w+\W+){0,2}?(?:traces?|tracks|evidence|(?:shell|bash|command)\W+history)\b",
+            r"\b(?:remove|clear|delete|erase|wipe|cover)\W+(?:\w+\W+){0,2}?(?:traces?|tracks|evidence|(?:shell"
+            r"|bash|command)\W+history)\b",
             r"\bhistory\s+-c\b|\bunset\s+histfile\b|\bhistfile=/dev/null",
             r"\b(?:leave|keep|omit)\W+(?:this|it|that)\W+(?:\w+\W+)?(?:out\W+of|from)\W+(?:\w+\W+){0,2}?"
             r"(?:report|summary|log|reflections?|description|message)\b",
@@ -305,8 +321,10 @@ RULES: Final = (
             + r")\b[^.\n]{0,60}"
             r"\b(?:every|each|all|any|future|other|claude\.md|agents\.md)\b",
             r"\b(?:every|each|all|future|other|any)\W+(?:future\W+|other\W+|new\W+)?(?:agents?|loops?|models?)\W+"
-            r"(?:must\W+|should\W+|will\W+)?(?:receives?|gets?|reads?|cop(?:y|ies)|follows?|inherits?|repeats?)\W+(?:this|these)\b",
-            r"\b(?:add|append|write|insert)\b[^.\n]{0,40}\b(?:claude\.md|agents\.md|gemini\.md|\.cursorrules)[^.\n]{0,40}"
+            r"(?:must\W+|should\W+|will\W+)?(?:receives?|gets?|reads?|cop(?:y|ies)|follows?|inherits?"
+            r"|repeats?)\W+(?:this|these)\b",
+            r"\b(?:add|append|write|insert)\b[^.\n]{0,40}\b(?:claude\.md|agents\.md|gemini\.md"
+            r"|\.cursorrules)[^.\n]{0,40}"
             r"\b(?:all|every|each)\b",
         ),
     ),
@@ -316,12 +334,15 @@ RULES: Final = (
         critical=True,
         advice=True,
         patterns=(
-            r"\bno\W+(?:human\W+|manual\W+|further\W+|code\W+)?(?:reviews?|approval|confirmation|oversight)\W+(?:is\W+|are\W+)?"
+            r"\bno\W+(?:human\W+|manual\W+|further\W+|code\W+)?(?:reviews?|approval|confirmation|oversight)\W+"
+            r"(?:is\W+|are\W+)?"
             r"(?:needed|required|necessary)\b",
-            r"\b(?:approve|accept|confirm)\W+(?:it|this|them|everything|all\W+\w+|any\W+\w+|every\W+\w+)\W+(?:\w+\W+){0,2}?"
+            r"\b(?:approve|accept|confirm)\W+(?:it|this|them|everything|all\W+\w+|any\W+\w+|every\W+\w+)\W+"
+            r"(?:\w+\W+){0,2}?"
             r"(?:automatically|without)\b",
             r"\b(?:answer|say|reply|respond|press|type)\W+(?:with\W+)?(?:yes|y)\W+to\W+(?:every|all|any|each)\b",
-            r"\bmerg(?:e|ing)\b[^.\n]{0,40}\bwithout\W+(?:waiting\W+for\W+)?(?:\w+\W+){0,2}?(?:reviews?|approvals?|reviewers?)\b",
+            r"\bmerg(?:e|ing)\b[^.\n]{0,40}\bwithout\W+(?:waiting\W+for\W+)?(?:\w+\W+){0,2}?(?:reviews?"
+            r"|approvals?|reviewers?)\b",
             r"\bthis\W+" + _ITSELF + r"\W+(?:is|was|has been)\W+(?:already\W+)?(?:pre-?)?approved\b",
             r"\b(?:may|can|should|must)\W+skip\W+(?:the\W+)?(?:quarantine|approval|human review)\b",
         ),
