@@ -233,17 +233,17 @@ class Place(Screen[None], inherit_bindings=False):
         mover = None if isinstance(self.focused, Input) else self._mover()
         if isinstance(mover, RecordTable) and not mover.keys:
             return "the list is empty"
-        return None
-
         if isinstance(mover, TextPane) and not mover.max_scroll_y:
             return "all of this text is in sight"
-    def _mover(self) -> RecordTable | TextPane | None:
-        """What the movement keys move: the focused table or text, else the first table."""
+        return None
+
     def _can_go_back(self) -> bool:
         """Whether there is a selection or anything else to leave."""
         table = next(iter(self.query(RecordTable)), None)
         return bool(self.selections) or (table is not None and self.focused is not table)
 
+    def _mover(self) -> RecordTable | TextPane | None:
+        """What the movement keys move: the focused table or text, else the first table."""
         focused = self.focused
         if isinstance(focused, RecordTable | TextPane):
             return focused
