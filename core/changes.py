@@ -16,7 +16,7 @@ from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
-from core.review.items import DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
+from core.review.items import BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
 from core.text import plural, visible_line
 from core.view import View
 
@@ -30,7 +30,7 @@ RATE: Final = "rate"
 BEGUN: Final = "begun"
 ENDED: Final = "ended"
 
-_UNDATED: Final = frozenset({DUPLICATE, OFFER, RECURRING, UNRECONCILED})
+_UNDATED: Final = frozenset({BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
 """Kinds of questions that are found by looking around at the present, so that nobody knows since when they stand."""
 _TURNING: Final = frozenset(
     {

@@ -17,7 +17,7 @@ from tui.screens.bulk import Bulk, Deed
 from tui.screens.dialogs import AskLine
 from tui.screens.place import Place
 
-PROMOTE: Final = Deed(Verb.PROMOTE, "Promote", "They stay proven, whatever the evidence says, until they are reset.")
+PROMOTE: Final = Deed(Verb.PROMOTE, "Promote", "It stays proven, whatever the evidence says, until it is reset.")
 RESET: Final = Deed(Verb.RESET, "Reset", "The evidence decides again.")
 DEPRECATE: Final = Deed(Verb.DEPRECATE, "Deprecate", "Not injected into any loop until somebody resets it.", "why?")
 QUARANTINE: Final = Deed(
