@@ -35,6 +35,14 @@ def export_file(name: str, project: ProjectPaths, suffixes: Collection[str]) -> 
     return file
 
 
+def is_there(file: Path) -> bool:
+    """Whether writing would write over something; what nobody may look at is told when it is written."""
+    try:
+        return file.exists()
+    except OSError:
+        return False
+
+
 def write_file(file: Path, data: bytes) -> None:
     """Whole or not at all; who may read a file that exists already stays as it is.
 

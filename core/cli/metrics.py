@@ -19,7 +19,7 @@ from core.metrics.effectiveness import Comparison, EffectivenessMetrics, effecti
 from core.metrics.export import FORMATS, exported
 from core.metrics.figures import Figure, reach_text, value_text
 from core.metrics.sections import figures_of
-from core.outfile import export_file, write_file
+from core.outfile import export_file, is_there, write_file
 from core.paths import ProjectPaths
 from core.settings import Settings
 from core.text import plural, visible_line
@@ -96,7 +96,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
 def _export(found: Dashboard, name: str, project: ProjectPaths, *, force: bool) -> Path:
     """Write the file and say which it is."""
     file = export_file(name, project, FORMATS)
-    if file.exists() and not force:
+    if is_there(file) and not force:
         raise BadInput(f"{visible_line(str(file), 300)} is there already; --force writes over it")
     write_file(file, exported(found, file.suffix.lower(), project.project.name))
     return file

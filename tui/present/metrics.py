@@ -95,10 +95,7 @@ def range_note(weeks: int, keys: tuple[str, str]) -> Content:
 
 def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
     """Several sections below each other with an empty line between them, as many as have room."""
-    shown: list[Figure] = []
-    for figure in figures:
-        if sum(_least(other) + 1 for other in (*shown, figure)) - 1 <= height:
-            shown.append(figure)
+    shown = fitting(figures, height)
     spare = height + 1 - sum(_least(figure) + 1 for figure in shown)
     growing = [figure for figure in shown if over_weeks(figure) and figure.rows]
     lines: list[Content] = []
@@ -109,6 +106,15 @@ def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) ->
             more = spare * (at + 1) // len(growing) - spare * at // len(growing)
         lines += [*tile(figure, width, _least(figure) + more, glyphs), Content("")]
     return lines[:-1]
+
+
+def fitting(figures: Sequence[Figure], height: int) -> list[Figure]:
+    """The sections that `tiles` has room for."""
+    shown: list[Figure] = []
+    for figure in figures:
+        if sum(_least(other) + 1 for other in (*shown, figure)) - 1 <= height:
+            shown.append(figure)
+    return shown
 
 
 def _least(figure: Figure) -> int:

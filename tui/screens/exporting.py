@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from core.errors import BadInput, RalphdeckError
-from core.outfile import export_file, write_file
+from core.outfile import export_file, is_there, write_file
 from core.text import visible_line
 from tui.screens.dialogs import AskLine, Confirm
 
@@ -39,7 +39,7 @@ def export(app: DeckApp, what: str, name: str, suffixes: Collection[str], make: 
         except BadInput as error:
             app.say(str(error), severity="warning")
             return
-        if file.exists():
+        if is_there(file):
             app.push_screen(
                 Confirm(Content(f"Write over {visible_line(file.name, 80)}?"), Content(visible_line(str(file), 300))),
                 lambda yes: _write(app, file, make) if yes else None,

@@ -195,8 +195,14 @@ class MetricsPlace(Place):
             lambda width, height: week_chart(figure, width, height, glyphs, at)
         )
         others = [other for other in self._figures.values() if other is not figure]
-        for drawing in self.query("#metrics-below, #metrics-beside").results(Drawing):
-            drawing.show(lambda width, height: present.tiles(others, width, height, glyphs))
+        beside = self.query_one("#metrics-beside", Drawing)
+        beside.show(lambda width, height: present.tiles(others, width, height, glyphs))
+
+        def below(width: int, height: int) -> Sequence[Content]:
+            there = present.fitting(others, beside.content_size.height) if beside.display else []
+            return present.tiles([other for other in others if other not in there], width, height, glyphs)
+
+        self.query_one("#metrics-below", Drawing).show(below)
 
     def _row_number(self) -> int | None:
         key = self.rows.cursor_key

@@ -17,7 +17,7 @@ from core.metrics.drawing import to_svg
 from core.metrics.export import exported, section_markdown, to_csv
 from core.metrics.figures import Kind
 from core.metrics.sections import figures_of
-from core.outfile import export_file
+from core.outfile import export_file, is_there
 from core.paths import project_at
 from core.settings import Settings
 from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
@@ -97,6 +97,8 @@ def test_a_file_is_named_outside_of_aiwg_with_a_suffix(tmp_path: Path, monkeypat
     assert export_file("report.MD", project, (".md",)) == tmp_path / "report.MD"
     (tmp_path / ".aiwg").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / ".aiwg")
+    assert is_there(tmp_path / "link")
+    assert not is_there(tmp_path / ("x" * 300))
     for name in (".aiwg/report.md", "link/report.md", "report.txt", "report", "a\0.md"):
         with pytest.raises(BadInput):
             export_file(name, project, (".md",))
