@@ -77,6 +77,13 @@ RULES: Final = (
             r"|restrictions?|orders|constraints|safeguards|messages?|training)\b",
             r"\b(?:ignore|disregard|forget|override)\W+(?:all|any|every|everything)\W+(?:\w+\W+){0,3}?"
             r"(?:instructions?|prompts?|guidelines?|directives?|told|said|wrote)\b",
+            r"\b(?:ignore|disregard|forget)\W+(?:all|any|every\w*)\W+(?:\w+\W+){0,2}?"
+            r"(?:before this|above|until now|so far)\b",
+            r"\b(?:ignore|disregard|forget)\W+(?:all\W+|any\W+|the\W+)?(?:previous|prior|earlier)\W+"
+            r"(?:context|conversation|input)\b",
+            r"\byour\W+(?:\w+\W+)?(?:instructions?|rules|guidelines|directives?)\W+(?:have|has)\W+been\W+"
+            r"(?:changed|updated|revoked|replaced|overridden|lifted)\b",
+            r"\bnew system (?:rule|prompt|instruction|message)s?\b",
             r"\b(?:rules|instructions|guidelines|restrictions|policies|constraints|limits)\b[^.\n]{0,40}"
             r"\b(?:no longer (?:apply|hold|count)|are (?:lifted|void|suspended|superseded|cancelled)|do not apply)",
             r"\b(?:do not|don'?t|never|stop)\W+(?:listen(?:ing)?|obey(?:ing)?|follow(?:ing)?)\W+(?:to\W+)?(?:the\W+)?"
@@ -94,6 +101,8 @@ RULES: Final = (
         critical=True,
         patterns=(
             r"\byou\W+are\W+(?:now\W+)?(?:dan\b|an?\W+(?:\w+\W+){0,3}?(?:unrestricted|jailbroken)\b)",
+            r"\byou\W+are\W+no\W+longer\W+an?\W+(?:\w+\W+){0,2}?(?:assistant|agent|model|ai)\b",
+            r"\byou\W+are\W+now\W+(?:operating|running|working)\W+in\b",
             r"\byou\W+are\W+now\W+(?:an?\W+|the\W+|in\W+)(?:\w+\W+){0,3}?(?:assistant|agent|admin\w*|root|mode"
             r"|model|ai)\b",
             r"\b(?:act|behave|respond|pretend|role-?play)\W+(?:as|like|to be)\W+(?:if\W+you\W+(?:are|were)\W+)?"
@@ -111,7 +120,9 @@ RULES: Final = (
             r"<\|[a-z_]{2,30}\|>",
             r"\[/?inst\]|<</?sys>>",
             r"</?(?:system|system[-_](?:prompt|reminder|message)|function_calls|tool_(?:call|result)s?)\s*>",
-            r"\n\s*(?:human|assistant)\s*:\s",
+            r"\n\s*(?:human|assistant)\s*:\s|(?:^|\n)\s*(?-i:SYSTEM)\s*:\s|\[\s*(?:end\s+)?(?-i:SYSTEM)\b[^\]\n]{0,40}\]",
+            r"\b(?:notes?|instructions?|messages?)\W+(?:to|for)\W+(?:all\W+|any\W+|the\W+)?(?:ai|llm)s?\b[^:\n]{0,30}:",
+            r"(?:^|\n)\s*(?:ai|llm)\s+(?:assistant|agent|model)s?\s*:\s",
         ),
     ),
     Rule(
@@ -194,6 +205,7 @@ RULES: Final = (
             r"[?&]\w{1,20}=[\"'`]?\s*(?:\+|\$\{)\s*(?:process\.env|os\.environ|document\.cookie|localstorage)",
             r"\b(?:nc|ncat|netcat)\s+(?:-\w+\s+){0,4}[\w.-]{3,100}\s+\d{2,5}\b",
             r"\$\((?:hostname|whoami|id|env|cat [^)\n]{1,80})\)\.[\w-]{1,60}\.",
+            r"\b(?:all|every|each|any)\b[^.\n]{0,60}\bto\W+[\w.+-]{1,64}@[\w-]{1,63}\.\w",
             r"\b(?:post|send|upload|copy|forward|transmit|mirror)\b[^.\n]{0,60}\b(?:diff|source|repository|code ?base"
             r"|contents?|files?|secrets?|keys?|cookies?|transcript|conversation)\b[^.\n]{0,40}\bto\W+"
             r"(?:https?://|an?\W+(?:external|remote|outside)\b)",
