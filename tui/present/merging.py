@@ -108,8 +108,12 @@ def merged_counts(merger: Merger, glyphs: Glyphs) -> list[Content]:
         _row("uses", [_uses(a, glyphs) for _, _, a in columns]),
         _row("loops", [Content(f"{_loops(pattern):,}") for _, pattern, _ in columns]),
     ]
-    gone = f"{visible_line(merger.other.id, 80)} goes to the archive; its id leads here"
-    return [*lines, Content.styled(f"{'':>{_LABEL}}  {gone}", "$quiet")]
+    told = (
+        f"a context with both would be {plural(merger.saved, 'token')} shorter" if merger.saved > 0 else "",
+        f"{visible_line(merger.other.id, 80)} goes to the archive, and its id leads here",
+        "undoing this one decision makes two of them again, however late",
+    )
+    return [*lines, *(Content.styled(f"{'':>{_LABEL}}  {text}", "$quiet") for text in told if text)]
 
 
 def merged_lineage(merger: Merger, view: View, glyphs: Glyphs) -> list[Content]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from textual.content import Content
@@ -10,6 +11,7 @@ from textual.content import Content
 from core.learning.explanation import Step
 from core.records.loops import Outcome
 from core.records.patterns import Pattern
+from core.review.everyday import ERRORS, TASKS
 from core.review.items import ReviewItem
 from core.text import matcher, plural, visible_line
 from core.view import View
@@ -18,10 +20,9 @@ from tui.present.marks import Glyphs, state_mark
 from tui.present.numbers import moment_text, percent
 
 MOST_MESSAGES: Final = 2000
-"""Messages of loops that a trigger is tried on, the newest."""
-_EXAMPLES: Final = 12
-_OTHERS: Final = 5
-"""Messages that are shown: those that a trigger fits, and those that it does not."""
+"""Messages of loops that a trigger is tried on."""
+_EXAMPLES: Final = 6
+"""Messages that are shown of those that a trigger fits, and of those that it does not."""
 
 
 def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
@@ -66,28 +67,32 @@ def _step_line(step: Step, glyphs: Glyphs) -> Content:
 
 
 def matched(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
-    """Which of the messages that loops met the trigger fits, and which it does not."""
-    fits = matcher(pattern.error_pattern).matches
-    messages = list(dict.fromkeys(_messages(view)))[:MOST_MESSAGES]
+    """Which messages its triggers fit that have nothing to do with each other, and which that loops met."""
+    lines: list[Content] = []
+    met = list(dict.fromkeys(islice(_messages(view), MOST_MESSAGES)))
+    tasks = list(dict.fromkeys(loop.task for loop in view.snapshot.loops.values() if loop.task))
+    tries = (
+        (pattern.error_pattern, (("everyday errors", ERRORS), ("errors that loops met here", met))),
+        (pattern.task_pattern, (("everyday tasks", TASKS), ("tasks that loops had here", tasks))),
+    )
+    for trigger, against in tries:
+        if trigger:
+            lines.append(labelled("Trigger", trigger))
+            for words, messages in against:
+                lines += [*_fitted(messages, matcher(trigger).matches, words, glyphs), Content("")]
+    return lines
+
+
+def _fitted(messages: Sequence[str], fits: Callable[[str], bool], words: str, glyphs: Glyphs) -> Iterator[Content]:
+    """How many of some messages a trigger fits, with examples of those that it does and those that it does not."""
     hit = [text for text in messages if fits(text)]
     missed = [text for text in messages if not fits(text)]
-    lines = [
-        labelled("Trigger", pattern.error_pattern),
-        Content.assemble(
-            "fits ",
-            (percent(len(hit) / len(messages) if messages else None), "bold"),
-            f" of {len(messages):,} messages of loops",
-        ),
-        Content(""),
-    ]
-    for mark, style, found, most in (
-        (glyphs.done, "$warning", hit, _EXAMPLES),
-        (glyphs.empty, "$quiet", missed, _OTHERS),
-    ):
-        lines += [Content.assemble((f"{mark} ", style), visible_line(text, 200)) for text in found[:most]]
-        if len(found) > most:
-            lines.append(Content.styled(f"  and {len(found) - most:,} more", "$quiet"))
-    return lines
+    share = percent(len(hit) / len(messages) if messages else None)
+    yield Content.assemble("fits ", (share, "bold"), f" of {words}, {len(hit):,} of {len(messages):,}")
+    for mark, style, found in ((glyphs.done, "$warning", hit), (glyphs.failed, "$quiet", missed)):
+        yield from (Content.assemble((f"  {mark} ", style), visible_line(text, 200)) for text in found[:_EXAMPLES])
+        if len(found) > _EXAMPLES:
+            yield Content.styled(f"    and {len(found) - _EXAMPLES:,} more", "$quiet")
 
 
 def _messages(view: View) -> Iterator[str]:

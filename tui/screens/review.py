@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
+from textual.widgets._toast import ToastRack
 
 from core.checks import check_amount
 from core.errors import BadInput
@@ -31,7 +32,7 @@ from tui.present.memory_tree import session_key
 from tui.present.review_answers import Outlook, answer_rows, what_changes, what_heading
 from tui.present.sitting import budget_text, pace_text, stop_lines
 from tui.screens.dialogs import AskLine
-from tui.screens.review_answering import ANSWERS, Answering
+from tui.screens.review_answering import ANSWERS, DECIDES, Answering
 from tui.screens.review_forecasts import Forecasts, work_out
 from tui.screens.review_walk import same_question
 from tui.widgets.answer_list import AnswerList
@@ -42,6 +43,8 @@ BESIDE: Final = 100
 """Cells from which the two sides stand beside each other."""
 TALL: Final = 36
 """Lines from which a narrow screen stacks what it else shows one at a time."""
+ANSWER_FRAME: Final = 2
+"""Lines below and above the answers: the key line and a rule."""
 _PANES: Final = ("subject", "proposal", "consequence")
 ROOMY: Final = 48
 """Lines from which answers that can't be given now are listed, too."""
@@ -188,7 +191,9 @@ class ReviewPlace(Answering):
         now, offer = self.deck_app.now(), self._offer(self.view)
         budget = budget_text(self.sitting, offer, self.walk.items, now, self.deck_app.shown_key("minutes"))
         pace = [Item(pace_text(self.sitting))] * bool(self.sitting.decided)
-        self.query_one(".question", ItemLine).show([Item(head), *pace, Item(budget, "minutes")], [Item(worth)])
+        readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.deck_app.deck.is_readonly
+        told = [Item(head), *readonly, *pace, Item(budget, "minutes")]
+        self.query_one(".question", ItemLine).show(told, [Item(worth)])
         self.query_one("#review-reason", Static).update(present.reason(item))
 
     def _offer(self, view: View, minutes: float = 0.0) -> Plan:
@@ -364,7 +369,15 @@ class ReviewPlace(Answering):
             self.query_one("#review-what", Static).update("")
             self._text("consequence").show([])
         self.query_one(AnswerList).show(rows, self._cursor)
+        self._lift_toasts(len(rows))
         self.refresh_frame()
+
+    def _lift_toasts(self, rows: int) -> None:
+        """Toasts stand above the answers: what the keys do must not be covered, least of all after a decision."""
+        above = rows + ANSWER_FRAME if rows else 1
+        for rack in self.query(ToastRack):
+            if rack.styles.margin.bottom != above:
+                rack.styles.margin = (0, 0, above, 0)
 
     @property
     def _listed(self) -> list[Answer]:
@@ -437,6 +450,8 @@ class ReviewPlace(Answering):
         item = self.item
         if item is None:
             return "nothing waits for a decision"
+        if self.deck_app.deck.is_readonly and action in DECIDES:
+            return "nothing can be decided: the dashboard was started with --readonly"
         if self._may_stop:
             return f"you can stop here; {self.deck_app.shown_key('next_item')} goes on"
         if action in ANSWERS:

@@ -32,6 +32,9 @@ ANSWERS: Final = frozenset(
 SNOOZES: Final = {"for a day": 1, "for a week": 7, "for a month": 30, "for three months": 90}
 """How long a question can wait, in days."""
 
+DECIDES: Final = ANSWERS | {"snooze_until", "rewrite_in_editor", "alternative", "note"}
+"""The actions that decide something, or prepare it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:

@@ -66,7 +66,8 @@ class AnswerList(Widget):
             return Strip.blank(width, style.rich_style)
         if y == self._cursor:
             style = self.get_visual_style("answer-list--cursor")
-        return to_strip(self, Content.assemble(" ", self._rows[y]), width, style)
+        mark = ("▌", "$accent") if y == self._cursor else " "
+        return to_strip(self, Content.assemble(mark, self._rows[y]), width, style)
 
     def on_click(self, event: events.Click) -> None:
         """Say which line was clicked."""
