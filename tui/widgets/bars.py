@@ -37,6 +37,7 @@ class ItemLine(Widget):
     DEFAULT_CSS = """
     ItemLine { height: 1; background: $surface; color: $foreground; }
     """
+    ALLOW_SELECT = False
     SEPARATOR: ClassVar[str] = "  "
 
     class Clicked(Message):

@@ -19,6 +19,8 @@ class Timeline(Widget):
     Timeline { height: 2; margin: 0 1; background: $background; }
     """
 
+    ALLOW_SELECT = False
+
     class Picked(Message):
         """A click on an action."""
 

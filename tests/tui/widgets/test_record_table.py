@@ -219,3 +219,25 @@ async def test_wide_characters_keep_the_columns_straight() -> None:
     async with hosted(table, size=(40, 6)):
         ends = {cell_len(line) for line in lines_of(table)[1:4]}
         assert len(ends) == 1
+
+
+async def test_two_lines_a_row_scroll_click_and_count_as_one() -> None:
+    keys = [f"row-{n}" for n in range(50)]
+    table = RecordTable(
+        COLUMNS, lambda key: {"id": Content(key)}, lambda: Content(""), below=lambda key: Content(f"below {key}")
+    )
+    table.show(keys)
+    async with hosted(table, size=(60, 11)) as (_, pilot):
+        table.space(2)
+        await pilot.pause()
+        lines = lines_of(table)
+        assert "row-0" in lines[1] and lines[2].strip("▌ ") == "below row-0" and "row-1" in lines[3]
+        assert table.page == 5
+        table.move(table.page)
+        await pilot.pause()
+        assert "row-5" in lines_of(table)[9] and "below row-5" in lines_of(table)[10]
+        await pilot.click(table, offset=(5, 8))
+        assert table.cursor_key == "row-4"
+        table.space(1)
+        await pilot.pause()
+        assert table.cursor_key == "row-4" and "row-4" in "".join(lines_of(table))
