@@ -35,7 +35,7 @@ _UNDATED: Final = frozenset({BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
 _TURNING: Final = frozenset(
     {
         *(Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET, Verb.ACCEPT_INVERSION, Verb.REJECT_INVERSION, Verb.QUARANTINE),
-        *(Verb.RELEASE, Verb.MERGE, Verb.IMPORT, Verb.EXTRACT, Verb.ARCHIVE, Verb.RESTORE),
+        *(Verb.RELEASE, Verb.EDIT, Verb.MERGE, Verb.IMPORT, Verb.EXTRACT, Verb.ARCHIVE, Verb.RESTORE),
     }
 )
 """Decisions that may turn a pattern, bring it or take it away."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.curation.merging import as_read
+from core.curation.rules import SEEN_TEXT
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Pattern, PatternType
 from core.sources.patterns import content_hash
@@ -45,8 +46,8 @@ def rewound(patterns: Mapping[str, Pattern], later: Iterable[Decision]) -> Rewou
     """The patterns before some decisions, as far as the ledger tells.
 
     What a decision put in goes, what it took out comes back whole, what it set is what it was. A text that was
-    changed without the ledger is told by its hash at most: that of the next decision that saw it, so that a verdict
-    given to it binds as it did.
+    changed without the ledger is the one that the next decision on it saw; where that did not keep it, only its hash
+    is known, so that a verdict given to it binds as it did.
 
     Args:
         patterns: By id, as they are.
@@ -126,9 +127,15 @@ def _read(record: Mapping[str, Any], effect: Effect) -> Pattern | None:
 
 
 def _see(patterns: dict[str, Pattern], decision: Decision) -> None:
-    """A person decided on this text."""
-    seen, pattern = decision.after.get("content_hash"), patterns.get(decision.subject)
-    if pattern is None or not isinstance(seen, str) or decision.verb in _TURNS:
+    """A person decided on this text; some decisions keep it."""
+    pattern = patterns.get(decision.subject)
+    if pattern is None or decision.verb in _TURNS:
         return
-    if seen not in ("", pattern.content_hash):
-        patterns[pattern.id] = replace(pattern, content_hash=seen)
+    after = None if decision.verb is Verb.EDIT else decision.after.get("content_hash")
+    seen = decision.before.get("content_hash") or after
+    if not isinstance(seen, str) or seen in ("", pattern.content_hash):
+        return
+    kept = decision.after.get(SEEN_TEXT)
+    told = as_read({**kept, "id": pattern.id}, pattern.type) if isinstance(kept, dict) else None
+    text = {name: getattr(told, name) for name in ("title", *_TEXT)} if told and told.content_hash == seen else {}
+    patterns[pattern.id] = replace(pattern, **text, content_hash=seen)

@@ -113,6 +113,28 @@ def test_every_day_looks_afterwards_as_it_looked_then(steps: list[tuple[str, str
                 assert past.assessment(id).score == pytest.approx(board.rescored(when).assessment(id).score)
 
 
+def test_a_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
+    clock = Clock()
+    deck = open_project(tmp_path, clock)
+    start = clock()
+    deck.promote(IDS[0])
+    promoted, text = clock(), deck.view.pattern(IDS[0])
+    file = deck.project.patterns / "error-patterns.json"
+    file.write_text(file.read_text().replace("add an index, way 0", "drop the table"))
+    clock.now += timedelta(days=1)
+    stale, _ = deck.apply((file,))
+    assert stale.assessment(IDS[0]).pin_stale
+    edited = clock()
+    deck.restore_text(IDS[0])
+    view, _ = deck.refresh()
+    then, between = view_at(view, start).pattern(IDS[0]), view_at(view, edited)
+    assert (then.description, then.content_hash) == (text.description, text.content_hash)
+    assert between.pattern(IDS[0]).description == "drop the table"
+    assert between.assessment(IDS[0]).pin_stale
+    # When it was changed nobody knows: as of then it is the text that the next decision saw.
+    assert view_at(view, promoted).pattern(IDS[0]).description == "drop the table"
+
+
 def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> View:
     snapshot = Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **known)
     board = Scoreboard.build(snapshot, now, Settings())
