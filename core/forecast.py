@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
 from core.audience import LOOP, TASK, TOPIC, Contexts, Reader, audience, same_texts
+from core.curation.curator import Decided
 from core.deck import Deck
 from core.learning.assessment import Assessment
 from core.learning.maturity import STATES
 from core.lineage import LineageEvent
 from core.records.patterns import Maturity, Pattern
+from core.retrieval.ranking import Given
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
 from core.review.items import DUPLICATE, ReviewItem
@@ -23,6 +25,7 @@ from core.view import View
 SUPPOSED: Final = "supposed"
 """The reason that a rehearsed decision gets where one is required; no context shows it."""
 
+Decide = Callable[[Deck], Decided]
 Stop = Callable[[], bool]
 """Asked between contexts whether to end here."""
 
@@ -88,7 +91,7 @@ class Forecast:
     """The effect of an answer.
 
     Attributes:
-        action: Of the answer.
+        action: Of the answer, "" for a decision that answers no question.
         loops, tasks: How many running loops and past tasks were looked at.
         changed: The contexts that would be others, those of running loops first.
         tokens: Of all contexts that were looked at, before and after.
@@ -98,7 +101,7 @@ class Forecast:
         merger: For a merge, what would come of it.
     """
 
-    action: str
+    action: str = ""
     loops: int
     tasks: int
     changed: tuple[ContextChange, ...] = ()
@@ -150,20 +153,45 @@ class Forecaster:
         with self._lock:
             return self._forecast(view, item, answer, typed, stop or (lambda: False))
 
+    def effect(self, view: View, decide: Decide, about: tuple[str, ...] = ()) -> Forecast:
+        """What a decision changes that answers no question.
+
+        Args:
+            view: See `forecast`.
+            decide: Makes the decision, on the deck that it is given.
+            about: The patterns whose places are told.
+
+        Raises:
+            RalphdeckError: What the decision would raise.
+        """
+        with self._lock:
+            found = self._effect(view, decide, about, _readers(view, about), lambda: False)
+        assert found is not None  # nobody stops it
+        return found[0]
+
     def _forecast(self, view: View, item: ReviewItem, answer: Answer, typed: str, stop: Stop) -> Forecast | None:
-        readers = audience(view.snapshot) or tuple(_topic(view, item))
-        loops, tasks = (sum(reader.kind == kind for reader in readers) for kind in (LOOP, TASK))
+        about = tuple(id for id in (item.subject, item.other) if id) if item.is_about_pattern else ()
+        readers = _readers(view, about)
         if not answer.matters:
-            return Forecast(action=answer.action, loops=loops, tasks=tasks)
-        given = {}
+            return _of_readers(readers, action=answer.action)
+        typed = typed or (SUPPOSED if answer.needs_reason else "")
+        found = self._effect(view, lambda deck: answer.decide(deck, typed), about, readers, stop)
+        if found is None:
+            return None
+        effect, after = found
+        return replace(effect, action=answer.action, merger=_merger(view, after, item, answer))
+
+    def _effect(
+        self, view: View, decide: Decide, about: tuple[str, ...], readers: tuple[Reader, ...], stop: Stop
+    ) -> tuple[Forecast, View] | None:
+        given: dict[str, Given] = {}
         for reader in readers:
             if stop():
                 return None
             given[reader.task] = self._contexts.given(view, reader.task)
-        typed = typed or (SUPPOSED if answer.needs_reason else "")
-        after = self._deck.rehearsed(lambda deck: answer.decide(deck, typed), view)
+        after = self._deck.rehearsed(decide, view)
         same = same_texts(view, after)
-        supposed = {}
+        supposed: dict[str, Given] = {}
         for reader in readers:
             if stop():
                 return None
@@ -171,15 +199,9 @@ class Forecaster:
                 supposed[reader.task] = self._contexts.supposed(after, reader.task, same=same)
         pairs = [(reader, given[reader.task], supposed[reader.task]) for reader in readers]
         known, come = view.snapshot.patterns.keys(), after.snapshot.patterns.keys()
-        return Forecast(
-            action=answer.action,
-            loops=loops,
-            tasks=tasks,
-            changed=tuple(
-                ContextChange(reader.kind, reader.id, reader.task, one.context, two.context, (one.tokens, two.tokens))
-                for reader, one, two in pairs
-                if one.context != two.context
-            ),
+        effect = _of_readers(
+            readers,
+            changed=tuple(_change(*pair) for pair in pairs if pair[1].context != pair[2].context),
             tokens=(sum(one.tokens for _, one, _ in pairs), sum(two.tokens for _, _, two in pairs)),
             turned=tuple(_turned(view, after)),
             added=tuple(sorted(come - known)),
@@ -190,21 +212,31 @@ class Forecaster:
                     _place(view, id, [one.pattern_ids for _, one, _ in pairs]),
                     _place(after, id, [two.pattern_ids for _, _, two in pairs]),
                 )
-                for id in _subjects(item)
+                for id in about
             ),
-            merger=_merger(view, after, item, answer),
         )
+        return effect, after
 
 
-def _topic(view: View, item: ReviewItem) -> Iterator[Reader]:
-    """What the question is about as a task, where nobody runs or ran; a burst is about many."""
-    pattern = view.snapshot.patterns.get(item.subject)
-    if pattern is not None:
-        yield Reader(TOPIC, pattern.id, f"{pattern.title} {pattern.description}")
+def _of_readers(readers: tuple[Reader, ...], **found: Any) -> Forecast:
+    loops, tasks = (sum(reader.kind == kind for reader in readers) for kind in (LOOP, TASK))
+    return Forecast(loops=loops, tasks=tasks, **found)
 
 
-def _subjects(item: ReviewItem) -> tuple[str, ...]:
-    return tuple(id for id in (item.subject, item.other) if id) if item.is_about_pattern else ()
+def _readers(view: View, about: tuple[str, ...]) -> tuple[Reader, ...]:
+    """Who is looked at; where nobody runs or ran, what the first of the patterns is about."""
+    return audience(view.snapshot) or tuple(_topic(view, about[:1]))
+
+
+def _change(reader: Reader, one: Given, two: Given) -> ContextChange:
+    return ContextChange(reader.kind, reader.id, reader.task, one.context, two.context, (one.tokens, two.tokens))
+
+
+def _topic(view: View, about: tuple[str, ...]) -> Iterator[Reader]:
+    for id in about:
+        pattern = view.snapshot.patterns.get(id)
+        if pattern is not None:
+            yield Reader(TOPIC, pattern.id, f"{pattern.title} {pattern.description}")
 
 
 def _turned(view: View, after: View) -> Iterator[tuple[str, Maturity, Maturity]]:

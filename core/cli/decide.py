@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from core.cli.completing import complete_pattern
+from core.cli.foretelling import dry_run_option, foretell
 from core.cli.options import deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
@@ -28,8 +29,9 @@ patterns_argument = click.argument(
 @click.command(epilog=json_help("decision"))
 @patterns_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
+@dry_run_option
 @deciding_options
-def promote(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
+def promote(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
     """Pin a pattern as proven, whatever the evidence says, until it is reset.
 
     The pin holds for the text of today: if that changes, the pattern comes back for review. Several patterns at
@@ -37,59 +39,64 @@ def promote(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: 
 
     \b
     Example:
+      ralphdeck promote pat-error-null-check-015 --dry-run
       ralphdeck promote pat-error-null-check-015 --reason "holds in auth and api"
       ralphdeck promote pat-error-null-check-015 pat-success-types-first-006 && ralphdeck undo
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.PROMOTE, pattern_ids, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.PROMOTE, pattern_ids, reason=reason), dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))
 @patterns_argument
 @click.option("--reason", required=True, help="Why; kept in the log.")
+@dry_run_option
 @deciding_options
-def deprecate(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
+def deprecate(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
     """Pin a pattern as deprecated: no loop gets it any more, until it is reset.
 
     \b
     Example:
       ralphdeck deprecate pat-error-retry-004 --reason "hides the cause"
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.DEPRECATE, pattern_ids, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.DEPRECATE, pattern_ids, reason=reason), dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))
 @patterns_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
+@dry_run_option
 @deciding_options
-def reset(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
+def reset(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
     """Take the pin off a pattern: the evidence decides again.
 
     \b
     Example:
       ralphdeck reset pat-error-retry-004
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.RESET, pattern_ids, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.RESET, pattern_ids, reason=reason), dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))
 @patterns_argument
 @click.option("--reason", required=True, help="Why; kept in the log.")
+@dry_run_option
 @deciding_options
-def quarantine(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
+def quarantine(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
     """Keep a pattern out of every context until somebody has read it and releases it.
 
     
     Example:
       ralphdeck quarantine pat-error-retry-004 --reason "tells to skip the tests"
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.QUARANTINE, pattern_ids, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.QUARANTINE, pattern_ids, reason=reason), dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))
 @patterns_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
+@dry_run_option
 @deciding_options
-def release(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: bool) -> None:
+def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
     """Let loops get a pattern that waits in quarantine, such as an imported one. Read it first: patterns show.
 
     The release holds for the text of today: another text will wait again.
@@ -98,7 +105,7 @@ def release(pattern_ids: tuple[str, ...], reason: str, by: str | None, as_json: 
     Example:
       ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.RELEASE, pattern_ids, reason=reason))
+    _decide(by, as_json, lambda deck: deck.decide_many(Verb.RELEASE, pattern_ids, reason=reason), dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))
@@ -146,9 +153,13 @@ def redo(by: str | None, as_json: bool) -> None:
     _decide(by, as_json, lambda deck: deck.redo())
 
 
-def _decide(by: str | None, as_json: bool, decide: Callable[[Deck], Decided]) -> None:
-    decided = decide(open_deck(by))
-    print_decided(decided, as_json)
+def _decide(by: str | None, as_json: bool, decide: Callable[[Deck], Decided], *, dry_run: bool = False) -> None:
+    deck = open_deck(by)
+    if dry_run:
+        decided = foretell(deck, decide, as_json=as_json)
+    else:
+        decided = decide(deck)
+        print_decided(decided, as_json)
     if decided.refused:
         click.get_current_context().exit(Refused.exit_code)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import click
 
 from core.cli.completing import complete_pattern
 from core.cli.decide import print_decided, print_warnings
+from core.cli.foretelling import dry_run_option, foretell
 from core.cli.options import deciding_options, strict_option
 from core.cli.output import end, findings_json, line, print_json, remark, warn
 from core.cli.project import now, open_deck
@@ -30,6 +31,7 @@ MOST_DAYS = 3650
 @click.option("--snooze", type=click.IntRange(1, MOST_DAYS), metavar="DAYS", help="Ask again after so many days.")
 @click.option("--auto", is_flag=True, help="Accept every proposal, without a person.")
 @click.option("--reason", default="", help="Why; kept in the log.")
+@dry_run_option
 @deciding_options
 @strict_option
 def invert(
@@ -40,6 +42,7 @@ def invert(
     snooze: int | None,
     auto: bool,
     reason: str,
+    dry_run: bool,
     by: str | None,
     as_json: bool,
     strict: bool,
@@ -51,6 +54,7 @@ def invert(
     \b
     Examples:
       ralphdeck invert
+      ralphdeck invert pat-success-split-by-type-002 --accept --dry-run
       ralphdeck invert pat-success-split-by-type-002 --accept
       ralphdeck invert pat-success-split-by-type-002 --text "AVOID: splitting by type before the types compile"
       ralphdeck invert --auto --json
@@ -60,16 +64,25 @@ def invert(
         raise click.UsageError("give one verdict: --accept (or --text), --reject, --snooze or --auto")
     if any(verdicts) and pattern_id is None:
         raise click.UsageError("a verdict needs the ID of a pattern")
+    if dry_run and not any(verdicts):
+        raise click.UsageError("--dry-run tells what one verdict would change: give --accept, --reject or --snooze")
     if auto and pattern_id is not None:
         raise click.UsageError("--auto accepts every proposal and takes no ID")
     deck = open_deck(by)
     if auto:
         _accept_all(deck, reason, as_json)
     elif pattern_id is not None and any(verdicts):
-        print_decided(_decide(deck, pattern_id, reject, snooze, text, reason), as_json)
+        _verdict(deck, lambda on: _decide(on, pattern_id, reject, snooze, text, reason), dry_run, as_json)
     else:
         _list(deck, _proposals(deck, pattern_id), as_json)
         end(deck.view.findings, strict=strict)
+
+
+def _verdict(deck: Deck, decide: Callable[[Deck], Decided], dry_run: bool, as_json: bool) -> None:
+    if dry_run:
+        foretell(deck, decide, as_json=as_json)
+    else:
+        print_decided(decide(deck), as_json)
 
 
 def _decide(deck: Deck, pattern_id: str, reject: bool, snooze: int | None, text: str | None, reason: str) -> Decided:

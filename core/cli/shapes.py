@@ -92,7 +92,9 @@ decided: {decision: {id, at, by, verb, subject, reason, before, after, group}, s
 findings}""",
     "decision": """\
 {decision: {id, at, by, verb, subject, reason, before, after, group}, summary, warnings, written}.
-With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], summary, warnings, written}""",
+With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], summary, warnings, written}.
+With --dry-run, where there is one: {dry_run, summary, warnings, refused, turned: [{id, before, after}], added, gone,
+loops, tasks, changed: [{kind, id}], tokens: {before, after}}""",
     "review": """\
 {questions: [{kind, subject, key, question, reason, worth, stake, seconds, evidence, other}],
 sitting: {minutes, decisions, keys, seconds, share, later, not_worth_the_time}, findings}""",

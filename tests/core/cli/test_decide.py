@@ -128,3 +128,22 @@ def test_several_patterns_are_one_act(sample: Path, call: Call) -> None:
     taken = call("undo", "--project", sample)
     assert (taken.code, taken.out) == (0, "took back the promotion of 2 patterns\n")
     assert state(call, sample, ESTABLISHED) == ("established", False)
+
+
+def test_a_dry_run_tells_what_would_change_and_writes_nothing(sample: Path, call: Call) -> None:
+    ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
+    before = ledger.read_bytes()
+    result = call("promote", ESTABLISHED, "--dry-run", "--project", sample)
+    assert (result.code, result.err) == (0, "")
+    assert f"would be: promoted {ESTABLISHED}: established → proven" in result.out
+    assert "would get another context" in result.out
+    result = call("deprecate", ESTABLISHED, "nothing", "--reason", "r", "--dry-run", "--json", "--project", sample)
+    told = result.document
+    assert result.code == 1
+    assert told["turned"] == [{"id": ESTABLISHED, "before": "established", "after": "deprecated"}]
+    assert [refusal["id"] for refusal in told["refused"]] == ["nothing"]
+    told = call("promote", ESTABLISHED, "--dry-run", "--json", "--project", sample).document
+    assert told["changed"] and told["tokens"]["before"] != told["tokens"]["after"]
+    assert call("reset", ESTABLISHED, "--dry-run", "--project", sample).code != 0
+    assert ledger.read_bytes() == before
+    assert state(call, sample, ESTABLISHED) == ("established", False)

@@ -1,0 +1,70 @@
+"""`--dry-run` of the commands that decide: what a decision would change, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from core.cli.output import line, print_json, warn
+from core.text import plural
+
+if TYPE_CHECKING:
+    from core.curation.curator import Decided
+    from core.deck import Deck
+    from core.forecast import Forecast
+
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Only tell which states and contexts would change; nothing is written."
+)
+
+
+def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) -> Decided:
+    """Print what a decision would change; returns what would have been decided.
+
+    Raises:
+        RalphdeckError: What the decision would raise.
+    """
+    # Only a dry run needs it.
+    from core.forecast import Forecaster
+
+    made: list[Decided] = []
+
+    def noted(stage: Deck) -> Decided:
+        made.append(decide(stage))
+        return made[-1]
+
+    found = Forecaster(deck).effect(deck.view, noted)
+    decided = made[-1]
+    if as_json:
+        print_json(_json(decided, found))
+        return decided
+    for warning in decided.warnings:
+        warn(warning)
+    line(f"would be: {decided.summary}")
+    for id, before, after in found.turned:
+        line(f"  {id}: {before} → {after}")
+    for word, ids in (("into the registry", found.added), ("out of the registry", found.gone)):
+        for id in ids:
+            line(f"  {id}: {word}")
+    loops, tasks = (found.changed_of(kind) for kind in ("loop", "task"))
+    looked = f"{loops} of {plural(found.loops, 'running loop')} and {tasks} of the last {plural(found.tasks, 'task')}"
+    line(f"  {looked} would get another context ({found.tokens[0]:,} → {found.tokens[1]:,} tokens in all)")
+    return decided
+
+
+def _json(decided: Decided, found: Forecast) -> dict[str, Any]:
+    return {
+        "dry_run": True,
+        "summary": decided.summary,
+        "warnings": list(decided.warnings),
+        "refused": [{"id": refusal.pattern_id, "why": refusal.why} for refusal in decided.refused],
+        "turned": [{"id": id, "before": before.value, "after": after.value} for id, before, after in found.turned],
+        "added": list(found.added),
+        "gone": list(found.gone),
+        "loops": found.loops,
+        "tasks": found.tasks,
+        "changed": [{"kind": one.kind, "id": one.id} for one in found.changed],
+        "tokens": {"before": found.tokens[0], "after": found.tokens[1]},
+    }
