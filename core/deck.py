@@ -213,6 +213,15 @@ class Deck:
             extraction=self.extraction,
         )
 
+    def decide(self, decide: Callable[[Deck], Decided], *, seen: View) -> Decided:
+        """Decide for a person who looks at `seen`.
+
+        Raises:
+            Conflict: Somebody decided on the same since; nothing is written. Of many patterns only this one is refused.
+        """
+        with self._lock, self.curator.seeing(len(seen.snapshot.decisions)):
+            return decide(self)
+
     # Decisions. Each reads the newest files first, writes, and returns what was decided; `view` shows it.
 
     def promote(self, pattern_id: str, *, reason: str = "") -> Decided:

@@ -8,7 +8,7 @@ decision does cannot drift apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -195,6 +195,10 @@ class _Notebook(Ledger):
 
     def __contains__(self, decision_id: object) -> bool:
         return any(decision.id == decision_id for decision in self._memory.decisions)
+
+    def by_id(self) -> Mapping[str, Decision]:
+        """All of them by id."""
+        return {decision.id: decision for decision in self._memory.decisions}
 
     def decision(self, decision_id: str) -> Decision:
         """One of them by id, else `UnknownRecord`."""

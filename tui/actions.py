@@ -304,6 +304,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown=False,
     ),
     Action("note", "c", "note", "Write a note beside it", "Decide", ("patterns", "review"), shown=False),
+    Action(
+        "undo_this", "x", "take back", "Take the decision under the cursor back, with its group", "Decide", ("log",)
+    ),
     Action("undo", "u", "undo", "Take the newest decision back", "Decide"),
     Action("redo", "U", "redo", "Repeat the decision that was taken back", "Decide", shown=False),
     Action(
@@ -337,6 +340,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
 )
 
 BY_ID: Final = {action.id: action for action in ACTIONS}
+WRITING: Final = frozenset({action.id for action in ACTIONS if action.group == "Decide"} | {"edit_file"})
+"""What changes files of the project, or lets somebody do so."""
 
 
 def actions_of(place: str) -> tuple[Action, ...]:

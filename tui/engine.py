@@ -102,15 +102,20 @@ class Engine:
 
     # Called from the app's thread.
 
-    def decide(self, decide: Callable[[Deck], Decided]) -> None:
-        """Carry a decision out, in turn; its result comes as `Engine.Decision`."""
+    def decide(self, decide: Callable[[Deck], Decided], seen: View) -> None:
+        """Carry a decision out, in turn; its result comes as `Engine.Decision`.
+
+        Args:
+            decide: Makes the decision.
+            seen: What the person looked at; see `Deck.decide`.
+        """
 
         def job() -> None:
             before, start = self.deck.view.snapshot.patterns, self.deck.now()
             decided: Decided | None = None
             refusal = ""
             try:
-                decided = decide(self.deck)
+                decided = self.deck.decide(decide, seen=seen)
             except RalphdeckError as error:
                 refusal = str(error)
             made = {d.id for d in self.deck.view.snapshot.decisions if d.at >= start and d.by == self.deck.by}

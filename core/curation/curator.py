@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from typing import Final, NamedTuple
@@ -18,8 +19,9 @@ from core.curation.batches import Batch
 from core.curation.effects import Outcome
 from core.curation.ledger import Ledger
 from core.curation.rules import Case, Draft, shown
+from core.curation.seeing import check_last_seen, check_seen
 from core.curation.settling import ID_PREFIXES, settle
-from core.errors import BadInput, MovedOn, Refused
+from core.errors import BadInput, Conflict, MovedOn, Refused
 from core.exchange.importing import ImportPlan
 from core.extraction.proposals import Extraction
 from core.learning.assessment import Assessment
@@ -130,6 +132,18 @@ class Curator:
         self._settings = settings
         self._by = _clean(by, "the name of who decides").replace("\n", " ")
         self._ledger = Ledger(paths)
+        self._seen: int | None = None
+
+    @contextmanager
+    def seeing(self, decisions: int) -> Iterator[None]:
+        """Meanwhile decide for a person who saw what this many decisions, from the first on, amount to: `Conflict`
+        where a later one is about the same.
+        """
+        before, self._seen = self._seen, decisions
+        try:
+            yield
+        finally:
+            self._seen = before
 
     @property
     def ledger(self) -> Ledger:
@@ -424,9 +438,11 @@ class Curator:
 
     def _turn(self, verb: Verb, now: datetime, name: str = "") -> Decided:
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:
-            named = turning.one_act(name, state, self._ledger.decisions()) if name else ()
-            chosen = named or turning.last_act(verb, state)
-            turned = [turning.turned(verb, self._ledger.decision(one)) for one in chosen]
+            decisions, known = self._ledger.decisions(), self._ledger.by_id()
+            if not name:
+                check_last_seen(self._by, self._news(), known, now)
+            chosen = turning.one_act(name, state, decisions) if name else turning.last_act(verb, state)
+            turned = [self._seen_by(turning.turned(verb, known[one]), now) for one in chosen]
             return {act: turned[0]} if len(turned) == 1 else dict(zip(_ids(act), turned, strict=False))
 
         decided = self._decide(drafts, now)
@@ -472,7 +488,20 @@ class Curator:
         return draft
 
     def _append(self, make: Make, now: datetime) -> Decided:
-        return self._decide(lambda state, identifier: {identifier: _storable(make(state, identifier))}, now)
+        def draft(state: CurationState, identifier: str) -> dict[str, Draft]:
+            return {identifier: self._seen_by(_storable(make(state, identifier)), now)}
+
+        return self._decide(draft, now)
+
+    def _seen_by(self, draft: Draft, now: datetime) -> Draft:
+        """A draft, unless it is about something that the person has not seen, see `seeing`."""
+        if news := self._news():
+            check_seen(draft, self._by, news, self._ledger.by_id(), now)
+        return draft
+
+    def _news(self) -> Sequence[Decision]:
+        """What the person has not seen."""
+        return () if self._seen is None else self._ledger.decisions()[self._seen :]
 
     def _append_group(
         self,
@@ -489,8 +518,11 @@ class Curator:
             ids = iter([act]) if len(makes) + len(unknown) == 1 else _ids(act)
             for number, (identifier, (pattern_id, make)) in enumerate(zip(ids, makes, strict=False), 1):
                 try:
-                    found[identifier] = _storable(make(state, identifier))
-                except (BadInput, Refused) as error:
+                    draft = _storable(make(state, identifier))
+                    found[identifier] = self._seen_by(draft, now)
+                except MovedOn:
+                    raise
+                except (BadInput, Refused, Conflict) as error:
                     refused.append(Refusal(pattern_id, str(error)))
                 if progress is not None:
                     progress(number, len(makes))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeVar
 from zlib import crc32
 
@@ -327,6 +328,10 @@ class Ledger:
     def decisions(self) -> tuple[Decision, ...]:
         """All of them as they are now, oldest first."""
         return tuple(self._lines().decisions.values())
+
+    def by_id(self) -> Mapping[str, Decision]:
+        """All of them by id; grows with the ledger."""
+        return MappingProxyType(self._lines().decisions)
 
     def __contains__(self, decision_id: object) -> bool:
         return isinstance(decision_id, str) and decision_id in self._lines().decisions

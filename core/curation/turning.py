@@ -11,6 +11,9 @@ from core.errors import Refused, UnknownRecord
 from core.records.decisions import CurationState, Decision, Verb
 from core.text import plural
 
+TURNS: Final = frozenset({Verb.UNDO, Verb.REDO})
+ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
+"""Nothing rests on these, and they rest on nothing."""
 _ON_MANY: Final = frozenset({Verb.EXTRACT, Verb.IMPORT, Verb.ARCHIVE})
 """Their subject says where the patterns come from, or whose idea it was."""
 NOUNS: Final = {
@@ -49,10 +52,6 @@ def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
     return tuple(one for one in reversed(candidates) if state.acts[one] == act)
 
 
-_ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
-"""Nothing rests on these, and they rest on nothing."""
-
-
 def one_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
     """The decisions that undo takes back when one of them, or a group, is named; the last one first.
 
@@ -68,34 +67,32 @@ def one_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> t
     named = [one for one in decisions if name in (one.id, one.group)]
     if not named:
         raise UnknownRecord(f"the ledger has no decision {shown(name)}; see: ralphdeck log --json")
-    if any(one.verb in (Verb.UNDO, Verb.REDO) for one in named):
+    if any(one.verb in TURNS for one in named):
         raise Refused(f"{shown(name)} is itself an undo or a redo; name the decision that it is about")
     standing = {one.id: one for one in named if one.id not in state.undone}
     if not standing:
         raise Refused(f"{shown(name)} is taken back already")
-    touched: set[str] = set()
+    about: set[str] = set()
     for decision in decisions:
+        if decision.verb in TURNS or decision.verb in ALONE:
+            continue
         if decision.id in standing:
-            touched |= _touched(decision)
-        elif decision.id not in state.undone and not touched.isdisjoint(_touched(decision)):
+            about |= touched(decision)
+        elif decision.id not in state.undone and not about.isdisjoint(touched(decision)):
             raise Refused(
                 f"the {NOUNS[decision.verb]} of {rules.subject_text(decision)} by {shown(decision.by)} on "
-                f"{rules.day(decision.at)} rests on it; first: ralphdeck undo {decision.act}"
+                f"{rules.day(decision.at)} rests on it; take that back first: {decision.act}"
             )
     return tuple(reversed(standing))
 
 
-def _touched(decision: Decision) -> set[str]:
+def touched(decided: Decision | Draft) -> set[str]:
     """What a decision is about, by id: whatever later touches the same rests on it."""
-    if decision.verb in _ALONE or decision.verb in (Verb.UNDO, Verb.REDO):
-        return set()
-    found = {effect.pattern_id for effect in decision.effects}
+    found = {effect.pattern_id for effect in decided.effects}
     for key in ("patterns", "joined"):
-        names = decision.after.get(key)
+        names = decided.after.get(key)
         found |= {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
-    if decision.verb in _ON_MANY:
-        return found
-    return found | {decision.subject}
+    return found if decided.verb in _ON_MANY else found | {decided.subject}
 
 
 def turned(verb: Verb, decision: Decision) -> Draft:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.deck import Deck
-from core.errors import Refused, UnknownRecord
+from core.errors import Conflict, Refused, UnknownRecord
 from core.paths import ProjectPaths
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
@@ -259,3 +259,38 @@ def test_recurring_learnings_are_worked_out_once_for_the_same_reflections(deck: 
     assert ("task-1", "task-2") in [cluster.sources for cluster in found]
     deck.note(next(iter(deck.view.snapshot.patterns)), text="seen")
     assert deck.recurring() is found
+
+
+def test_a_decision_is_bound_to_what_the_person_saw(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+    """Two reviewers look at the same tree; whoever comes second hears of the first, and nothing is written."""
+    bob, seen = open_deck(paths, clock, by="bob"), deck.view
+    bob.deprecate(PLAIN, reason="hides the cause")
+    with pytest.raises(Conflict, match=rf"bob decided just now: deprecate {PLAIN} \(hides the cause\); nothing is"):
+        deck.decide(lambda deck: deck.reset(PLAIN), seen=seen)
+    bob.note(CONTRADICTED, text="a note is in nobody's way")
+    deck.decide(lambda deck: deck.deprecate(CONTRADICTED, reason="so do I"), seen=seen)
+    with pytest.raises(Refused, match="deprecated already"):  # a key pressed twice
+        deck.decide(lambda deck: deck.deprecate(CONTRADICTED, reason="so do I"), seen=seen)
+    with pytest.raises(Conflict, match=f"ana decided just now: deprecate {CONTRADICTED}"):
+        deck.decide(lambda deck: deck.reset(CONTRADICTED), seen=seen)
+    both = deck.decide(
+        lambda deck: deck.decide_many(Verb.QUARANTINE, [CONTRADICTED, "pat-error-null-check-015"], reason="x"),
+        seen=seen,
+    )
+    assert [refusal.pattern_id for refusal in both.refused] == [CONTRADICTED]
+    assert [decision.by for decision in deck.view.snapshot.decisions[-4:]] == ["bob", "bob", "ana", "ana"]
+
+
+def test_undo_takes_nothing_back_that_the_person_has_not_seen(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+    deck.promote(PLAIN)
+    bob, seen = open_deck(paths, clock, by="bob"), deck.view
+    bob.note(CONTRADICTED, text="not seen by ana")
+    with pytest.raises(Conflict, match="bob decided just now: note"):
+        deck.decide(lambda deck: deck.undo(), seen=seen)
+    deck.decide(lambda deck: deck.undo(), seen=deck.view)
+    seen = deck.view
+    for _ in range(2):  # faster than it is shown
+        deck.decide(lambda deck: deck.undo(), seen=seen)
+    bob.redo()
+    with pytest.raises(Conflict, match="bob decided just now: redo"):
+        deck.decide(lambda deck: deck.redo(), seen=seen)

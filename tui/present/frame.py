@@ -62,9 +62,17 @@ def places(project: str, here: str, waiting: int, fit: Fit) -> list[tuple[Conten
 
 
 def pulse(
-    snapshot: Snapshot, progress: tuple[int, int] | None, watch: WatchState | None, glyphs: Glyphs, *, narrow: bool
+    snapshot: Snapshot,
+    progress: tuple[int, int] | None,
+    watch: WatchState | None,
+    glyphs: Glyphs,
+    *,
+    narrow: bool,
+    is_readonly: bool = False,
 ) -> Content:
-    """How far the first load is; afterwards errors in files, how the disk is followed, and how many loops run."""
+    """How far the first load is; afterwards whether nothing is written, errors in files, how the disk is followed,
+    and how many loops run.
+    """
     if progress is not None:
         done, total = progress
         if not total:
@@ -73,6 +81,8 @@ def pulse(
     running = sum(loop.status.active for loop in snapshot.loops.values())
     errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
     parts: list[tuple[str, str]] = []
+    if is_readonly:
+        parts.append(("read-only ", "$warning"))
     if errors:
         parts.append((f"{errors}! " if narrow else f"{plural(errors, 'error')} in files  ", "$warning"))
     if watch is None or watch.mode == "events":

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from textual.content import Content
 
+from core.curation.turning import one_act
+from core.errors import Refused
 from core.query import DECISION_FIELDS, Query, select_decisions
 from core.records.decisions import Decision
 from core.snapshot import Delta
@@ -73,10 +75,23 @@ class LogPlace(Browse):
         )
 
     def why_not(self, action: str) -> str | None:
-        """Enter needs something to go to."""
+        """Enter needs something to go to; nothing may rest on what is taken back."""
         if action == "open" and self._subject() is None:
             return "what this was about is not in the registry any more"
+        if action == "undo_this":
+            return self._why_not_undo()
         return super().why_not(action)
+
+    def _why_not_undo(self) -> str | None:
+        decision = self._decision(self.table.cursor_key)
+        if decision is None:
+            return "there is no decision under the cursor"
+        curation = self.view.snapshot.curation
+        try:
+            one_act(decision.act, curation, self.view.snapshot.decisions)
+        except Refused as error:
+            return str(error)
+        return None
 
     def wording(self, action: str) -> str | None:
         """Where enter leads."""
@@ -98,6 +113,16 @@ class LogPlace(Browse):
             if id in snapshot.patterns:
                 return "patterns", id
         return None
+
+    def do_undo_this(self) -> None:
+        """Take the decision under the cursor back, with all that was decided with it."""
+
+        def decide(key: str) -> None:
+            decision = self._decision(key)
+            if decision is not None:
+                self.deck_app.decide(lambda deck: deck.undo(decision.act))
+
+        self.with_cursor(decide)
 
     def do_open(self) -> None:
         """Go to the pattern, or to the loop that it is from."""

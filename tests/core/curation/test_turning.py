@@ -66,7 +66,7 @@ def test_an_older_decision_is_taken_back_alone(curator: Curator, paths: ProjectP
 def test_what_something_rests_on_stays(curator: Curator) -> None:
     first = curator.promote(A, make_assessment(), now=NOW)
     later = curator.deprecate(A, make_assessment(), now=NOW, reason="hides the cause")
-    told = rf"the deprecation of {A.id} by alice on 3 May 2026 rests on it; first: ralphdeck undo {later.decision.id}"
+    told = rf"the deprecation of {A.id} by alice on 3 May 2026 rests on it; take that back first: {later.decision.id}"
     with pytest.raises(Refused, match=told):
         curator.undo(now=NOW, name=first.decision.id)
     curator.undo(now=NOW, name=later.decision.id)

@@ -119,3 +119,21 @@ async def test_an_extraction_names_its_patterns_and_leads_to_its_loop_a_merge_to
         await told.press("enter")
         await told.until(lambda: told.place.place == "loops", "Loops in front")
         await told.until(lambda: told.table.cursor_key == LOOP, "the loop under the cursor")
+
+
+async def test_the_decision_under_the_cursor_is_taken_back_unless_one_rests_on_it(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("log")
+        for decide in (
+            lambda deck: deck.deprecate(ESTABLISHED, reason="first"),
+            lambda deck: deck.note("pat-error-null-check-015", text="beside it"),
+            lambda deck: deck.reset(ESTABLISHED),
+        ):
+            told.app.decide(decide)
+            await told.settled()
+        await told.press("g", "j", "j")
+        assert "rests on it" in (told.place.reason_against("undo_this") or "")
+        await told.press("k")
+        await told.decides("x")
+        assert told.app.view.snapshot.decisions[-1].verb is Verb.UNDO
+        assert "undo note pat-error-null" in " ".join(told.row(told.table.keys[0]).split())

@@ -1,0 +1,66 @@
+"""A decision is bound to what the person saw: whoever decided on the same since then is heard first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from core.curation.rules import Draft, shown, subject_text
+from core.curation.turning import ALONE, TURNS, touched
+from core.errors import Conflict
+from core.learning.outcomes import took
+from core.records.decisions import Decision
+from core.text import visible_line
+
+
+def check_seen(draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
+    """Refuse what was decided without knowing what somebody, be it the same person, decided meanwhile.
+
+    Notes and snoozes stand beside other decisions; only the same one twice is none.
+
+    Args:
+        draft: What is to be decided.
+        by: By whom.
+        news: What was decided after what the person saw, oldest first.
+        known: All decisions by id, of which an undo names one.
+        now: The present moment.
+
+    Raises:
+        Conflict: Somebody did.
+    """
+    mine = _meant(draft, known)
+    for decision in reversed(news):
+        if draft.verb in TURNS and decision.by == by:
+            continue
+        beside = not ALONE.isdisjoint((draft.verb, decision.verb))
+        again = draft.verb is decision.verb and draft.after.get("text") == decision.after.get("text")
+        if (again or not beside) and not mine.isdisjoint(_meant(decision, known)):
+            raise _conflict(decision, known, now)
+
+
+def check_last_seen(by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
+    """Refuse undo or redo of what stands last where others changed what that is; one's own decisions may be taken back
+    faster than they are shown. See `check_seen`.
+    """
+    for decision in reversed(news):
+        if decision.by != by:
+            raise _conflict(decision, known, now)
+
+
+def _meant(decided: Decision | Draft, known: Mapping[str, Decision]) -> set[str]:
+    """What a decision is about; for undo and redo also what the one is about that they turn."""
+    turned = known.get(decided.subject) if decided.verb in TURNS else None
+    return touched(decided) | (touched(turned) if turned else set())
+
+
+def _conflict(decision: Decision, known: Mapping[str, Decision], now: datetime) -> Conflict:
+    seconds = (now - decision.at).total_seconds()
+    when = "just now" if seconds < 1 else f"{took(seconds * 1000)} ago"
+    reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
+    what = f"{decision.verb.value.replace('_', ' ')} {_about(decision, known)}"
+    return Conflict(f"{shown(decision.by)} decided {when}: {what}{reason}; nothing is decided, look again")
+
+
+def _about(decision: Decision, known: Mapping[str, Decision]) -> str:
+    taken = known.get(decision.subject) if decision.verb in TURNS else None
+    return f"{taken.verb.value.replace('_', ' ')} {subject_text(taken)}" if taken else subject_text(decision)
