@@ -343,9 +343,14 @@ class DeckApp(App[None], inherit_bindings=False):
             if number > MOST_TOASTS or lines > MOST_TOAST_LINES:
                 self._unnotify(old, refresh=False)
 
-    def decide(self, decide: Callable[[Deck], Decided]) -> None:
-        """Hand a decision to the engine."""
-        self.engine.decide(decide)
+    def decide(self, decide: Callable[[Deck], Decided], seen: View | None = None) -> None:
+        """Hand a decision to the engine.
+
+        Args:
+            decide: Makes it.
+            seen: What the person looked at, where that is not the newest view.
+        """
+        self.engine.decide(decide, seen or self.view)
 
     def copy(self, text: str) -> None:
         """Copy an untrusted text to the clipboard, and say how."""
@@ -467,7 +472,14 @@ class DeckApp(App[None], inherit_bindings=False):
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
             places = frame.places(name, here, len(self.view.queue), fit)
-            pulse = frame.pulse(self.view.snapshot, self.progress, self.watch_state, self.glyphs, narrow=not fit.words)
+            pulse = frame.pulse(
+                self.view.snapshot,
+                self.progress,
+                self.watch_state,
+                self.glyphs,
+                narrow=not fit.words,
+                is_readonly=self.deck.is_readonly,
+            )
             left, right = [Item(content, value) for content, value in places], [Item(pulse, "findings")]
             if TopBar.cells(left + right) <= self.size.width:
                 break
@@ -551,6 +563,7 @@ class DeckApp(App[None], inherit_bindings=False):
         """Drawn marks or plain ASCII."""
         names = list(GLYPH_SETS)
         self.kept.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
+        self.say(f"marks: {self.glyphs.name}")
         for place in self._places():
             place.catch_up(anew=True)
 
@@ -563,7 +576,6 @@ class DeckApp(App[None], inherit_bindings=False):
         if not any(isinstance(screen, Palette) for screen in self.screen_stack):
             self.push_screen(Palette(id="--command-palette"))
 
-        self.say(f"marks: {self.glyphs.name}")
     def do_help(self) -> None:
         """Show the keys, those first that act on what has focus."""
         screen = self.screen

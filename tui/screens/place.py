@@ -15,7 +15,7 @@ from textual.widgets import Input
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
-from tui.actions import GROUPS, PLACES, SCREENS, actions_of, bindings_of
+from tui.actions import GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.present.markdown import record_markdown
 from tui.present.marks import Glyphs
 from tui.views import SavedView
@@ -215,6 +215,8 @@ class Place(Screen[None], inherit_bindings=False):
 
     def reason_against(self, action: str) -> str | None:
         """Why an action can't be carried out now: what the place says, else what holds in all of them."""
+        if self.deck_app.deck.is_readonly and action in WRITING:
+            return "read-only: nothing is decided here; start without --readonly"
         return self.why_not(action) or self._why_not_anywhere(action)
 
     def _why_not_anywhere(self, action: str) -> str | None:
