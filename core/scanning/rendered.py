@@ -14,8 +14,8 @@ from core.scanning.rules import MEANINGS
 from core.scanning.scan import counted, engine
 
 _LAYOUT: Final = re.compile(
-    r"^ *(?:#{2,3} [A-Z][A-Za-z -]{0,40}$|\d{1,2}\. |- (?:(?:Error|Fix|Template|Steps|Use|Better alternative): ?)?"
-    r"|- Source: [^\n]*$|```\w*$)|\*\*(?: \([^()\n]{0,60}\)$)?|\\(?=[`<#*\[])",
+    r"^ *(?:#{2,3} [A-Z][A-Za-z -]{0,40}$|\d{1,2}\. |- Source: [^\n]*$|```\w*$"
+    r"|- (?:(?:Error|Fix|Template|Steps|Use|Better alternative): ?)?)|\*\*(?: \([^()\n]{0,60}\)$)?|\\(?=[`<#*\[])",
     re.MULTILINE,
 )
 """What our own rendering adds to the patterns' texts."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench import episodes, extracting, measures, queue, retrieval
+from tests.bench import episodes, extracting, measures, queue, retrieval, scanning
 from tests.bench.trees import FILES_PER_LOOP, write_loops, write_patterns
 
 
@@ -95,6 +95,9 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     )
     _row(f"file written -> view changed at {patterns:,} patterns, p99", "", lambda: measures.write_to_view(deck))
     _row(f"full rescore, {patterns:,} patterns, p95", "15 ms", lambda: measures.rescore(view.board))
+    _row(f"scan of {few:,} patterns", "", lambda: scanning.cost(view, few))
+    _row("scan: texts that rules were tuned on", "", lambda: scanning.told(held_out=False))
+    _row("scan: texts held out", "", lambda: scanning.told(held_out=True))
     _row(f"stakes of {patterns:,} patterns, p95", "", lambda: queue.weighing(view))
     _row(f"the review queue of {patterns:,} patterns, p95", "", lambda: queue.listing(view))
     board = measures.board_with_events(view, events)
