@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ from core.cli.output import Column, end, findings_json, line, minute, percent, p
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import decision_json, json_help
 from core.cli.userfiles import last_visit
-from core.records.decisions import Decision
+from core.curation.rules import subject_text
+from core.records.decisions import Decision, Verb
 from core.records.times import iso
 from core.text import plural
 
@@ -76,7 +77,7 @@ def changes(since: datetime | str | None, until: datetime | None, whole: bool, a
     if as_json:
         print_json({**changes_json(found), "findings": findings_json(findings)})
     else:
-        _print(found, None if whole else MOST)
+        _print(found, {decision.id: decision for decision in view.snapshot.decisions}, None if whole else MOST)
         tell_undated(findings)
     end(findings, strict=strict)
 
@@ -130,12 +131,12 @@ def _standing_json(standing: Standing | None) -> dict[str, Any] | None:
     }
 
 
-def _print(found: Changes, most: int | None) -> None:
+def _print(found: Changes, known: Mapping[str, Decision], most: int | None) -> None:
     line(f"{minute(found.since)} to {minute(found.until)} UTC: {summary(found)}")
     counts = (f"{state} {count} → {found.states_after[state]}" for state, count in found.states_before.items())
     line(", ".join(counts))
     _table("patterns", _PATTERN_COLUMNS, found.patterns, _pattern_row, most)
-    _table("decisions", _DECISION_COLUMNS, found.decisions, _decision_row, most)
+    _table("decisions", _DECISION_COLUMNS, found.decisions, lambda one: _decision_row(one, known), most)
     _table("loops", _LOOP_COLUMNS, found.loops, _loop_row, most)
     _table("questions", _QUESTION_COLUMNS, found.questions, _question_row, most)
 
@@ -186,8 +187,11 @@ def _pattern_row(change: PatternChange) -> tuple[str, ...]:
     return change.pattern_id, change.kind, *states, rate, change.because
 
 
-def _decision_row(decision: Decision) -> tuple[str, ...]:
-    return minute(decision.at), decision.by, decision.verb.value, decision.subject, decision.reason
+def _decision_row(decision: Decision, known: Mapping[str, Decision]) -> tuple[str, ...]:
+    subject = subject_text(decision)
+    if decision.verb in (Verb.UNDO, Verb.REDO) and (taken := known.get(decision.subject)) is not None:
+        subject = f"{taken.verb.value} {subject_text(taken)}"
+    return minute(decision.at), decision.by, decision.verb.value, subject, decision.reason
 
 
 def _loop_row(change: LoopChange) -> tuple[str, ...]:

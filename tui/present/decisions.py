@@ -22,7 +22,7 @@ def decision_cells(decision: Decision, view: View, glyphs: Glyphs) -> Cells:
     return {
         "at": Content.styled(moment_text(decision.at, view.now), quiet),
         "verb": Content.styled(verb_text(decision), "strike $quiet" if undone else "bold"),
-        "subject": Content.styled(visible_line(_subject(decision, view), 200), quiet if undone else "$secondary"),
+        "subject": Content.styled(visible_line(about(decision, view), 200), quiet if undone else "$secondary"),
         "change": Content.styled(change_text(decision, glyphs), quiet if undone else ""),
         "by": Content.styled(visible_line(decision.by, 60), quiet),
         "reason": Content.styled(visible_line(words(decision), 300), quiet),
@@ -46,7 +46,8 @@ def change_text(decision: Decision, glyphs: Glyphs) -> str:
     return "" if text.startswith("stays ") else visible_line(text.replace("→", glyphs.arrow), 60)
 
 
-def _subject(decision: Decision, view: View) -> str:
+def about(decision: Decision, view: View) -> str:
+    """What the decision is about; for undo and redo what was taken back or repeated."""
     if decision.verb.value in {"undo", "redo"}:
         taken = next((d for d in view.snapshot.decisions if d.id == decision.subject), None)
         if taken is not None:
@@ -72,7 +73,7 @@ def decision_text(decision: Decision, view: View, glyphs: Glyphs) -> list[Conten
     """The whole decision: who, why, before and after, and what was written."""
     lines = [
         decision_line(decision, view, glyphs),
-        Content.styled(visible_line(_subject(decision, view), 200), "$secondary"),
+        Content.styled(visible_line(about(decision, view), 200), "$secondary"),
         Content(""),
     ]
     for label, values in (("Before", decision.before), ("After", decision.after)):

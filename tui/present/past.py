@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from textual.content import Content
 
 from core.changes import BEGUN, CONTEXT, ENDED, GONE, NEW, RATE, STATE, Changes, LoopChange, PatternChange, Question
 from core.records.decisions import Decision
 from core.text import plural, visible_line
+from core.view import View
+from tui.present.decisions import about, verb_text, words
 from tui.present.marks import Cells, Glyphs, state_mark, status_mark
 from tui.present.numbers import moment_text, percent
 
 Change = PatternChange | LoopChange | Question | Decision
-_STATE_CELLS = 7
+_STATE_CELLS: Final = 7
 
 
 def key_of(change: Change) -> str:
@@ -66,7 +69,7 @@ def since_note(last_visit: datetime | None, now: datetime) -> Content:
     return Content.styled(f"visit {moment_text(last_visit, now)}" if last_visit else "7d, 36h, day", "$quiet")
 
 
-def cells(change: Change, glyphs: Glyphs) -> Cells:
+def cells(change: Change, view: View, glyphs: Glyphs) -> Cells:
     """One row."""
     if isinstance(change, PatternChange):
         return _pattern_cells(change, glyphs)
@@ -78,8 +81,8 @@ def cells(change: Change, glyphs: Glyphs) -> Cells:
     if isinstance(change, Question):
         word = Content.styled("asked" if change.new else "settled", "$warning" if change.new else "$quiet")
         return _row(change.subject, word, change.text)
-    reason = f": {change.reason}" if change.reason else ""
-    return _row(change.subject, Content(change.verb.value.replace("_", " ")), f"{change.by}{reason}")
+    said = f": {words(change)}" if words(change) else ""
+    return _row(about(change, view), Content(verb_text(change)), f"{change.by}{said}")
 
 
 def _pattern_cells(change: PatternChange, glyphs: Glyphs) -> Cells:

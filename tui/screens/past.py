@@ -228,7 +228,7 @@ class Past(Place):
         self.query_one("#past-head", ItemLine).show([Item(present.headline(found))], right)
 
     def _cells(self, key: str) -> dict[str, Content]:
-        return dict(present.cells(self._rows[key], self.glyphs))
+        return dict(present.cells(self._rows[key], self.view, self.glyphs))
 
     def _empty(self) -> Content:
         return Content("") if self._found is None else present.nothing_changed()
