@@ -51,8 +51,8 @@ _COLOURS = {"conflict": "yellow", "refused": "red", "new": "green"}
 def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilter, as_json: bool, strict: bool) -> None:
     """Write patterns to a file that another project can import.
 
-    The same patterns give the same bytes. With --team-shared secrets, persons and paths are masked where they can
-    be told by their shape; names in plain prose cannot: read the file before it leaves.
+    The same patterns give the same bytes. Secrets are masked where they can be told by their shape, with
+    --team-shared persons and paths, too; names in plain prose cannot: read the file before it leaves.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from core.curation.merging import ORIGINS
 from core.errors import BadInput, Unwritable
 from core.exchange.origins import told_shares, with_origins
-from core.exchange.private import Masked, Masker, is_role, kinds_of
+from core.exchange.private import Masked, Masker, is_role, kinds_of, without_secrets
 from core.exchange.pseudonyms import LoopNames
 from core.exchange.schema import known_only, ordered
 from core.paths import ProjectPaths
@@ -44,7 +44,7 @@ class Exported(Struct, frozen=True):
     Attributes:
         data: Its bytes.
         patterns: How many it holds.
-        masked: What was masked for a team; nothing of a whole export.
+        masked: What was masked: secrets always, persons and paths for a team.
     """
 
     data: bytes
@@ -97,7 +97,9 @@ def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) 
     """
     whole = [Entry(kind, _portable(record, kind, origin)) for kind, record in entries]
     masked: list[Masked] = []
-    if team_shared:
+    if not team_shared:
+        whole = [Entry(kind, _without_secrets(record, masked)) for kind, record in whole]
+    else:
         masker = Masker(name for entry in whole for name in _under(_NAME_KEYS, entry.record) if not is_role(name))
         loops = LoopNames(origin, (loop_id for entry in whole for loop_id in _under(_LOOP_KEYS, entry.record)))
         whole = [Entry(kind, _shared(record, kind, loops, masker, masked)) for kind, record in whole]
@@ -113,6 +115,21 @@ def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) 
     }
     text = json.dumps({"version": VERSION, "pattern_registry": registry}, indent=2, ensure_ascii=False, allow_nan=False)
     return Exported(text.encode() + b"\n", len(whole), tuple(masked))
+
+
+def _without_secrets(record: Mapping[str, Any], masked: list[Masked]) -> dict[str, Any]:
+    pattern_id = str(record.get(id_key(record)))
+
+    def walk(value: Any, pointer: str) -> Any:
+        if isinstance(value, str):
+            text = without_secrets(value)
+            masked.extend(Masked(pattern_id, pointer, kind) for kind in kinds_of(value, text))
+            return text
+        if isinstance(value, dict):
+            return {name: walk(item, f"{pointer}/{name}") for name, item in value.items()}
+        return [walk(item, f"{pointer}/{n}") for n, item in enumerate(value)] if isinstance(value, list) else value
+
+    return {**walk(dict(record), "")}
 
 
 def _portable(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, Any]:

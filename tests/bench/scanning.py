@@ -1,4 +1,4 @@
-"""How much of what is hostile the scan finds, and how often it suspects what is not: on texts, half of them held out."""
+"""How much of what is hostile the scan finds, and how often it suspects what is not; half of the texts held out."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def told(*, held_out: bool) -> str:
     """The rates in one line."""
     found = rates(held_out=held_out)
     return (
-        f"{found.blocked:.0%} of {found.hostile} hostile blocked, {found.noticed:.0%} noticed; of {found.benign} benign "
-        f"{found.wrongly_blocked:.1%} blocked, {found.wrongly_marked:.1%} marked"
+        f"{found.blocked:.0%} of {found.hostile} hostile blocked, {found.noticed:.0%} noticed; "
+        f"of {found.benign} benign {found.wrongly_blocked:.1%} blocked, {found.wrongly_marked:.1%} marked"
     )

@@ -327,3 +327,10 @@ def test_our_loops_come_back_under_their_own_names() -> None:
 def test_every_type_has_the_keys_that_are_always_shared() -> None:
     for kind in PatternType:
         assert {"tags", "source_loops", "origins", "aliases"} <= SCHEMA[kind].keys()
+
+
+def test_no_secret_leaves_with_any_export() -> None:
+    token = "ghp_" + "a1B2" * 9
+    exported = Project("a", error(1, fix=f"git push https://{token}@github.com/a/b by alice@example.org")).export()
+    assert token.encode() not in exported.data and b"alice@example.org" in exported.data
+    assert [(one.pointer, one.kind) for one in exported.masked] == [("/fix_approach/description", "secret")]
