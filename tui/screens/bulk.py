@@ -13,7 +13,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widgets import Input, ProgressBar, Static
 from textual.worker import get_current_worker
 
@@ -23,6 +22,7 @@ from core.deck import Deck
 from core.records.decisions import Verb
 from core.text import plural
 from tui.present import bulk as present
+from tui.screens.dialogs import Dialog
 from tui.widgets.line_input import LineInput
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Deed:
     asks: str = ""
 
 
-class Bulk(ModalScreen[bool]):
+class Bulk(Dialog[bool]):
     """Previews a decision about many patterns and carries it out. Dismissed with whether it was begun.
 
     Args:
@@ -59,7 +59,11 @@ class Bulk(ModalScreen[bool]):
         subjects: Ids of the patterns.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave"), Binding("enter", "go", "do it")]
+    ABOUT = "What the decision would change is counted first; each pattern gets a line of its own in the log."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", tooltip="Leave; what has begun goes on"),
+        Binding("enter", "go", "do it", tooltip="Decide about all of them, with one undo"),
+    ]
 
     class Foretold(Message):
         """What it would change is worked out."""

@@ -17,6 +17,7 @@ from tui.widgets.line_view import to_strip
 class AnswerList(Widget):
     """As many lines as there are answers; the one under the cursor stands on another ground."""
 
+    ALLOW_SELECT = False
     COMPONENT_CLASSES = {"answer-list--cursor"}
     DEFAULT_CSS = """
     AnswerList {
