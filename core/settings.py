@@ -25,6 +25,7 @@ _MIN_SECONDS: Final = 0.05
 _MAX_PAUSE_SECONDS: Final = 10.0
 _MAX_PAUSES: Final = 10
 _MAX_PREFIX_CHARS: Final = 40
+_MAX_ACTOR_CHARS: Final = 80
 
 
 def _check_counts(settings: Struct, *names: str) -> None:
@@ -241,6 +242,19 @@ class PruningSettings(Struct, frozen=True, kw_only=True):
         check_count(self.prune_interval_days, "prune_interval_days", _MAX_DAYS)
 
 
+class CurationSettings(Struct, frozen=True, kw_only=True):
+    """Who decides."""
+
+    actor: str = ""
+    """The name that decisions are signed with where neither `--by` nor $RALPHDECK_USER gives one; "": the user's."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.actor, str) or visible_line(self.actor, _MAX_ACTOR_CHARS) != self.actor:
+            raise BadInput(
+                f"actor must be a text of at most {_MAX_ACTOR_CHARS} visible characters, not {shown(self.actor)}"
+            )
+
+
 class DebugMemorySettings(Struct, frozen=True, kw_only=True):
     """(4) `retention`: for how many days a debug session is kept before it is archived; of several the longest."""
 
@@ -307,6 +321,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     extraction: ExtractionSettings = ExtractionSettings()
     injection: InjectionSettings = InjectionSettings()
     pruning: PruningSettings = PruningSettings()
+    curation: CurationSettings = CurationSettings()
     debug_memory: DebugMemorySettings = DebugMemorySettings()
     review: ReviewSettings = ReviewSettings()
     watch: WatchSettings = WatchSettings()

@@ -54,7 +54,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     deck = Deck(
         project,
         configuration.settings,
-        by=decider(),
+        by=decider(configuration.settings),
         clock=now,
         cache=cache,
         findings=configuration.findings,

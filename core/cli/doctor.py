@@ -19,7 +19,7 @@ import click
 from core import __version__
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
-from core.cli.project import chosen_project, open_deck, read_configuration
+from core.cli.project import chosen_project, named_decider, open_deck, read_configuration
 from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
 from core.curation.ledger import Ledger
@@ -32,10 +32,11 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.retrieval.embedding import EXTRA, MODEL, available
 from core.review.telling import burst_text
+from core.settings import Settings
 from core.snapshot import Snapshot
 from core.sources.cache import cache_file
 from core.sources.configuration import DEFAULT, PLACES, Configuration, Setting
-from core.text import plural
+from core.text import plural, visible_line
 from core.view import View
 
 OK: Final = "ok"
@@ -92,7 +93,7 @@ def doctor(as_json: bool, strict: bool) -> None:
         checks += _records(view.snapshot)
         checks += _evidence(view, doubts)
         checks += _meaning(deck)
-        checks += _curation(paths, view.snapshot)
+        checks += _curation(paths, view.snapshot, view.settings)
         checks += _watch(paths)
         checks += _settings(configuration)
         checks.append(_file("cache", cache_file(paths.project)))
@@ -210,7 +211,9 @@ def _named(ids: list[str]) -> str:
     return ", ".join(ids[:_MOST_NAMED]) + more
 
 
-def _curation(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Check]:
+def _curation(paths: ProjectPaths, snapshot: Snapshot, settings: Settings) -> Iterator[Check]:
+    name, source = named_decider(settings)
+    yield Check("curation", "actor", NOTE, f"decisions are signed {visible_line(name, 80)} (by {source})")
     yield Check("curation", "decisions", NOTE, f"{len(snapshot.decisions)} in {paths.relative(paths.ledger)}")
     try:
         pending = Ledger(paths).pending()

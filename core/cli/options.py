@@ -88,7 +88,11 @@ def reading_options(command: Decorated) -> Decorated:
 
 def deciding_options(command: Decorated) -> Decorated:
     """The options of every command that decides: `--by`, `--project`, `--json`."""
-    by = click.option("--by", metavar="NAME", help="Who decides. Default: $RALPHDECK_USER, else the name of the user.")
+    by = click.option(
+        "--by",
+        metavar="NAME",
+        help="Who decides. Default: $RALPHDECK_USER, else the setting curation.actor, else the user.",
+    )
     return project_option(json_option(by(command)))
 
 

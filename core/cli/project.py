@@ -15,7 +15,7 @@ import click
 from core.cli.options import Invocation
 from core.errors import ProjectNotFound
 from core.paths import ProjectPaths, find_project, is_folder, project_at
-from core.settings import WatchSettings
+from core.settings import Settings, WatchSettings
 from core.sources.protection import protect
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def open_deck(by: str | None = None, *, records: bool = False, configuration: Co
     deck = Deck(
         project,
         settings,
-        by=by or decider(),
+        by=by or decider(settings),
         clock=now,
         findings=configuration.findings,
         readonly=is_readonly(),
@@ -121,11 +121,18 @@ def _read_torn_again(library: Library, apply: Callable[[Iterable[Path]], object]
         apply(torn)
 
 
-def decider() -> str:
-    """The name that decisions are signed with: $RALPHDECK_USER, else the user's."""
+def decider(settings: Settings | None = None) -> str:
+    """The name that decisions are signed with, see `named_decider`; by default with the settings of the project."""
+    return named_decider(settings or read_configuration().settings)[0]
+
+
+def named_decider(settings: Settings) -> tuple[str, str]:
+    """The name that decisions are signed with, and what says so: the environment, the settings, else the system."""
     if name := os.environ.get("RALPHDECK_USER", "").strip():
-        return name
+        return name, "$RALPHDECK_USER"
+    if settings.curation.actor:
+        return settings.curation.actor, "curation.actor"
     try:
-        return getpass.getuser()
+        return getpass.getuser(), "the system"
     except (KeyError, OSError, ImportError):
-        return f"uid {os.getuid()}"
+        return f"uid {os.getuid()}", "the system"

@@ -183,4 +183,7 @@ def test_unsettled_decisions_are_told(sample: Path, call: Call) -> None:
     lines = ledger.read_text().splitlines(keepends=True)
     ledger.write_text("".join(line for line in lines if '"settled"' not in line))
     patterns.write_text(good)
-    assert "not yet in .aiwg/ralph/shared/patterns/error-patterns.json" in call("doctor", "--project", sample).out
+    out = call("doctor", "--project", sample).out
+    (told,) = [line for line in out.splitlines() if "unsettled: " in line]
+    assert "not yet in " in told and ".aiwg/ralph/shared/patterns/error-patterns.json" in told
+    assert "log --verify" in out  # lines are gone

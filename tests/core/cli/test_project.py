@@ -50,3 +50,21 @@ def test_thresholds_are_listed_as_they_hold_in_the_project(configured: Path, cal
     assert value("--project", configured) == 1
     assert value() == 5
     assert call("what-if", "--project", configured / "nowhere").code == 1
+
+
+def test_who_decides_is_told_by_the_option_the_environment_the_settings_or_the_system(
+    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def signed(*by: str) -> str:
+        document = call("note", "pat-error-null-check-015", "x", "--json", *by, "--project", sample).document
+        return str(document["decision"]["by"])
+
+    settings = "ralph:\n  cross_loop_learning:\n    curation:\n      actor: {}\n"
+    (sample / "aiwg.yml").write_text(settings.format("Grace Hopper"))
+    assert (signed("--by", "eve"), signed()) == ("eve", "ada")  # $RALPHDECK_USER
+    monkeypatch.delenv("RALPHDECK_USER")
+    assert signed() == "Grace Hopper"
+    assert "decisions are signed Grace Hopper (by curation.actor)" in call("doctor", "--project", sample).out
+    (sample / "aiwg.yml").write_text(settings.format('"two\\nlines"'))
+    monkeypatch.setattr("getpass.getuser", lambda: "uma")
+    assert signed() == "uma"
