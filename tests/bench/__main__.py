@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench import episodes, extracting, measures, queue, retrieval, scanning
+from tests.bench import desk, episodes, extracting, measures, queue, retrieval, scanning
 from tests.bench.trees import FILES_PER_LOOP, write_loops, write_patterns
 
 
@@ -47,6 +47,7 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
 
     _row("ralphdeck --version", "120 ms", lambda: measures.start_up("--version"))
     _row("ralphdeck --help", "120 ms", lambda: measures.start_up("--help"))
+    _row("200 decisions in a terminal, key -> next question with consequences", "", desk.sitting)
     _row("first load, nothing cached", "", lambda: measures.first_load(project))
     _row("first frame", "400 ms", lambda: measures.first_frame(project))
     _row(f"{loops:,} loops and {few:,} patterns on screen", "1 s", lambda: measures.lists_on_screen(project))

@@ -1,0 +1,43 @@
+"""A sitting at the review desk, in a real terminal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Final
+
+from core.sample import copy_sample
+from tests.e2e.desk import add_questions, decide, leave
+from tests.e2e.terminal import ROOT, dashboard, environment
+from tests.e2e.tmux import Tmux
+
+DECISIONS: Final = 200
+_SPARE: Final = 60
+"""Questions beyond those: some answers settle more than one."""
+
+
+def sitting() -> str:
+    """200 decisions, each made when its consequences stand on the screen; from a key to the next question."""
+    with tempfile.TemporaryDirectory(prefix="ralphdeck-desk-") as folder:
+        home, project = Path(folder) / "home", Path(folder) / "acme-api"
+        home.mkdir()
+        copy_sample(project, datetime.now(UTC))
+        env = environment(home)
+        add_questions(project, env, DECISIONS + _SPARE)
+        with Tmux(Path(folder), env, (120, 40)) as tmux:
+            tmux.start(dashboard(project))
+            tmux.sees("live")
+            tmux.keys("3")
+            taken = decide(tmux, DECISIONS)
+            behind = leave(tmux)
+        verify = [sys.executable, "-m", "core.cli", "log", "--verify", "--project", str(project)]
+        verified = subprocess.run(verify, env=env, cwd=ROOT, check=False, capture_output=True, text=True)
+    told = verified.stdout.strip().splitlines()
+    return (
+        f"median {median(taken) * 1e3:.0f}, p95 {quantiles(taken, n=20)[-1] * 1e3:.0f}, "
+        f"slowest {max(taken) * 1e3:.0f} ms; all written {behind:.1f} s after the last; {told[-1] if told else verified.stderr.strip()}"
+    )

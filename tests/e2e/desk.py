@@ -1,0 +1,100 @@
+"""Many decisions at the review desk, one after the other, as a practised reviewer makes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from tests.e2e.terminal import PATIENCE, ROOT
+from tests.e2e.tmux import PROMPT, Tmux
+
+ANSWERS: Final = ("a", "x", "p", "r", "s")
+"""Keys that decide at once, in the order in which they are wanted; taken in turns."""
+_OFFERED: Final = re.compile(r"^ (?:[▸>▌] ?)? ?([a-z])  \S", re.MULTILINE)
+_DECIDED: Final = re.compile(r"([\d,]+) decided")
+_LOOP: Final = "ralph-fix-user-validation-in-sign-up-c4c69b76"
+
+
+def add_questions(project: Path, env: Mapping[str, str], count: int) -> None:
+    """So many more patterns that somebody has to decide about: half fail too often, half are imported."""
+    file = project / ".aiwg/ralph/shared/patterns/error-patterns.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["pattern_registry"]["error_patterns"] += [_pattern(number, failing=True) for number in range(count // 2)]
+    file.write_text(json.dumps(document), encoding="utf-8")
+    arriving = project.with_name("arriving.json")
+    records = [_pattern(number, failing=False) for number in range(count // 2, count)]
+    arriving.write_text(json.dumps({"pattern_registry": {"error_patterns": records}}), encoding="utf-8")
+    command = [sys.executable, "-m", "core.cli", "patterns", "import", "--input", str(arriving)]
+    subprocess.run([*command, "--project", str(project)], env=dict(env), cwd=ROOT, check=True, capture_output=True)
+
+
+def _pattern(number: int, *, failing: bool) -> dict[str, Any]:
+    """A pattern like no other."""
+    words = hashlib.sha256(str(number).encode()).hexdigest()
+    said = " ".join(words[at : at + 7] for at in range(0, 56, 7))
+    used = datetime.now(UTC) - timedelta(days=1 + number / 50)
+    stamp = f"{used:%Y-%m-%dT%H:%M:%SZ}"
+    return {
+        "pattern_id": f"pat-error-desk-{words[:8]}-{number + 1:03}",
+        "error_signature": {"error_type": "TypeError", "error_pattern": said},
+        "fix_approach": {"description": f"Look at {said}", "fix_category": "add_type_validation"},
+        "tags": [words[:5]],
+        "source_loops": [{"loop_id": _LOOP, "timestamp": stamp}],
+        "success_rate": 0.2 if failing else 1.0,
+        "usage_count": 5,
+        "successful_applications": 1 if failing else 5,
+        "failed_applications": 4 if failing else 0,
+        "first_discovered": stamp,
+        "last_used": stamp,
+    }
+
+
+def decide(tmux: Tmux, times: int) -> list[float]:
+    """Answer so many questions, each when what its keys change stands on the screen.
+
+    Returns:
+        Seconds from each key to the next question with its consequences.
+    """
+    text = _ready(tmux, 0)
+    taken = []
+    for number in range(times):
+        offered = _OFFERED.findall(text)
+        wanted = ANSWERS[number % 2 :] + ANSWERS
+        key = next(key for key in wanted if key in offered)
+        start = time.perf_counter()
+        tmux.keys(key)
+        text = _ready(tmux, number + 1)
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def leave(tmux: Tmux) -> float:
+    """End the dashboard; seconds until all that was decided is written and the prompt is back."""
+    start = time.perf_counter()
+    tmux.keys("q")
+    tmux.until(lambda: tmux.text().rstrip().endswith(PROMPT.strip()), "the prompt")
+    return time.perf_counter() - start
+
+
+def _ready(tmux: Tmux, decided: int) -> str:
+    """The screen, once so many were decided and it is known what the answers of the next question change."""
+    start = time.monotonic()
+    while time.monotonic() - start < PATIENCE:
+        text = tmux.text()
+        counted = _DECIDED.search(text)
+        if (
+            int(counted[1].replace(",", "") if counted else 0) == decided
+            and _OFFERED.search(text)
+            and "working out" not in text
+        ):
+            return text
+        time.sleep(0.01)
+    raise AssertionError(f"waited in vain for question {decided + 1}:\n{tmux.text()}")

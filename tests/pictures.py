@@ -1,0 +1,86 @@
+"""`python -m tests.pictures [NAME ...]`: draw README's pictures again, from the sample project, into `.pictures/`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.sample import copy_sample
+from tests.tui.story import NOW, Story, make_app
+
+FOLDER: Final = Path(__file__).parents[1] / ".pictures"
+_FONT: Final = re.compile(r"\s*@font-face \{.*?\}\n", re.DOTALL)
+"""Fonts that would be fetched from elsewhere; every system has one for a terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One screen.
+
+    Attributes:
+        place: Where it is taken.
+        keys: What is pressed there, as Textual names keys; `question:KIND` goes to a question of that kind.
+        theme: The theme.
+        size: Columns and rows.
+    """
+
+    place: str
+    keys: str = ""
+    theme: str = "dark"
+    size: tuple[int, int] = (120, 36)
+
+
+PICTURES: Final = {
+    "loops": Picture("loops"),
+    "patterns": Picture("patterns", "j j j right_square_bracket right_square_bracket"),
+    "review": Picture("review", "question:inversion", size=(140, 42)),
+    "context": Picture("context", theme="light"),
+    "what-if": Picture("patterns", "t 3 0 j j j 2 j j j . 4"),
+    "reflections": Picture("reflections", "v"),
+    "memory": Picture("memory", "j j j j"),
+    "metrics": Picture("metrics"),
+    "past": Picture("patterns", "H"),
+}
+"""By the name of the file in `.pictures/`."""
+
+
+async def draw(picture: Picture) -> str:
+    """The screen as SVG."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder) / "acme-api"
+        copy_sample(project, NOW)
+        app = make_app(project, Path(folder), looks_further=True, theme=picture.theme)
+        app.kept.set_here("place", picture.place)
+        app.kept.set_here("context-task", "Fix TypeScript type errors in user validation")
+        async with app.run_test(size=picture.size) as pilot:
+            story = Story(app, pilot)
+            await story.looked()
+            for key in picture.keys.split():
+                if key.startswith("question:"):
+                    kind = key.partition(":")[2]
+                    story.place.go_to(next(item.question_key for item in app.view.queue if item.kind == kind))
+                else:
+                    await story.press(key)
+                await story.settled()
+            app.clear_notifications()
+            await story.settled()
+            return _FONT.sub("\n", app.export_screenshot())
+
+
+def main(names: list[str]) -> None:
+    """Draw the pictures of these names, or all."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    for name in names or PICTURES:
+        (FOLDER / f"{name}.svg").write_text(asyncio.run(draw(PICTURES[name])), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
