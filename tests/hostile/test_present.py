@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from textual.content import Content
 
-from core.curation.registry import Registry
 from core.deck import Deck
 from core.episodes.condition import AttemptState, condition_of
 from core.episodes.history import read_attempt
@@ -21,6 +20,7 @@ from core.forecast import forecast
 from core.memory_links import MemoryLinks
 from core.memory_query import MemoryCatalog
 from core.records.patterns import PatternType
+from core.review.answers import answers
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
@@ -44,6 +44,8 @@ from tui.present import (
     review,
 )
 from tui.present.marks import DRAWN, Glyphs
+from tui.present.review_answers import Outlook, answer_rows, what_changes
+from tui.present.text_changes import words_changed
 
 T = TypeVar("T")
 WIDTH = 60
@@ -157,19 +159,21 @@ def test_decisions_are_harmless(view: View, glyphs: Glyphs) -> None:
 def test_questions_are_harmless(deck: Deck) -> None:
     while deck.look_further() is not None:
         pass
-    view, registry = deck.view, Registry(deck.project)
+    view = deck.view
     for number, item in enumerate(spread(view.queue, PATTERNS)):
         where = f"{item.kind} of {item.subject[:80]!r}"
         check(review.head(item, number, len(view.queue), DRAWN), where=where)
         check([Content(item.reason)], where=f"the reason, {where}")
-        for side in review.sides(view, item, DRAWN)[2:]:
+        for side in review.sides(view, item, review.Desk(glyphs=DRAWN, key=lambda action: action))[2:]:
             check(side, where=where)
     for item in spread(view.queue, FORECASTS):
         try:
-            told = forecast(view, item, lambda pattern: registry.record(pattern).value)
+            given = answers(item, view)[0]
+            told = forecast(deck, item, given)
         except RalphdeckError:
             continue  # the pane says so instead
-        check(review.consequence_lines(told, view, DRAWN), where="a forecast")
+        check(what_changes(given, Outlook(0, told), view, DRAWN), where="a forecast")
+        check(answer_rows([given], [Outlook(0, told)], ["a"], item.subject, DRAWN, 118), where="an answer")
 
 
 def test_texts_that_nobody_has_read_are_harmless(view: View, glyphs: Glyphs) -> None:
@@ -180,6 +184,7 @@ def test_texts_that_nobody_has_read_are_harmless(view: View, glyphs: Glyphs) -> 
     for one, other in pairwise(patterns_of):
         for side in merging.beside(view, one, other, glyphs):
             check(side, where=f"{one.id[:80]!r} beside {other.id[:80]!r}")
+        check(words_changed(one.description, other.description), where="changed words")
 
 
 def test_offers_are_harmless(glyphs: Glyphs) -> None:

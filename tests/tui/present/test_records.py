@@ -9,17 +9,19 @@ import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.curation.registry import Registry
 from core.deck import Deck
-from core.forecast import forecast
+from core.forecast import ContextChange, forecast
 from core.paths import ProjectPaths
 from core.retrieval.ranking import Injection
+from core.review.answers import answers
 from core.sample import copy_sample
 from core.settings import Settings
 from core.view import View
 from tests.tui.story import NOW, TREES, copy_tree
-from tui.present import context, decisions, loops, patterns, reflections, review
+from tui.present import context, decisions, loops, patterns, reflections, review, review_bursts
 from tui.present.marks import ASCII, DRAWN, Glyphs
+from tui.present.review_answers import Outlook, alike, answer_rows, diff_lines, what_changes
+from tui.present.text_changes import words_changed
 
 BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
 
@@ -57,7 +59,7 @@ def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
 def test_who_blames_stands_there_once(sample_view: View) -> None:
     (burst,) = sample_view.board.bursts
     for source in (burst.source, "bd-9.1"):
-        lines = [line.plain for line in review.suspicion(sample_view, replace(burst, source=source))]
+        lines = [line.plain for line in review_bursts.suspicion(sample_view, replace(burst, source=source))]
         assert lines.count(source) == 1
     assert lines[0] == source
 
@@ -77,7 +79,7 @@ def lines_of(view: View, glyphs: Glyphs) -> Iterator[list[Content]]:
     for decision in view.snapshot.decisions:
         yield decisions.decision_text(decision, view, glyphs)
     for item in view.queue:
-        yield from review.sides(view, item, glyphs)[2:]
+        yield from review.sides(view, item, review.Desk(glyphs=glyphs, key=lambda action: action))[2:]
 
 
 @BOTH
@@ -105,8 +107,14 @@ def test_every_detail_can_be_drawn(deck: Deck, glyphs: Glyphs) -> None:
         assert lines
         check(lines)
     for item in view.queue:
-        told = forecast(view, item, lambda pattern: Registry(deck.project).record(pattern).value)
-        check(review.consequence_lines(told, view, glyphs))
+        offered = [given for given in answers(item, view) if not given.why_not][:2]
+        outlooks = [Outlook(0, forecast(deck, item, given)) for given in offered]
+        for width in (78, 118):
+            check(
+                answer_rows(offered, outlooks, ["a", "x"][: len(offered)], item.subject, glyphs, width), one_line=True
+            )
+        for given, outlook in zip(offered, outlooks, strict=True):
+            check(what_changes(given, outlook, view, glyphs))
     for key, loop in view.snapshot.loops.items():
         for story in (None, deck.story(key)):
             check(loops.now_lines(loop, story, view, glyphs))
@@ -142,8 +150,25 @@ def test_the_worth_of_a_question_is_drawn(sample_view: View) -> None:
 
 def test_a_diff_shows_only_what_differs() -> None:
     before, after = "a\nb\nc\nd\ne\nf", "a\nb\nX\nd\ne\nf"
-    assert [line.plain for line in review.diff_lines(before, after)] == ["@@ -2,3 +2,3 @@", " b", "-c", "+X", " d"]
-    assert review.diff_lines(before, before) == []
+    assert [line.plain for line in diff_lines(before, after)] == ["- c", "+ X"]
+    assert diff_lines(before, before) == []
+
+
+def test_words_that_went_and_came_read_without_colour() -> None:
+    def told(before: str, after: str) -> list[str]:
+        return [line.plain for line in words_changed(before, after)]
+
+    assert told("Guard the object now", "Guard no object") == ["Guard [-the-] {+no+} object [-now-] "]
+    assert told("one\ntwo", "one\n2") == ["one", "[-two-] {+2+}"]
+    assert told("same", "same") == ["same"]
+
+
+def test_contexts_that_change_alike_are_told_once() -> None:
+    changes = [
+        ContextChange("loop", id, f"task {id}", f"head {id}\nold", f"head {id}\n{new}", (1, 1))
+        for id, new in (("a", "new"), ("b", "other"), ("c", "new"))
+    ]
+    assert [[change.id for change in group] for group in alike(changes)] == [["a", "c"], ["b"]]
 
 
 def test_a_loop_without_start_or_with_a_future_one_has_no_wrong_length(sample_view: View) -> None:
