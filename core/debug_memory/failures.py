@@ -25,6 +25,7 @@ from core.records.patterns import Pattern, PatternType
 from core.retrieval.relevance import WEIGHTS, relevance
 from core.retrieval.rendering import render_context
 from core.retrieval.task import analyse_task
+from core.scanning.telling import unless_harmful
 from core.text import matcher, plural
 from core.view import View
 
@@ -202,13 +203,13 @@ def _fix_lines(fix: KnownFix, limit: int) -> list[str]:
     file = field(failure.file or fix.session.file_path, limit)
     lines = [_bold(failure.error_type or "Error", limit) + (f" in {file}" if file else "")]
     if failure.message:
-        lines.append(f"Error: {quoted(failure.message, limit)}")
+        lines.append(f"Error: {quoted(unless_harmful(failure.message, avoided=True), limit)}")
     if fix.cause:
-        lines.append(f"Cause: {field(fix.cause, limit)}")
+        lines.append(f"Cause: {field(unless_harmful(fix.cause, avoided=True), limit)}")
     if fix.fix:
-        lines.append(f"Fix: {field(fix.fix, limit)} ({_HELD[fix.held]})")
+        lines.append(f"Fix: {field(unless_harmful(fix.fix), limit)} ({_HELD[fix.held]})")
     elif fix.strategy:
-        lines.append(f"Strategy: {field(fix.strategy, limit)}")
+        lines.append(f"Strategy: {field(unless_harmful(fix.strategy), limit)}")
     return [*lines, f"Session: {field(fix.session.id, limit)}"]
 
 
@@ -224,7 +225,7 @@ def _template_lines(template: FixTemplate, limit: int) -> list[str]:
         f"{rounded(held.passed / known * 100)}% of {plural(known, 'verified fix', 'verified fixes')}" if known else ""
     )
     told = measured or f"said to work {rounded(max(template.claimed) * 100)}% of the time"
-    lines = [f"{_bold(template.pattern, limit)} ({told})"]
+    lines = [f"{_bold(unless_harmful(template.pattern), limit)} ({told})"]
     if template.fix_template:
-        lines.append(f"Template: {field(template.fix_template, limit)}")
+        lines.append(f"Template: {field(unless_harmful(template.fix_template), limit)}")
     return lines

@@ -9,6 +9,7 @@ from core.prompt_text import bare, field
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
+from core.scanning.telling import unless_harmful
 from core.text import plural
 
 MAX_CHARS: Final = 500
@@ -62,9 +63,7 @@ def plan_text(
             parts.append(f"Left out here: {plural(untold, 'earlier attempt')}; see reflections.jsonl of the task.")
         parts += ["\n".join(_lesson(lesson)) for lesson in reversed(lessons[-MAX_EARLIER:])]
     if similar:
-        told = "\n".join(
-            f"- {field(task, MAX_CHARS)}: {field(learning, MAX_CHARS)}" for task, learning in similar[:MAX_SIMILAR]
-        )
+        told = "\n".join(f"- {_told(task)}: {_told(learning)}" for task, learning in similar[:MAX_SIMILAR])
         parts.append(f"## Learnings from similar tasks\n\n{told}")
     return "\n\n".join(parts) + "\n"
 
@@ -80,15 +79,20 @@ def _lesson(lesson: Lesson) -> Iterator[str]:
     came_out = "left open" if attempt.outcome is Outcome.UNKNOWN else attempt.outcome.value
     yield f"### Attempt {attempt.number} ({came_out})\n"
     if attempt.reason:
-        yield f"- Reason: {field(attempt.reason, MAX_CHARS)}"
+        yield f"- Reason: {_told(attempt.reason, avoided=True)}"
     if attempt.plan:
-        yield f"- Approach: {field(attempt.plan, MAX_CHARS)}"
+        yield f"- Approach: {_told(attempt.plan)}"
     for reflection in lesson.reflections:
         drafted = " (drafted from the log)" if reflection.draft else ""
-        yield f"- Learning{drafted}: {field(reflection.text, MAX_CHARS)}"
-        yield from (f"- Action item: {field(item, MAX_CHARS)}" for item in reflection.actions[:MAX_ITEMS])
-    yield from (f"- Worked: {field(text, MAX_CHARS)}" for text in attempt.worked[:MAX_ITEMS])
-    yield from (f"- Did not work: {field(text, MAX_CHARS)}" for text in attempt.failed[:MAX_ITEMS])
+        yield f"- Learning{drafted}: {_told(reflection.text)}"
+        yield from (f"- Action item: {_told(item)}" for item in reflection.actions[:MAX_ITEMS])
+    yield from (f"- Worked: {_told(text)}" for text in attempt.worked[:MAX_ITEMS])
+    yield from (f"- Did not work: {_told(text, avoided=True)}" for text in attempt.failed[:MAX_ITEMS])
     known = {item for reflection in lesson.reflections for item in reflection.actions}
     suggested = [text for text in attempt.suggestions if text not in known]
-    yield from (f"- Suggested: {field(text, MAX_CHARS)}" for text in suggested[:MAX_ITEMS])
+    yield from (f"- Suggested: {_told(text)}" for text in suggested[:MAX_ITEMS])
+
+
+def _told(text: str, *, avoided: bool = False) -> str:
+    """What somebody wrote at another time, as the next agent may read it."""
+    return field(unless_harmful(text, avoided=avoided), MAX_CHARS)

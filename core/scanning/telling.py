@@ -7,6 +7,7 @@ from typing import Final
 
 from core.records.suspicions import Suspicion
 from core.scanning.rules import MEANINGS
+from core.scanning.scan import scan_text
 from core.text import visible_line
 
 _MOST: Final = 3
@@ -28,6 +29,15 @@ def told(suspicions: Iterable[Suspicion]) -> str:
     gravest = [one for one in found if one.critical] or found
     parts = [f"{meaning(one)}{_quoted(one)}" for one in gravest[:_MOST]]
     return ", ".join(parts) + (f", and {len(gravest) - _MOST} more" if len(gravest) > _MOST else "")
+
+
+def unless_harmful(text: str, *, avoided: bool = False) -> str:
+    """`text`, to be handed on to an agent; of one that the scan finds dangerous only what it does.
+
+    `avoided`: it tells of what went wrong.
+    """
+    critical = [one for one in scan_text(text, avoided=avoided) if one.critical] if text else []
+    return f"(left out: this text {meaning(critical[0])})" if critical else text
 
 
 def _quoted(suspicion: Suspicion) -> str:
