@@ -46,4 +46,3 @@ TASKS: Final = (
     "Translate the checkout into French",
 )
 """What loops are told to do."""
-EVERYDAY: Final = ERRORS + TASKS

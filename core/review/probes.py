@@ -12,7 +12,7 @@ from core.learning.sums import Counts
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.recurring import Cluster
-from core.review.everyday import EVERYDAY
+from core.review.everyday import ERRORS, TASKS
 from core.settings import Settings
 from core.snapshot import Snapshot
 from core.text import matcher
@@ -161,9 +161,11 @@ class Probes:
 
 
 def match_share(pattern: Pattern) -> float:
-    """Which share of everyday messages the trigger of a pattern matches, 0..1; of two that of the broader one."""
-    triggers = [matcher(source) for source in (pattern.error_pattern, pattern.task_pattern) if source]
-    return max((sum(map(one.matches, EVERYDAY)) / len(EVERYDAY) for one in triggers), default=0.0)
+    """Which share of everyday messages the trigger of a pattern matches, 0..1: of errors, or of tasks; of two triggers
+    that of the broader one.
+    """
+    triggers = ((pattern.error_pattern, ERRORS), (pattern.task_pattern, TASKS))
+    return max(sum(map(matcher(source).matches, said)) / len(said) if source else 0.0 for source, said in triggers)
 
 
 def _may_disagree(counts: _Counts, pattern: Pattern) -> bool:
