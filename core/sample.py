@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from core.curation.chain import Chain, linked, unlinked, write_anchor
+from core.paths import ProjectPaths
 from core.records.times import parse_time
 
 SAMPLE: Final = Path(__file__).parents[1] / "sample_data"
@@ -35,6 +37,14 @@ def copy_sample(target: Path, now: datetime) -> None:
         copy = target / ".aiwg" / source.relative_to(root).with_name(name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8", newline="")
+    _link_again(ProjectPaths(target).ledger)
+
+
+def _link_again(ledger: Path) -> None:
+    """The lines of a ledger whose times have moved vouch for each other as they are now."""
+    lines, end = linked(list(map(unlinked, ledger.read_bytes().splitlines())), Chain().place)
+    ledger.write_bytes(b"".join(line + b"\n" for line in lines))
+    write_anchor(ledger, end)
 
 
 def sample_anchor() -> datetime:

@@ -90,6 +90,11 @@ def link_of(line: bytes) -> Link | None:
     return Link(int(found[1]), found[2].decode()) if found else None
 
 
+def unlinked(line: bytes) -> bytes:
+    """The JSON object of a line, without the link that it may bear."""
+    return line[:-_MOST] + _LINK.sub(b"}", line[-_MOST:])
+
+
 def linked(documents: list[bytes], place: Place) -> tuple[list[bytes], Place]:
     """JSON objects as lines that follow a place, and the place after them."""
     lines = []

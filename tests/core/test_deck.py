@@ -152,7 +152,7 @@ def test_reset_lets_the_evidence_decide_again(deck: Deck) -> None:
     assert state(deck, CONTRADICTED) is not computed
     deck.reset(CONTRADICTED)
     assert state(deck, CONTRADICTED) is computed
-    assert CONTRADICTED not in {item.subject for item in deck.view.queue}
+    assert ("contradicted", CONTRADICTED) not in {(item.kind, item.subject) for item in deck.view.queue}
 
 
 def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Deck) -> None:

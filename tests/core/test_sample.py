@@ -9,21 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from core.deck import Deck
 from core.learning.scoreboard import Scoreboard
 from core.library import Library
 from core.paths import ProjectPaths
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, Outcome
 from core.records.patterns import PatternType
-from core.review.queue import review_queue
+from core.review.items import KINDS
 from core.sample import SAMPLE, copy_sample, sample_anchor
 from core.settings import Settings
 from core.snapshot import Snapshot
 from tests.sample import write_sample
-from tests.sample.decisions import CONTRADICTED
-from tests.sample.events import BLAMING
+from tests.sample.decisions import CONTRADICTED, REWRITTEN, SUSPECTED
+from tests.sample.events import BLAMING, MISCOUNTED
 from tests.sample.loops import BY_KEY
-from tests.sample.patterns import EXPECTED_STATES
+from tests.sample.patterns import EXPECTED_STATES, UNREAD
 from tests.sample.shared import ALL_PATTERNS, recorded_uses
 
 NOW = datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -125,14 +126,27 @@ def test_the_mirror_has_one_copy_that_differs(snapshot: Snapshot) -> None:
     assert sorted(mirror.differs for p in snapshot.patterns.values() for mirror in p.mirrors) == [False, True]
 
 
-def test_four_things_wait_for_a_decision(snapshot: Snapshot, board: Scoreboard) -> None:
-    queue = review_queue(snapshot.patterns, board, snapshot.curation, NOW, Settings())
-    assert {(item.kind, item.subject) for item in queue} == {
+def test_every_kind_of_question_is_asked(tmp_path: Path) -> None:
+    copy_sample(tmp_path, NOW)
+    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck.load()
+    while deck.look_further() is not None:
+        pass
+    queue = deck.view.queue
+    assert {item.kind for item in queue} == set(KINDS)
+    assert {(item.kind, item.subject) for item in queue} >= {
         ("contradicted", CONTRADICTED),
         ("burst", BY_KEY[BLAMING].id),
         ("inversion", "pat-success-split-by-type-002"),
         ("inversion", "pat-error-gateway-reset-004"),
+        ("stale-pin", REWRITTEN),
+        ("quarantine", SUSPECTED),
+        ("extracted", UNREAD),
+        ("duplicate", "pat-error-loop-closed-011"),
+        ("unreconciled", MISCOUNTED),
+        ("broad", "pat-error-import-cycle-013"),
     }
+    assert len({item.question_key for item in queue}) == len(queue)
 
 
 def test_reflections_come_in_many_shapes(snapshot: Snapshot) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import count
 from types import SimpleNamespace
@@ -11,14 +12,22 @@ from unittest.mock import patch
 import msgspec
 
 from core.curation.curator import Curator
+from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
 from core.library import Library
 from core.paths import ProjectPaths
-from core.records.patterns import Maturity
+from core.records.patterns import Maturity, Pattern, PatternType
 from core.settings import Settings
 from core.snapshot import Snapshot
+from tests.sample.loops import BY_KEY
+from tests.sample.patterns import ERRORS, UNREAD
+from tests.sample.shared import error_record
 from tests.sample.tree import Tree
 
+REWRITTEN = "tmpl-frozen-clock-003"
+"""Promoted, and reworded by an agent since."""
+SUSPECTED = "pat-success-openapi-first-007"
+"""In quarantine until somebody has read it."""
 CONTRADICTED = "pat-error-deadlock-retry-005"
 """Promoted when all of its three uses had worked; four of the six since then failed."""
 
@@ -67,6 +76,7 @@ def _decide(tree: Tree) -> None:
         text="A good default for every move to strict mode; see the order client.",
         now=tree.ago(days=12, hours=6),
     )
+    _ask_again(tree, dana, imre, Curator(paths, settings, by="watch"), patterns, board)
     for curator, identity, reason, days in (
         (imre, "pat-success-profile-first-009", "measured twice by hand, the plans agree", 5.0),
         (dana, "pat-error-import-cycle-013", "", 1.9),
@@ -82,3 +92,34 @@ def _decide(tree: Tree) -> None:
         now=now,
         reason="the gateway answers preflight requests since Monday; the service must not",
     )
+
+
+def _ask_again(
+    tree: Tree,
+    dana: Curator,
+    imre: Curator,
+    watch: Curator,
+    patterns: Mapping[str, Pattern],
+    board: Callable[[datetime], Scoreboard],
+) -> None:
+    """Decisions that leave a question open."""
+    now = tree.ago(days=11)
+    reason = "no test waits for midnight any more"
+    dana.promote(patterns[REWRITTEN], board(now).assessment(REWRITTEN), now=now, reason=reason)
+    file = tree.root / patterns[REWRITTEN].file
+    text = file.read_text(encoding="utf-8")
+    reworded = text.replace("A clock that a test moves by hand", "A clock that a test sets and moves by hand")
+    file.write_text(reworded, encoding="utf-8", newline="")
+    watch.extract(_unread(tree), patterns, now=tree.ago(days=8), known=watch.caught_up(), unattended=True)
+    now = tree.ago(days=6.5)
+    reason = "the recording step may keep customers' data"
+    imre.quarantine(patterns[SUSPECTED], board(now).assessment(SUSPECTED), now=now, reason=reason)
+
+
+def _unread(tree: Tree) -> Extraction:
+    """What `watch --extract` took from a loop."""
+    (sample,) = (one for one in ERRORS if one.key == UNREAD)
+    record = error_record(tree, sample)
+    del record["pattern_id"]
+    proposal = Proposal(type=PatternType.ERROR, slug="event-loop", record=record)
+    return Extraction(source_id=BY_KEY[sample.discovered_by].id, proposals=(proposal,))

@@ -24,6 +24,8 @@ BLAMED = (
 """Patterns that one aborted session calls harmful within minutes, though it never had them."""
 BLAMING = "session-store"
 """The loop of that session."""
+MISCOUNTED = "pat-error-field-required-012"
+"""Agents used it more often than its record counts."""
 _HOOK = "completion-hook"
 _FEEDBACK = (
     ("type_safe", 9.0, True),
@@ -42,7 +44,10 @@ _FEEDBACK = (
 
 def write_events(tree: Tree) -> None:
     """The event log."""
-    events = sorted((*_feedback(tree), *_errors(tree), *_outcomes(tree), *_burst(tree)), key=lambda event: event.at)
+    events = sorted(
+        (*_feedback(tree), *_errors(tree), *_outcomes(tree), *_burst(tree), *_uncounted(tree)),
+        key=lambda event: event.at,
+    )
     append_events(ProjectPaths(tree.root), *events)
     for lock in tree.root.rglob("*.lock"):
         lock.unlink()
@@ -107,4 +112,17 @@ def _burst(tree: Tree) -> Iterator[Event]:
             loop_id=loop.id,
             success=False,
             by="session-review",
+        )
+
+
+def _uncounted(tree: Tree) -> Iterator[Event]:
+    for number in range(4):
+        yield Event(
+            id=_id(f"{MISCOUNTED} {number}"),
+            at=tree.ago(days=34 + 7 * number),
+            kind="applied",
+            pattern_id=MISCOUNTED,
+            loop_id=f"bd-{30 + number}.1",
+            success=True,
+            by=_HOOK,
         )

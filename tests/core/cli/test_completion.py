@@ -25,7 +25,7 @@ def completed(words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_commands_words_and_ids_complete(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completed("re", monkeypatch) == ["reflections", "replay", "record", "reset", "release", "redo"]
+    assert completed("re", monkeypatch) == ["reflections", "replay", "record", "review", "reset", "release", "redo"]
     assert completed("loops --status paused,f", monkeypatch) == ["paused,failed"]
     ids = completed(f"--project {examples} promote pat-error-null", monkeypatch)
     assert sorted(ids) == ["pat-error-null-check-001", "pat-error-null-check-015"]
