@@ -1,0 +1,255 @@
+"""One open project as it is read: library, scores and index, brought up to date as the files change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.curation.prospects import Prospects
+from core.debug_memory.index import LazyDebugIndex
+from core.debug_memory.waiting import escalated
+from core.embeddings import PATTERNS, TASKS, Embeddings
+from core.episodes.similar import past_tasks
+from core.extraction.proposals import ALL_TYPES, Extraction
+from core.learning.scoreboard import Scoreboard
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.findings import Finding
+from core.records.loops import LoopStory
+from core.records.patterns import PatternType
+from core.retrieval.index import LazyIndex
+from core.review.items import ReviewItem
+from core.review.probes import Probes
+from core.review.queue import Found, review_queue
+from core.settings import Settings
+from core.similarity import LazySimilarity
+from core.snapshot import Delta, Snapshot
+from core.sources.protection import protect
+from core.view import View
+
+if TYPE_CHECKING:
+    from core.extraction.offers import Offers
+    from core.recurring import Cluster
+
+
+class Reader:
+    """An open project, and the newest view of it.
+
+    Args:
+        project: Where the files are.
+        settings: All thresholds.
+        clock: The present moment, aware UTC.
+        cache: Whether to keep parsed files between runs.
+        findings: What is wrong with the settings, to be told with the rest.
+        readonly: Nothing is written in the project, by this process: whatever would raises `ReadOnly`.
+    """
+
+    def __init__(
+        self,
+        project: ProjectPaths,
+        settings: Settings,
+        *,
+        clock: Callable[[], datetime],
+        cache: bool = True,
+        findings: tuple[Finding, ...] = (),
+        readonly: bool = False,
+    ) -> None:
+        if readonly:
+            protect(project.aiwg)
+        self.is_readonly = readonly
+        self.project = project
+        self.settings = settings
+        self.library = Library(project, settings, clock=clock, cache=cache, findings=findings)
+        self._clock = clock
+        self._lock = threading.RLock()
+        self.embeddings = Embeddings(project, PATTERNS)
+        self.task_embeddings = Embeddings(project, TASKS)
+        self._prospects = Prospects(settings.extraction)
+        self._probes = Probes(settings)
+        self._view = self._scored(self.library.snapshot)
+
+    def now(self) -> datetime:
+        """The present moment, aware UTC."""
+        return self._clock()
+
+    @property
+    def view(self) -> View:
+        """The newest view; share it freely."""
+        return self._view
+
+    def load(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        publish: Callable[[View], None] | None = None,
+    ) -> View:
+        """Read everything, newest first.
+
+        Args:
+            progress: Told (files done, files in all).
+            publish: Given a view now and then while the rest still loads.
+        """
+
+        def published(snapshot: Snapshot) -> None:
+            self._view = self._scored(snapshot)
+            if publish is not None:
+                publish(self._view)
+
+        with self._lock:
+            snapshot = self.library.load(progress, published if publish else None)
+            # What is read last, reflections, is no evidence: then the scores last published still hold.
+            same = _same_evidence(snapshot, self._view.snapshot)
+            self._view = self._scored(snapshot, Delta() if same else None)
+            return self._view
+
+    def look_further(self) -> Delta | None:
+        """Work out one more thing that could be asked in Review; for idle moments, at most some 10 ms of work
+        but for a big registry's first search for duplicates.
+
+        Returns:
+            What it changes in the view, perhaps nothing; None if nothing is left to look at.
+        """
+        with self._lock:
+            view = self._view
+            changed = self._prospects.look(view.snapshot, view.lazy_likeness, self.extraction)
+            if changed is None:
+                changed = self._probes.look(view.snapshot, view.board, self.recurring, self.extraction)
+            if changed is None:
+                return None
+            if not changed:
+                return Delta()
+            queue = self._queue(view.snapshot, view.board, view.now)
+            self._view = replace(view, queue=queue, offers=self._prospects.offers)
+            return Delta(decisions=True)
+
+    def apply(self, changed: Iterable[Path] | None) -> tuple[View, Delta]:
+        """Read what changed (None: find out by a sweep) and score what that touches."""
+        with self._lock:
+            return self._after(*self.library.apply(changed))
+
+    def refresh(self) -> tuple[View, Delta]:
+        """Judge again what changes by time alone: liveness of loops, decay of evidence."""
+        with self._lock:
+            return self._after(*self.library.refresh(self._clock()))
+
+    def embed_missing(
+        self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
+    ) -> int:
+        """Make the vectors that patterns lack, see `Embeddings.make`, then those that tasks lack; every view uses
+        them as they come.
+        """
+        if self.is_readonly:
+            return 0
+        made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
+        return made + self.task_embeddings.make(past_tasks(self._view.snapshot), stop=stop)
+
+    def story(self, loop_id: str) -> LoopStory:
+        """The details of one loop, read now."""
+        return self.library.story(loop_id)
+
+    def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
+        """What could be extracted from a finished loop or task, a debug session or a recurring learning; reads
+        their files, writes nothing.
+
+        Raises:
+            UnknownRecord: There is no such loop, task, session or learning.
+            Refused: The loop or task has not ended, or the settings forbid it.
+        """
+        with self._lock:
+            return self._offers.of(source_id, self._view, types)
+
+    def recurring(self) -> tuple[Cluster, ...]:
+        """The learnings that more than one loop told; see `Offers.recurring`."""
+        with self._lock:
+            return self._offers.recurring(self._view.snapshot)
+
+    def unfit_learnings(self) -> Mapping[str, str]:
+        """The recurring learnings that give no candidate, by id, and why; see `Offers.unfit`."""
+        with self._lock:
+            return self._offers.unfit(self._view)
+
+    @cached_property
+    def _offers(self) -> Offers:
+        # Most commands extract nothing.
+        from core.extraction.offers import Offers
+
+        return Offers(self.project, self.settings.extraction)
+
+    def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[View, Delta]:
+        if delta:
+            self._view = self._scored(snapshot, delta)
+            return self._view, delta
+        now = self._clock()
+        board = self._view.board.rescored(now)
+        queue = self._queue(snapshot, board, now)
+        # With time alone a snooze ends, or a pattern fades out of the queue: other questions stand.
+        delta = Delta(decisions=queue != self._view.queue)
+        self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
+        return self._view, delta
+
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> View:
+        now = self._clock()
+        if delta is None:
+            board = Scoreboard.build(snapshot, now, self.settings)
+            index = LazyIndex(snapshot.patterns)
+            likeness = LazySimilarity(snapshot.patterns)
+            debug = LazyDebugIndex(snapshot.debug_sessions)
+        else:
+            board = self._view.board.updated(snapshot, delta, now)
+            index, likeness = self._view.lazy_index, self._view.lazy_likeness
+            debug = self._view.lazy_debug
+            if delta.debug_sessions:
+                debug = debug.updated(snapshot.debug_sessions, delta.debug_sessions)
+            if delta.patterns:
+                index = index.updated(snapshot.patterns, delta.patterns)
+                likeness = likeness.updated(snapshot.patterns, delta.patterns)
+                self._prospects.doubt()
+        queue = self._queue(snapshot, board, now)
+        return View(
+            snapshot,
+            board,
+            index,
+            likeness,
+            queue,
+            self.settings,
+            now,
+            self._prospects.offers,
+            self.embeddings,
+            lazy_debug=debug,
+        )
+
+    def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
+        prospects, probes = self._prospects, self._probes
+        return review_queue(
+            snapshot.patterns,
+            board,
+            snapshot.curation,
+            now,
+            self.settings,
+            Found(
+                alike=prospects.alike,
+                offers=prospects.offers,
+                recurring=probes.recurring,
+                broad=probes.broad,
+                unreconciled=probes.unreconciled,
+            ),
+            [found for one in snapshot.debug_sessions.values() if (found := escalated(one, snapshot)) is not None],
+        )
+
+
+def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two snapshots give the same scores."""
+    return (
+        one.events == other.events
+        and one.curation == other.curation
+        and one.loops == other.loops
+        and one.tasks == other.tasks
+        and one.attempts == other.attempts
+        and one.debug_sessions == other.debug_sessions
+        and one.escalations == other.escalations
+        and one.patterns == other.patterns
+    )
