@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Final
 
 from msgspec.structs import replace
 from textual.content import Content
 
+from core.differences import COME, GONE, SAME, line_changes
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.retrieval.ranking import Chosen, Injection, LeftOut
@@ -83,15 +83,9 @@ class Preview:
     @cached_property
     def lines(self) -> tuple[tuple[str, str], ...]:
         """The lines of both texts, each with `+` if it comes, `-` if it goes, ` ` if it stays."""
-        before, after = (visible(one.context).splitlines() for one in (self.own, self.injection))
-        found: list[tuple[str, str]] = []
-        for what, start, end, new_start, new_end in SequenceMatcher(None, before, after, False).get_opcodes():
-            if what == "equal":
-                found += ((" ", line) for line in after[new_start:new_end])
-            else:
-                found += (("-", line) for line in before[start:end])
-                found += (("+", line) for line in after[new_start:new_end])
-        return tuple(found)
+        signs = {SAME: " ", GONE: "-", COME: "+"}
+        changes = line_changes(*(visible(one.context) for one in (self.own, self.injection)))
+        return tuple((signs[piece.mark], piece.text.rstrip("\n")) for piece in changes)
 
     def turned(self, pattern_id: str) -> str:
         """`+` for a pattern that the knobs let in, `-` for one that they leave out, else nothing."""

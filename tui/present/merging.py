@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import zip_longest
 
 from textual.content import Content
 
+from core.differences import GONE, SAME, word_changes
 from core.forecast import Merger
 from core.learning.assessment import Assessment
 from core.records.patterns import Pattern
@@ -19,8 +19,7 @@ from tui.present.numbers import percent
 from tui.present.patterns import timeline
 
 _MAX_TEXT = 2000
-_MAX_WORDS = 300
-"""Longer texts are not compared word by word."""
+_STYLES = {SAME: "", GONE: "$warning bold"}
 
 
 def beside(view: View, one: Pattern, other: Pattern, glyphs: Glyphs) -> tuple[list[Content], list[Content]]:
@@ -82,15 +81,8 @@ def _compared(text: str, against: str) -> Content:
     """A text, with the words in which the other one differs set off."""
     if not text:
         return Content.styled("none", "$quiet")
-    shown = visible_line(text, _MAX_TEXT)
-    words, others = shown.split(" "), visible_line(against, _MAX_TEXT).split(" ")
-    if text == against or max(len(words), len(others)) > _MAX_WORDS:
-        return Content(shown)
-    parts: list[tuple[str, str]] = []
-    for tag, start, end, _, _ in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
-        if start < end:
-            parts.append((" ".join(words[start:end]), "" if tag == "equal" else "$warning bold"))
-    return Content(" ").join([Content.styled(part, style) for part, style in parts])
+    changes = word_changes(visible_line(text, _MAX_TEXT), visible_line(against, _MAX_TEXT))
+    return Content.assemble(*((piece.text, _STYLES[piece.mark]) for piece in changes if piece.mark in _STYLES))
 
 
 def merged_counts(merger: Merger, glyphs: Glyphs) -> list[Content]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import unified_diff
 from typing import Final
 
 from textual.content import Content
 
 from core.audience import LOOP, TASK
+from core.differences import COME, GONE, line_changes
 from core.forecast import ContextChange, Forecast
 from core.review.answers import Answer
 from core.text import plural, visible_line
@@ -209,9 +209,8 @@ def _change_lines(changes: Sequence[ContextChange], glyphs: Glyphs) -> Iterator[
 
 def diff_lines(before: str, after: str) -> list[Content]:
     """A line diff of two contexts: only what differs, `-` before what goes and `+` before what comes."""
-    lines: list[Content] = []
-    for line in list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))[2:]:
-        if not line.startswith("@"):
-            style = {"+": "$success", "-": "$error"}.get(line[:1], "$quiet")
-            lines.append(Content.styled(f"{line[:1]} {visible_line(line[1:], 400)}", style))
-    return lines
+    marks = {GONE: ("-", "$error"), COME: ("+", "$success")}
+    changed = (
+        (*marks[piece.mark], piece.text.rstrip("\n")) for piece in line_changes(before, after) if piece.mark in marks
+    )
+    return [Content.styled(f"{sign} {visible_line(line, 400)}", style) for sign, style, line in changed]
