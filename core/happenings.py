@@ -10,7 +10,16 @@ from msgspec import Struct
 from core.curation.rules import subject_text
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
-from core.review.items import DUPLICATE, ESCALATION, OFFER, ReviewItem
+from core.review.items import (
+    BORDERLINE,
+    BROAD,
+    DUPLICATE,
+    ESCALATION,
+    OFFER,
+    RECURRING,
+    UNRECONCILED,
+    ReviewItem,
+)
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
@@ -34,8 +43,8 @@ class What(StrEnum):
     FINDING = "finding"
 
 
-_TIDYING: Final = frozenset({DUPLICATE, OFFER})
-"""Kinds of questions that can wait: nothing fails meanwhile."""
+_TIDYING: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
+"""Kinds of questions that can wait: nothing has happened that calls for a person."""
 
 
 class Happening(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
 from core.records.events import Event
+from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.review.items import ReviewItem
 from core.review.queue import Found, review_queue
@@ -284,3 +285,70 @@ def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
     (item,) = stuck(escalated(file_path="", executions=(), updated_at=None))
     assert item.question == "An agent is stuck at s-1: seen?"
     assert item.reason == "escalated after 0 runs; no run tells what failed"
+
+
+OFTEN = NOW - timedelta(days=1)
+"""Used of late, so that a verdict is worth the time."""
+
+
+def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
+    (item,) = queue([make_pattern("p")], used("p", "+++-++-" * 2, OFTEN))
+    assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
+    assert item.question == "Should loops go on to get p?"
+    assert item.reason == (
+        "established, 4 of 14 uses failed; one more failure makes it deprecated; loops got it 14 times; "
+        "41% chance that it is worse than 70%"
+    )
+    assert item.evidence == 14
+    assert item.reason.endswith(item.position_reason)
+
+
+def test_what_the_rules_keep_out_by_a_hair_is_asked_about() -> None:
+    (item,) = queue([make_pattern("p")], used("p", "++-" * 5, OFTEN))
+    assert item.question == "Should loops get p, which is kept out now?"
+    assert "chance that it is better than 70%" in item.reason
+
+
+def test_a_state_that_fades_soon_is_asked_about() -> None:
+    old = used("p", "+++++-", LATER - timedelta(days=20))
+    (item,) = queue([make_pattern("p")], old)
+    assert "by age alone it is" in item.reason or "one more" in item.reason
+
+
+@pytest.mark.parametrize(
+    ("results", "curation"),
+    [
+        ("+" * 30, CurationState()),  # sure
+        ("++-" * 5, CurationState(pins={"p": pin(Maturity.PROVEN, at=LATER)})),  # decided
+        ("", CurationState()),  # nobody used it
+        ("++-", CurationState(dismissed=frozenset({"state of p"}))),
+        ("++-", CurationState(inversions={"state of p": InversionVerdict(verdict="snoozed", at=NOW, beyond=4)})),
+    ],
+)
+def test_a_state_is_not_asked_about_where_a_verdict_brings_nothing(results: str, curation: CurationState) -> None:
+    assert [item for item in queue([make_pattern("p")], used("p", results, OFTEN), curation) if
+            item.kind == "borderline"] == []  # fmt: skip
+
+
+def test_questions_about_one_pattern_are_filed_apart_and_of_those_filed_alike_one_is_asked() -> None:
+    patterns = {"p": make_pattern("p", error_pattern=".*")}
+    curation = CurationState(arrivals={"p": arrival("extraction")})
+    snapshot = Snapshot(patterns=patterns, events=tuple(used("p", "++-----")), curation=curation)
+    board = Scoreboard.build(snapshot, LATER, SETTINGS)
+    doubt = Finding("f.json", "", Severity.WARNING, "claim-below-evidence", "registry says 2 uses")
+    found = Found(broad={"p": 0.9}, unreconciled={"p": doubt})
+    items = review_queue(patterns, board, curation, LATER, SETTINGS, found)
+    keys = [item.question_key for item in items]
+    assert len(set(keys)) == len(keys)
+    assert {"p", "counts of p"} <= set(keys)
+    assert "trigger of p" not in keys  # no loop gets it while its inversion waits
+    assert items == review_queue(patterns, board, curation, LATER, SETTINGS, found)
+
+
+def test_a_trigger_that_fits_everything_is_asked_about_with_its_share() -> None:
+    patterns = {"p": make_pattern("p", error_pattern=".*\x1b")}
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "+++"))), LATER, SETTINGS)
+    items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
+    (item,) = [item for item in items if item.kind == "broad"]
+    assert item.question == "Is the trigger of p too broad?"
+    assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of everyday messages; loops got it 3 times"
