@@ -148,6 +148,7 @@ class Decider(Reader):
         *,
         reason: str = "",
         until: datetime | None = None,
+        uses: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Decided:
         """Decide the same about many patterns, as one act that one undo takes back; see `Curator.decide_many`.
@@ -156,7 +157,7 @@ class Decider(Reader):
             verb: promote, deprecate, reset, quarantine, release, archive, note, snooze, accept or reject an inversion.
             pattern_ids: The patterns; one that is not known is told with what is refused.
             reason: Why; of a note its text.
-            until: The end of a snooze.
+            until, uses: The end of a snooze: a time, or so many more uses.
             progress: Told (patterns done, patterns in all).
         """
         wanted = tuple(dict.fromkeys(pattern_ids))
@@ -178,6 +179,7 @@ class Decider(Reader):
                 known=self._known,
                 reason=reason,
                 until=until,
+                uses=uses,
                 unknown=unknown,
                 progress=progress,
             )

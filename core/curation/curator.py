@@ -322,6 +322,7 @@ class Curator:
         known: int,
         reason: str = "",
         until: datetime | None = None,
+        uses: int | None = None,
         unknown: Sequence[Refusal] = (),
         progress: Progress | None = None,
     ) -> Decided:
@@ -334,7 +335,7 @@ class Curator:
             now: The present moment.
             known: See the class.
             reason: Why; of a note its text.
-            until: The end of a snooze.
+            until, uses: The end of a snooze: a time, or so many more uses.
             unknown: What else was asked for, to be told with what is refused.
             progress: See `Progress`.
 
@@ -345,7 +346,7 @@ class Curator:
         if verb not in _DONE:
             raise BadInput(f"{verb.value} is not decided about many patterns at once")
         act = self._act()
-        makes = [(one.pattern.id, self._one_of_many(verb, one, now, known, reason, until, act)) for one in asked]
+        makes = [(one.pattern.id, self._one_of_many(verb, one, now, known, reason, until, uses, act)) for one in asked]
         decided = self._append_group(makes, now, unknown, progress)
         if not decided.group:
             return decided
@@ -353,7 +354,15 @@ class Curator:
         return replace(decided, summary=f"{_DONE[verb]} {len(decided.group):,}{of} patterns")
 
     def _one_of_many(
-        self, verb: Verb, one: Asked, now: datetime, known: int, reason: str, until: datetime | None, act: Act
+        self,
+        verb: Verb,
+        one: Asked,
+        now: datetime,
+        known: int,
+        reason: str,
+        until: datetime | None,
+        uses: int | None,
+        act: Act,
     ) -> Make:
         if verb is Verb.NOTE:
             return self._note(one.pattern, reason)
@@ -363,9 +372,9 @@ class Curator:
         if verb is Verb.ACCEPT_INVERSION:
             return self._inversion(one, now, reason, act)
         if verb is Verb.SNOOZE:
-            if until is None:
-                raise BadInput("snooze needs a time: until when")
-            return self._about(one.pattern, one.assessment, now, reason, lambda case: rules.snooze(case, until), act)
+            return self._about(
+                one.pattern, one.assessment, now, reason, lambda case: rules.snooze(case, until, uses), act
+            )
         return self._about(one.pattern, one.assessment, now, reason, _ALIKE[verb], act)
 
     def _inversion(self, one: Asked, now: datetime, reason: str, act: Act) -> Make:

@@ -12,9 +12,10 @@ from core.sources.pattern_text import Record, empty_file, id_key, insert_all, re
 from core.text import visible_line
 
 _MISSING: Final = object()
+_LAST_USED: Final = "last_used"
 _GROWING: Final = frozenset(
     {
-        *("pattern_id", "template_id", "override", "source_loops", "effectiveness_trend", "last_used", "tags"),
+        *("pattern_id", "template_id", "override", "source_loops", "effectiveness_trend", _LAST_USED, "tags"),
         *("usage_count", "success_rate", "successful_applications", "failed_applications", "average_iterations"),
         *("failure_rate", "occurrence_count", "related_patterns", "aliases", "origins"),
     }
@@ -243,6 +244,8 @@ def _parted(record: Record, expected: Effect) -> dict[str, Any]:
             parted[key] = _more(here, added[key])
         elif any(added.values()) and all(map(_is_count, (here, seen, wanted))):
             parted[key] = max(here - (wanted - seen), 0) if held else here
+        elif key == _LAST_USED and isinstance(here, str):
+            parted[key] = here  # whatever it was used for since, that was this pattern
     good, bad = parted.get("successful_applications"), parted.get("failed_applications")
     if good is not None and bad is not None and good + bad:
         parted["success_rate"] = good / (good + bad)

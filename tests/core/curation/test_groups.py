@@ -131,5 +131,5 @@ def test_notes_and_snoozes_are_given_to_many(curator: Curator) -> None:
     )
     state = curator.ledger.state()
     assert state.notes.keys() == state.inversions.keys() == {*IDS}
-    with pytest.raises(BadInput, match="until when"):
+    with pytest.raises(Refused, match="snooze needs an end"):
         decide(curator, Verb.SNOOZE)

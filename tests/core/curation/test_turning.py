@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ from msgspec.structs import replace
 import core.sources.writing
 from core.curation.curator import Asked, Curator, Decided
 from core.curation.verifying import verify_ledger
+from core.deck import Deck
 from core.errors import Refused, UnknownRecord
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Verb
+from core.records.events import Event, event_id
 from tests.core.curation.making import (
+    IMPATIENT,
     NOW,
     failing,
     make_assessment,
@@ -177,3 +180,39 @@ def test_whatever_was_done_when_all_is_undone_it_ends_where_it_began(
     state = curator.ledger.state()
     assert replace(state, undone=frozenset(), redoable=(), acts={}) == CurationState()
     assert verify_ledger(paths).problems == ()
+
+
+def test_an_unmerge_leaves_each_pattern_the_uses_that_it_had_since(tmp_path: Path) -> None:
+    now = NOW
+
+    def clock() -> datetime:
+        nonlocal now
+        now += timedelta(seconds=1)
+        return now
+
+    paths = make_project(tmp_path, *IDS[:2])
+    deck = Deck(paths, IMPATIENT, by="alice", clock=clock, cache=False)
+    deck.load()
+
+    def use(pattern_id: str, loop_id: str) -> None:
+        at = clock()
+        deck.record(Event(id=event_id(at), at=at, kind="applied", pattern_id=pattern_id, loop_id=loop_id, success=True))
+
+    def counts() -> list[int]:
+        uses = [record["usage_count"] for record in stored(paths).values() if "archived" not in record]
+        assert uses == [deck.view.assessment(key).uses for key in IDS[: len(uses)]]
+        return uses
+
+    use(A.id, "one")
+    use(B.id, "two")
+    assert counts() == [4, 4]
+    merged = deck.merge(A.id, B.id)
+    use(A.id, "three")
+    assert counts() == [9]
+    use(B.id, "four")  # by the name that it had
+    taken = deck.undo(merged.decision.id)
+    assert (taken.written, taken.warnings) == (True, ())
+    use(A.id, "five")
+    use(B.id, "six")
+    assert counts() == [6, 6]
+    assert len(stored(paths)) == 2
