@@ -38,7 +38,7 @@ _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewItem:
-    """One thing to decide.
+    """One thing to decide. What decays from moment to moment, its weight, makes it no other question.
 
     Attributes:
         kind: `inversion`, `contradicted`, `stale-pin`, `burst`, `quarantine` (a text that nobody has seen, and no
@@ -67,8 +67,8 @@ class ReviewItem:
     subject: str
     question: str
     reason: str
-    worth: float
-    stake: float = 0.0
+    worth: float = field(compare=False)
+    stake: float = field(default=0.0, compare=False)
     seconds: float = 0.0
     position_reason: str = ""
     evidence: int = 0

@@ -352,3 +352,12 @@ def test_a_trigger_that_fits_everything_is_asked_about_with_its_share() -> None:
     (item,) = [item for item in items if item.kind == "broad"]
     assert item.question == "Is the trigger of p too broad?"
     assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of everyday messages; loops got it 3 times"
+
+
+def test_time_alone_makes_no_other_questions() -> None:
+    patterns, curation = {"p": make_pattern("p")}, CurationState()
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "++-----"))), LATER, SETTINGS)
+    later = LATER + timedelta(minutes=1)
+    now, soon = (review_queue(patterns, board.rescored(at), curation, at, SETTINGS) for at in (LATER, later))
+    assert now == soon
+    assert now[0].stake > soon[0].stake
