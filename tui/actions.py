@@ -139,7 +139,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("unfold", "right", "unfold", "Show what is below, or go there", "Look", _MEMORY, shown=False),
     Action("fold", "left", "fold", "Fold what is below away, or go up", "Look", _MEMORY, shown=False),
     Action("whole", "v", "details", "Give the details the whole screen", "Look", _MEMORY),
-    Action("to_loop", "l", "loop", "To the loop that this belongs to", "Look", _MEMORY),
+    Action("to_loop", "l", "loop", "To the loop that this belongs to", "Look", ("memory", "review")),
     Action("to_patterns", "p", "patterns", "To the patterns that this gave or used", "Look", _MEMORY),
     Action("to_reflections", "r", "reflections", "To the reflections on this", "Look", _MEMORY),
     Action("back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False),

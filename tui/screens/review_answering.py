@@ -8,12 +8,15 @@ from typing import Final
 
 from textual.content import Content
 
+from core.checks import check_amount
 from core.curation.curator import Decided
 from core.deck import Deck
-from core.errors import RalphdeckError
+from core.errors import BadInput, RalphdeckError
 from core.learning.proposing import Inversion
 from core.review.answers import Answer, answers
 from core.review.items import DUPLICATE, ReviewItem
+from core.review.session import Plan, pace_of, plan
+from core.settings import MAX_MINUTES
 from core.text import visible_line
 from core.view import View
 from tui.present.sitting import Sitting
@@ -100,6 +103,48 @@ class Answering(Place):
         if draft.better is not None:
             proposal = proposal.instead(self.view.snapshot.patterns.get(draft.better))
         return proposal
+
+    @property
+    def me(self) -> str:
+        """Who decides here."""
+        return self.deck_app.deck.by
+
+    def offer(self, view: View, minutes: float = 0.0) -> Plan:
+        """What a sitting of so many minutes would be for, 0: of the usual length."""
+        review = view.settings.review
+        return plan(
+            self.walk.items, minutes or review.minutes, view.settings, pace_of(view.snapshot.decisions, self.me)
+        )
+
+    def do_minutes(self) -> None:
+        """Set the time for this sitting: what brings most comes first, and it says when to stop."""
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            try:
+                minutes = float(text or "0")
+                check_amount(minutes, "minutes", MAX_MINUTES)
+            except (ValueError, BadInput):
+                self.deck_app.say(f"{visible_line(text, 40)} is no number of minutes", severity="warning")
+                return
+            planned = self.offer(self.view, minutes) if minutes else None
+            self.sitting.follow(planned, self.deck_app.now())
+            if planned is not None:
+                self.deck_app.say(planned.text)
+                self.walk.plan(planned.items)
+            self.show_anew()
+
+        usual = self.sitting.plan.minutes if self.sitting.plan is not None else self.view.settings.review.minutes
+        self.deck_app.push_screen(
+            AskLine(
+                Content("How many minutes do you have?"),
+                Content("The decisions that bring most in that time come first; 0 takes the time off."),
+                required=False,
+                value=f"{usual:g}",
+            ),
+            answered,
+        )
 
     def show_anew(self) -> None:
         """Draw what is in front again."""

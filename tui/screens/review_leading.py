@@ -1,0 +1,101 @@
+"""Where the review desk leads to: the pattern, its file, its loops, the context, the debug session."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from core.review.items import ReviewItem
+from core.text import visible_line
+from core.view import View
+from tui.present.memory_tree import session_key
+from tui.screens.dialogs import AskLine, Choose
+from tui.screens.review_panes import Panes
+from tui.widgets.text_pane import TextPane
+
+
+def evidence_loops(item: ReviewItem, view: View) -> list[str]:
+    """The loops that a question rests on, as far as they are known: those that speak against a pattern come first."""
+    if not item.is_about_pattern:
+        told = [item.subject, item.session.loop_id if item.session is not None else ""]
+    else:
+        seen = sorted(view.observations(item.subject), key=lambda one: one.success is not False)
+        told = [one.loop_id for one in seen]
+    return [id for id in dict.fromkeys(told) if id in view.snapshot.loops]
+
+
+class Leading(Panes):
+    """What looks further into what is asked, and comes back to it."""
+
+    def do_why(self) -> None:
+        """To the pattern, with its rules."""
+        if self.item is not None:
+            self.deck_app.open_record("patterns", self.item.subject, tab="Why")
+
+    def do_in_context(self) -> None:
+        """See it in Context."""
+        if self.item is not None:
+            self.deck_app.preview_pattern(self.item.subject)
+
+    def do_open(self) -> None:
+        """To what the question is about: a pattern, a loop, or a debug session in Memory."""
+        item = self.item
+        if item is None:
+            return
+        if item.session is not None:
+            self.deck_app.open_record("memory", session_key(item.subject))
+        else:
+            self.deck_app.open_record("patterns" if item.is_about_pattern else "loops", item.subject)
+
+    def do_to_loop(self) -> None:
+        """To a loop of the evidence: those in which the pattern failed come first."""
+        item = self.item
+        if item is None:
+            return
+        loops = evidence_loops(item, self.view)
+        if len(loops) == 1:
+            self.deck_app.open_record("loops", loops[0])
+            return
+
+        def chosen(key: str | None) -> None:
+            if key is not None:
+                self.deck_app.open_record("loops", key)
+
+        self.deck_app.push_screen(
+            Choose(
+                Content("To which loop of the evidence?"),
+                Content("Those in which it failed come first."),
+                [(id, Content(visible_line(id, 80))) for id in loops],
+            ),
+            chosen,
+        )
+
+    def do_edit_file(self) -> None:
+        """Open the file of the pattern, or of the debug session."""
+        item = self.item
+        if item is not None:
+            file = item.session.file if item.session is not None else self.view.pattern(item.subject).file
+            self.deck_app.edit_file(file)
+
+    def do_note(self) -> None:
+        """Write a note beside the pattern."""
+        item = self.item
+
+        def answered(text: str | None) -> None:
+            if text and item is not None:
+                self.deck_app.decide(lambda deck: deck.note(item.subject, text=text))
+
+        if item is not None:
+            self.deck_app.push_screen(
+                AskLine(
+                    Content(f"A note on {visible_line(item.subject, 60)}"),
+                    Content("It is kept in the log and shown under History; it answers nothing and changes no state."),
+                    required=True,
+                ),
+                answered,
+            )
+
+    def copy_text(self) -> str:
+        """The id of what the question is about, or the text that has focus."""
+        if isinstance(self.focused, TextPane) and self.focused.id != "review-subject":
+            return self.focused.plain
+        return self.item.subject if self.item is not None else ""

@@ -1,0 +1,152 @@
+"""The panes of the review desk: two sides and what changes; one at a time where there is no room."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from core.review import items as kinds
+from core.review.items import ReviewItem
+from core.text import visible_line
+from core.view import View
+from tui.present import review as present
+from tui.present.layout import UNBROKEN
+from tui.screens.review_answering import Answering
+from tui.widgets.answer_list import AnswerList
+from tui.widgets.bars import Item, ItemLine
+from tui.widgets.text_pane import TextPane, wrap
+
+BESIDE: Final = 100
+"""Cells from which the two sides stand beside each other."""
+TALL: Final = 36
+"""Lines from which a narrow screen stacks what it else shows one at a time."""
+TAB_CELLS: Final = 24
+"""Longest name of a tab."""
+_PANES: Final = ("subject", "proposal", "consequence")
+
+
+class Panes(Answering):
+    """Lays the question out, and moves between its panes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pane = _PANES[0]
+        self._headings = ("", "")
+
+    def compose_content(self) -> ComposeResult:
+        """Question, two panes, what changes, the answers."""
+        yield ItemLine(classes="question")
+        yield Static(id="review-reason")
+        yield ItemLine(id="review-tabs")
+        with Vertical(classes="desk"):
+            with Horizontal(classes="sides"):
+                with Vertical(classes="side", id="review-side-subject"):
+                    yield Static(classes="heading", id="review-left")
+                    yield TextPane(id="review-subject")
+                with Vertical(classes="side side--right", id="review-side-proposal"):
+                    yield Static(classes="heading", id="review-right")
+                    yield TextPane(id="review-proposal")
+            with Vertical(classes="outcome", id="review-side-consequence"):
+                yield Static(classes="heading heading--rule", id="review-what")
+                yield TextPane(id="review-consequence")
+            yield AnswerList(id="review-answers")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Beside each other where there is room, below each other where there is height, else one at a time."""
+        width, height = event.size
+        self.set_class(width >= BESIDE, "-wide")
+        self.set_class(width < BESIDE and height < TALL, "-tabbed")
+        self.refresh_frame()
+
+    def on_descendant_focus(self) -> None:
+        """The pane that has focus is the one that a small screen shows."""
+        focused = self.focused
+        if isinstance(focused, TextPane) and focused.id is not None:
+            self._turn_pane(focused.id.removeprefix("review-"))  # a click, or the way back from a dialog
+
+    @on(TextPane.Widened)
+    def _lay_out(self) -> None:
+        """Write both sides anew for the room that they have."""
+        if self.whole:
+            self.show_anew()
+
+    def text_of(self, name: str) -> TextPane:
+        """A pane: `subject`, `proposal` or `consequence`."""
+        return self.query_one(f"#review-{name}", TextPane)
+
+    def _widths(self) -> tuple[int, int]:
+        """Cells of the two sides; before anything is laid out as many as one likes."""
+        left, right = (self.text_of(name).scrollable_content_region.width for name in ("subject", "proposal"))
+        return left or right or UNBROKEN, right or left or UNBROKEN
+
+    def _turn_pane(self, name: str) -> None:
+        self._pane = name
+        for pane in _PANES:
+            self.set_class(pane == name, f"-shows-{pane}")
+        self._show_tabs()
+
+    def do_next_pane(self) -> None:
+        """Focus the next pane, which a small screen then shows."""
+        self._to_pane(1)
+
+    def do_previous_pane(self) -> None:
+        """Focus the pane before."""
+        self._to_pane(-1)
+
+    def _to_pane(self, by: int) -> None:
+        self._turn_pane(_PANES[(_PANES.index(self._pane) + by) % len(_PANES)])
+        self.call_after_refresh(self.text_of(self._pane).focus)
+
+    def _show_tabs(self) -> None:
+        tabs = zip(_PANES, (*self._headings, "what changes"), strict=True)
+        shown = [(name, visible_line(heading.split(":")[0], TAB_CELLS)) for name, heading in tabs]
+        self.query_one("#review-tabs", ItemLine).show(
+            [
+                Item(Content.styled(text, "$accent bold underline" if name == self._pane else "$quiet"), name)
+                for name, text in shown
+            ]
+        )
+
+    @on(ItemLine.Clicked, "#review-tabs")
+    def _tab_clicked(self, message: ItemLine.Clicked) -> None:
+        message.stop()
+        self._turn_pane(message.value)
+        self.call_after_refresh(self.text_of(message.value).focus)
+
+    def show_sides(self, item: ReviewItem, view: View, *, top: bool) -> None:
+        """What the question is about, and what speaks for and against it."""
+        left, right, about, beside = present.sides(view, item, self._desk(item))
+        self._headings = left, right
+        self.query_one("#review-left", Static).update(Content(left))
+        self.query_one("#review-right", Static).update(Content(right))
+        if item.kind == kinds.DUPLICATE and self.has_class("-wide"):
+            about, beside = self._side_by_side(about, beside)
+        self.text_of("subject").show(about, top=top)
+        self.text_of("proposal").show(beside, top=top)
+        self._show_tabs()
+
+    def _desk(self, item: ReviewItem) -> present.Desk:
+        """How the question in front is drawn."""
+        draft = self.draft(item)
+        return present.Desk(
+            glyphs=self.glyphs,
+            key=self.deck_app.shown_key,
+            widths=self._widths(),
+            proposal=self.proposal(item),
+            own_words=bool(draft is not None and draft.text),
+        )
+
+    def _side_by_side(self, left: list[Content], right: list[Content]) -> tuple[list[Content], list[Content]]:
+        """Both texts with blank lines where the other one takes more, so that the same field stands beside itself."""
+        widths = self._widths()
+        padded: tuple[list[Content], list[Content]] = ([], [])
+        for pair in zip(left, right, strict=True):
+            heights = [len(wrap([line], width)) for line, width in zip(pair, widths, strict=True)]
+            for lines, line, height in zip(padded, pair, heights, strict=True):
+                lines += [line, *[Content("")] * (max(heights) - height)]
+        return padded
