@@ -16,8 +16,10 @@ from textual.widgets import Input
 from core.curation.curator import Curator
 from core.deck import Deck
 from core.paths import ProjectPaths
+from core.records.patterns import Maturity
 from core.sample import copy_sample
 from core.settings import Settings
+from core.sources.protection import protect, release
 from core.view import View
 from tests.tui.story import NOW, Story, make_app, story
 from tui.actions import PLACES, actions_of
@@ -311,6 +313,38 @@ async def test_decisions_made_elsewhere_are_told_and_shown(sample: Path, home: P
         Curator(ProjectPaths(sample), Settings(), by="ben").promote(pattern, assessment, now=datetime.now(UTC))
         await told.until(lambda: "prov" in told.row(ESTABLISHED), "the new state")
         assert any("ben: promote" in toast for toast in told.toasts())
+
+
+async def test_what_somebody_else_decided_unseen_is_a_conflict(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        seen = told.app.view
+        pattern, assessment = seen.pattern(ESTABLISHED), seen.assessment(ESTABLISHED)
+        ben = Curator(ProjectPaths(sample), Settings(), by="ben")
+        ben.deprecate(pattern, assessment, now=told.app.now(), reason="hides the cause")
+        told.app.decide(lambda deck: deck.reset(ESTABLISHED), seen)
+        await told.settled()
+        assert any(f"ben decided just now: deprecate {ESTABLISHED} (hides" in toast for toast in told.toasts())
+        assert told.app.view.assessment(ESTABLISHED).state is Maturity.DEPRECATED  # as ben left it
+
+
+async def test_in_a_project_that_is_only_read_no_key_decides(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with story(sample, home) as told:
+        monkeypatch.setattr(told.app.deck, "is_readonly", True)
+        protect(sample / ".aiwg")
+        before = len(told.app.view.snapshot.decisions)
+        for place in ("patterns", "review", "log", "loops", "reflections"):
+            await told.go(place)
+            for action in actions_of(place):
+                if action.group == "Decide":
+                    assert "read-only" in (told.place.reason_against(action.id) or ""), action.id
+        await told.sees("read-only")
+        told.app.decide(lambda deck: deck.promote(ESTABLISHED))
+        await told.settled()
+        assert any("read-only: nothing is written" in toast for toast in told.toasts())
+        assert len(told.app.view.snapshot.decisions) == before
+        release(sample / ".aiwg")
 
 
 async def test_ones_own_decisions_are_told_once(sample: Path, home: Path) -> None:
