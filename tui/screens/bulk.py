@@ -118,7 +118,7 @@ class Bulk(Dialog[bool]):
         """Work out what it would change; it can be decided before that is known."""
         self.query_one(ProgressBar).display = False
         self._show(None)
-        self._tell_keys("[$accent b]enter[/] do it   [$accent b]esc[/] cancel")
+        self._tell_keys(Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"))
         deck = self._deck_app.deck
 
         def foretold() -> None:
@@ -137,8 +137,8 @@ class Bulk(Dialog[bool]):
     def _show(self, forecast: BulkForecast | None) -> None:
         self.query_one("#bulk-preview", Static).update(present.preview(forecast, self._deck_app.glyphs))
 
-    def _tell_keys(self, markup: str) -> None:
-        self.query_one(".dialog--keys", Static).update(Content.from_markup(markup))
+    def _tell_keys(self, keys: Content) -> None:
+        self.query_one(".dialog--keys", Static).update(keys)
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -154,7 +154,11 @@ class Bulk(Dialog[bool]):
             reason = line.value.strip()
             if not reason:
                 line.stay()
-                self._tell_keys("[$error]this is needed: it is kept with each decision[/]   [$accent b]esc[/] cancel")
+                self._tell_keys(
+                    Content.from_markup(
+                        "[$error]this is needed: it is kept with each decision[/]   [$accent b]esc[/] cancel"
+                    )
+                )
                 return
             line.display = False
         self._begun = True
@@ -162,7 +166,7 @@ class Bulk(Dialog[bool]):
         self.query_one(".dialog--title", Static).update(Content(f"{self._deed.word}: {self._many}"))
         self.query_one(ProgressBar).display = True
         self.focus()
-        self._tell_keys("[$accent b]esc[/] leave it running: a message tells how it came out")
+        self._tell_keys(Content.from_markup("[$accent b]esc[/] leave it running: a message tells how it came out"))
         self._deck_app.decide(lambda deck: self._decided(deck, reason))
 
     def _decided(self, deck: Deck, reason: str) -> Decided:

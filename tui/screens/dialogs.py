@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen, ScreenResultType
+from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widgets import Input, OptionList, Static, TextArea
 
 from core.text import visible, visible_line
@@ -34,10 +34,13 @@ class Dialog(ModalScreen[ScreenResultType]):
     def action_help(self) -> None:
         """Tell the keys."""
         lines: dict[str, list[str]] = {}
-        for binding in self._bindings.key_to_bindings.values():
-            for one in binding:
-                lines.setdefault(one.tooltip or one.description, []).append(key_name(one.key))
-        keys = tuple(HelpLine(" ".join(names), "", text[:1].upper() + text[1:]) for text, names in lines.items())
+        of_every_screen = {one.action for one in Screen.BINDINGS if isinstance(one, Binding)}
+        for bindings in self._bindings.key_to_bindings.values():
+            for one in bindings:
+                if one.action not in of_every_screen:
+                    lines.setdefault(one.tooltip or one.description, []).append(key_name(one.key))
+        own_first = sorted(lines.items(), key=lambda line: "f1" in line[1])
+        keys = tuple(HelpLine(" ".join(names), "", text[:1].upper() + text[1:]) for text, names in own_first)
         self.app.push_screen(Help(Topic(self.HELP_TITLE, self.ABOUT, (Section("Keys", keys),))))
 
 
