@@ -1,0 +1,273 @@
+"""Writing decisions down: checked against the ledger as it is, one act in one write, then brought into the files."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.curation import turning
+from core.curation.act import Act
+from core.curation.effects import Outcome
+from core.curation.ledger import Ledger
+from core.curation.rules import Draft, shown
+from core.curation.seeing import check_last_seen, check_seen
+from core.curation.settling import settle
+from core.errors import BadInput, Conflict, MovedOn, Refused
+from core.paths import ProjectPaths
+from core.records.decisions import CurationState, Decision, Verb
+from core.settings import Settings
+
+_TRIES: Final = 3
+"""How often to write what decisions still owe to files before going on without it."""
+MAX_TEXT: Final = 10_000
+"""Longest reason, note or rewritten text, in characters."""
+MOST_WARNINGS: Final = 6
+"""Warnings that one act tells; of more the number is told."""
+Make = Callable[[CurationState, str], Draft]
+"""A decision worked out: from what the ledger amounts to and the decision's id."""
+Progress = Callable[[int, int], None]
+"""Told (patterns done, patterns in all)."""
+
+
+class Refusal(NamedTuple):
+    """Why nothing was decided about one of many patterns."""
+
+    pattern_id: str
+    why: str
+
+
+class Decided(Struct, frozen=True, kw_only=True):
+    """A decision that is in the ledger, or the decisions of one act.
+
+    Attributes:
+        decision: As it was written down; of many the last one.
+        warnings: What to tell the person, one line each.
+        written: Whether all that it changes in pattern files is in them. If not, the ledger still holds, and
+            a file that could not be written is tried again with the next decision.
+        summary: One line: `promoted X: established → proven`, `promoted 12 of 14 patterns`.
+        group: All decisions of an act on many patterns, in the order of the ledger.
+        refused: About which of them nothing was decided.
+    """
+
+    decision: Decision
+    warnings: tuple[str, ...]
+    written: bool
+    summary: str
+    group: tuple[Decision, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """All that was decided."""
+        return self.group or (self.decision,)
+
+
+class Recorder:
+    """Writes decisions into the ledger of one project, and takes them back.
+
+    Every decision is checked against the ledger as it is at that moment, whoever wrote to it, and is in it
+    for good before anything else happens. Then the pattern files follow.
+
+    Args:
+        paths: The project.
+        settings: All thresholds.
+        by: Who decides.
+    """
+
+    def __init__(self, paths: ProjectPaths, settings: Settings, *, by: str) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._by = clean(by, "the name of who decides").replace("\n", " ")
+        self._ledger = Ledger(paths)
+        self._seen: int | None = None
+
+    @contextmanager
+    def seeing(self, decisions: int) -> Iterator[None]:
+        """Meanwhile decide for a person who saw what this many decisions, from the first on, amount to: `Conflict`
+        where a later one is about the same.
+        """
+        before, self._seen = self._seen, decisions
+        try:
+            yield
+        finally:
+            self._seen = before
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that the decisions go to."""
+        return self._ledger
+
+    def settle(self) -> tuple[str, ...]:
+        """Write what earlier decisions still owe to the pattern files, e.g. after a crash.
+
+        Returns:
+            What could not be done as planned, one line each.
+        """
+        return tuple(dict.fromkeys(outcome.text for outcome in self._settle()))
+
+    def caught_up(self) -> int:
+        """How many decisions there are at a moment at which the pattern files hold all that these change.
+
+        Whoever reads the files afterwards has read what these decisions did. What cannot be written is passed over.
+        """
+        for _ in range(_TRIES):
+            decisions, settled = self._ledger.standing()
+            if settled:
+                break
+            self._settle()
+        return decisions
+
+    def undo(self, *, now: datetime, name: str = "") -> Decided:
+        """Take the last decision back that still holds, whoever made it, with all that one act decided; over the
+        whole ledger.
+
+        Args:
+            now: The present moment.
+            name: Instead of the last one, the decision or group of this id; refused where a later one rests on it.
+        """
+        return self._turn(Verb.UNDO, now, name)
+
+    def redo(self, *, now: datetime) -> Decided:
+        """Repeat what was undone last; possible until something new is decided."""
+        return self._turn(Verb.REDO, now)
+
+    def _turn(self, verb: Verb, now: datetime, name: str = "") -> Decided:
+        def drafts(state: CurationState, act: str) -> dict[str, Draft]:
+            decisions, known = self._ledger.decisions(), self._ledger.by_id()
+            if not name:
+                check_last_seen(self._by, self._news(), known, now)
+            chosen = turning.one_act(name, state, decisions) if name else turning.last_act(verb, state)
+            turned = [self._seen_by(turning.turned(verb, known[one]), now) for one in chosen]
+            return {act: turned[0]} if len(turned) == 1 else dict(zip(_ids(act), turned, strict=False))
+
+        decided = self._decide(drafts, now)
+        if not decided.group:
+            return decided
+        turned = [self._ledger.decision(decision.subject) for decision in decided.group]
+        return replace(decided, summary=turning.summary(verb, turned))
+
+    def _append(self, make: Make, now: datetime) -> Decided:
+        def draft(state: CurationState, identifier: str) -> dict[str, Draft]:
+            return {identifier: self._seen_by(_storable(make(state, identifier)), now)}
+
+        return self._decide(draft, now)
+
+    def _seen_by(self, draft: Draft, now: datetime) -> Draft:
+        """A draft, unless it is about something that the person has not seen, see `seeing`."""
+        if news := self._news():
+            check_seen(draft, self._by, news, self._ledger.by_id(), now)
+        return draft
+
+    def _news(self) -> Sequence[Decision]:
+        """What the person has not seen."""
+        return () if self._seen is None else self._ledger.decisions()[self._seen :]
+
+    def _append_group(
+        self,
+        makes: Sequence[tuple[str, Make]],
+        now: datetime,
+        unknown: Sequence[Refusal],
+        progress: Progress | None,
+    ) -> Decided:
+        """Decide what is not refused, of makes and the patterns' ids."""
+        refused = list(unknown)
+
+        def drafts(state: CurationState, act: str) -> dict[str, Draft]:
+            found = {}
+            ids = iter([act]) if len(makes) + len(unknown) == 1 else _ids(act)
+            for number, (identifier, (pattern_id, make)) in enumerate(zip(ids, makes, strict=False), 1):
+                try:
+                    draft = _storable(make(state, identifier))
+                    found[identifier] = self._seen_by(draft, now)
+                except MovedOn:
+                    raise
+                except (BadInput, Refused, Conflict) as error:
+                    refused.append(Refusal(pattern_id, str(error)))
+                if progress is not None:
+                    progress(number, len(makes))
+            if not found:
+                more = f" (and {len(refused) - 1:,} more like this)" if len(refused) > 1 else ""
+                raise Refused(f"{refused[0].why}{more}" if refused else "there is nothing to decide")
+            return found
+
+        decided = self._decide(drafts, now)
+        told = dict.fromkeys([*(refusal.why for refusal in refused), *decided.warnings])
+        return replace(decided, refused=tuple(refused), warnings=_capped(told))
+
+    def _decide(self, make: Callable[[CurationState, str], dict[str, Draft]], now: datetime) -> Decided:
+        """Write down what `make` works out: from the state and the id of the act, drafts by the ids of decisions."""
+        now = now.astimezone(UTC)
+        self._settle()
+        act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+        with self._ledger.exclusive():
+            drafts = make(self._ledger.state(), act)
+            made = tuple(self._decision(identifier, act, draft, now) for identifier, draft in drafts.items())
+            self._ledger.append(*made)
+        outcomes = [outcome for outcome in self._settle() if outcome.decision_id in drafts]
+        warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
+        kept = [shown(draft.subject) for draft in drafts.values() if draft.ledger_only]
+        warnings += (f"the file of {name} is not written to; the ledger holds the decision" for name in kept)
+        return Decided(
+            decision=made[-1],
+            warnings=tuple(dict.fromkeys(warnings)),
+            written=not kept and all(outcome.done for outcome in outcomes),
+            summary=drafts[made[-1].id].summary,
+            group=made if made[-1].group else (),
+        )
+
+    def _decision(self, identifier: str, act: str, draft: Draft, now: datetime) -> Decision:
+        return Decision(
+            id=identifier,
+            at=now,
+            by=self._by,
+            verb=draft.verb,
+            subject=draft.subject,
+            reason=draft.reason,
+            before=draft.before,
+            after=draft.after,
+            effects=draft.effects,
+            inverse=draft.inverse,
+            group=act if identifier != act else "",
+        )
+
+    def _settle(self) -> tuple[Outcome, ...]:
+        return settle(self._paths, self._settings, self._ledger)
+
+    def _act(self) -> Act:
+        return Act(self._paths, self._ledger)
+
+
+def clean(text: str, what: str) -> str:
+    """What a person typed, without blank ends; half characters, which no file can hold, are replaced."""
+    text = text.encode("utf-8", "replace").decode().strip()
+    if len(text) > MAX_TEXT:
+        raise BadInput(f"{what} is {len(text):,} characters long; at most {MAX_TEXT:,} are kept")
+    return text
+
+
+def _storable(draft: Draft) -> Draft:
+    """A draft, unless it holds half a character, which no file can hold."""
+    try:
+        msgspec.json.encode(draft)
+    except UnicodeEncodeError:
+        raise BadInput(f"the record of {shown(draft.subject)} holds text that is no valid Unicode") from None
+    return draft
+
+
+def _ids(act: str) -> Iterator[str]:
+    """Ids of the decisions of one act, in order."""
+    return (f"{act}-{number:04d}" for number in count(1))
+
+
+def _capped(warnings: Iterable[str]) -> tuple[str, ...]:
+    told = list(warnings)
+    more = len(told) - MOST_WARNINGS
+    return (*told[:MOST_WARNINGS], f"and {more:,} more like this") if more > 0 else tuple(told)
