@@ -271,23 +271,23 @@ _LEFT: Final = {
 
 def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
     """Decisions on the pattern itself, which any question about one pattern can be answered with."""
-    if not item.is_about_pattern or item.kind == DUPLICATE:
-        return
+    if item.is_about_pattern and item.kind != DUPLICATE:
+        yield from _verdicts(item, view)
+        yield from _removals(item, view)
+
+
+def _verdicts(item: ReviewItem, view: View) -> Iterator[Answer]:
+    """What state it is to have."""
     id = item.subject
     assessment = view.assessment(id)
-    pin = assessment.pin
-    again = {pin.state: " again"} if pin is not None else {}
-
-    def possible(action: str) -> str:
-        return why_not_decide(action, view, id)
-
+    again = {assessment.pin.state: " again"} if assessment.pin is not None else {}
     yield Answer(
         action="promote",
         label="promote" + again.get(Maturity.PROVEN, ""),
         effect=f"proven: x{view.settings.maturity.multiplier_proven:g} until reset",
         decide=lambda deck, reason: deck.promote(id, reason=reason),
         needs_reason=view.is_scanned_out(id),
-        why_not=possible("promote"),
+        why_not=why_not_decide("promote", view, id),
     )
     yield Answer(
         action="deprecate",
@@ -295,7 +295,7 @@ def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
         effect="never injected until reset",
         decide=lambda deck, reason: deck.deprecate(id, reason=reason),
         needs_reason=True,
-        why_not=possible("deprecate"),
+        why_not=why_not_decide("deprecate", view, id),
     )
     if item.kind not in (CONTRADICTED, STALE_PIN):  # where that is what is proposed
         yield Answer(
@@ -303,7 +303,7 @@ def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
             label="reset",
             effect=_reset_effect(assessment),
             decide=lambda deck, reason: deck.reset(id, reason=reason),
-            why_not=possible("reset"),
+            why_not=why_not_decide("reset", view, id),
         )
     if item.kind == STALE_PIN:
         yield Answer(
@@ -313,6 +313,11 @@ def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
             decide=lambda deck, reason: deck.restore_text(id, reason=reason),
             why_not="" if approved(view, id) is not None else "the approved text was not kept",
         )
+
+
+def _removals(item: ReviewItem, view: View) -> Iterator[Answer]:
+    """To keep it from loops for a while, or for good."""
+    id = item.subject
     if item.kind != BROAD:  # where that is what is proposed
         yield Answer(
             action="quarantine",
@@ -320,7 +325,7 @@ def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
             effect="no loop gets it until somebody has seen its text",
             decide=lambda deck, reason: deck.quarantine(id, reason=reason),
             needs_reason=True,
-            why_not=possible("quarantine"),
+            why_not=why_not_decide("quarantine", view, id),
         )
     if item.kind not in (QUARANTINE, EXTRACTED):  # where rejecting is just that
         yield Answer(
@@ -329,7 +334,7 @@ def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
             effect="out of the registry",
             decide=lambda deck, reason: deck.archive(id, reason=reason),
             needs_reason=True,
-            why_not=possible("archive"),
+            why_not=why_not_decide("archive", view, id),
         )
 
 
