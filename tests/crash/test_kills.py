@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -149,3 +150,13 @@ def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(paths: Proje
             check_registry(paths)
             check_settled(paths)
     assert acknowledged
+
+
+def test_two_who_append_at_once_and_are_killed_leave_one_chain(paths: ProjectPaths) -> None:
+    acknowledged: set[str] = set()
+    with workers(paths, "append") as one, workers(paths, "append") as two, ThreadPoolExecutor() as pool:
+        for _ in range(4):
+            for said in pool.map(lambda children: children.run(acknowledged=3), (one, two)):
+                acknowledged.update(said)
+            assert verify_ledger(paths).problems == ()
+    assert acknowledged <= ledger_ids(paths)
