@@ -128,7 +128,10 @@ def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content
         return Content.styled(f"! {visible_line(outlook.problem, 60)}", "$warning")
     counts = ((LOOP, found.loops, "running loops", "loops"), (TASK, found.tasks, "tasks", "tasks"))
     parts = [
-        (f"{found.changed_of(kind)} of {looked} {words if wide else short}", found.changed_of(kind))
+        (
+            f"{found.changed_of(kind)}{' of ' if wide else '/'}{looked} {words if wide else short}",
+            found.changed_of(kind),
+        )
         for kind, looked, words, short in counts
         if looked
     ]
