@@ -9,9 +9,12 @@ from textual.content import Content
 from core.bulk import BulkForecast
 from core.text import plural, visible_line
 from tui.present.marks import Glyphs, state_mark
+from tui.present.numbers import bar
 
 _REASONS: Final = 3
 """Reasons of refusal that are told; the rest is a number."""
+_BAR: Final = 40
+"""Cells of the bar."""
 
 
 def preview(forecast: BulkForecast | None, glyphs: Glyphs) -> Content:
@@ -62,3 +65,9 @@ def _contexts(forecast: BulkForecast, glyphs: Glyphs) -> Content:
         (f"{loops} and {tasks} get another context", "bold" if forecast.changed_loops else ""),
         (f"\n  tokens of all of them: {before:,} {glyphs.arrow} {after:,}", "$quiet"),
     )
+
+
+def progress(done: int, total: int, glyphs: Glyphs) -> Content:
+    """How many patterns are worked out; what is decided is written at the end, in one go."""
+    told = f"{done:,} of {total:,}" if done < total else "writing…"
+    return Content.assemble((bar(done, total, _BAR, glyphs), "$accent"), f"  {told}")

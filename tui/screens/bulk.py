@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, ProgressBar, Static
+from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from core.bulk import BulkForecast, foretell
@@ -100,7 +100,7 @@ class Bulk(Dialog[bool]):
             yield Static(Content(""), id="bulk-preview")
             if self._deed.asks:
                 yield LineInput(placeholder=self._deed.asks, max_length=LONGEST)
-            yield ProgressBar(total=len(self._subjects), show_eta=False)
+            yield Static(Content(""), id="bulk-progress")
             yield Static(Content(""), classes="dialog--keys")
 
     @property
@@ -116,7 +116,6 @@ class Bulk(Dialog[bool]):
 
     def on_mount(self) -> None:
         """Work out what it would change; it can be decided before that is known."""
-        self.query_one(ProgressBar).display = False
         self._show(None)
         self._tell_keys(Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"))
         deck = self._deck_app.deck
@@ -164,7 +163,7 @@ class Bulk(Dialog[bool]):
         self._begun = True
         self.workers.cancel_group(self, "bulk")
         self.query_one(".dialog--title", Static).update(Content(f"{self._deed.word}: {self._many}"))
-        self.query_one(ProgressBar).display = True
+        self._show_progress(0, len(self._subjects))
         self.focus()
         self._tell_keys(Content.from_markup("[$accent b]esc[/] leave it running: a message tells how it came out"))
         self._deck_app.decide(lambda deck: self._decided(deck, reason))
@@ -186,9 +185,10 @@ class Bulk(Dialog[bool]):
 
     @on(Stepped)
     def _stepped(self, message: Stepped) -> None:
-        self.query_one(ProgressBar).update(total=message.total, progress=message.done)
-        if message.done == message.total:
-            self.query_one(".dialog--title", Static).update(Content(f"{self._deed.word}: {self._many}, writing…"))
+        self._show_progress(message.done, message.total)
+
+    def _show_progress(self, done: int, total: int) -> None:
+        self.query_one("#bulk-progress", Static).update(present.progress(done, total, self._deck_app.glyphs))
 
     @on(Ended)
     def _ended(self) -> None:

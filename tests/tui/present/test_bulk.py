@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from core.bulk import BulkForecast
+from core.records.patterns import Maturity
+from tui.present.bulk import preview, progress
+from tui.present.marks import ASCII, DRAWN
+
+FORECAST = BulkForecast(
+    asked=2000,
+    decided=1990,
+    refused=(("it is deprecated already", 7), ("\x1b[31m", 1), ("a", 1), ("b", 1)),
+    turned=((Maturity.PROVEN, Maturity.DEPRECATED, 1500),),
+    loops=4,
+    tasks=20,
+    changed_loops=2,
+    changed_tasks=5,
+    tokens=(6650, 6412),
+)
+
+
+def test_the_preview_tells_what_turns_what_is_refused_and_whose_context_changes() -> None:
+    text = preview(FORECAST, DRAWN).plain
+    assert "1,500 of 2,000 patterns change state, 490 keep the state" in text
+    assert "1,500  ● proven → ⊘ deprecated" in text
+    assert "10 refused" in text and "7  it is deprecated already" in text and "1  for other reasons" in text
+    assert "2 of 4 running loops and 5 of the last 20 tasks get another context" in text
+    assert "6,650 → 6,412" in text
+    assert "\x1b" not in text
+    assert "* proven -> x deprecated" in preview(FORECAST, ASCII).plain
+    assert "working out" in preview(None, DRAWN).plain
+
+
+def test_the_bar_fills_and_says_when_it_is_written() -> None:
+    assert progress(500, 2000, ASCII).plain == f"{'#' * 10}{'-' * 30}  500 of 2,000"
+    assert "writing" in progress(2000, 2000, ASCII).plain
