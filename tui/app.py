@@ -18,18 +18,17 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
 from typing import Any, ClassVar, Final
 
 from rich.console import Console, RenderableType
 from rich.text import Text
 from textual import events, on
-from textual.app import App, ScreenStackError, SuspendNotSupported, SystemCommand
+from textual.app import ScreenStackError, SuspendNotSupported, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
-from textual.notifications import Notify, SeverityLevel
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
@@ -46,9 +45,7 @@ from core.sources.watching import WatchState
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.actions import ACTIONS, PLACES, SCREENS, key_name
-from tui.calling import MODES as CALLS
-from tui.calling import Caller
-from tui.clipboard import Copier
+from tui.comforts import Comforts
 from tui.driver import PatientDriver
 from tui.engine import Engine
 from tui.kept import Kept
@@ -58,7 +55,6 @@ from tui.present import frame
 from tui.present.findings import findings_lines
 from tui.present.happenings import happenings
 from tui.present.jumping import JumpIndex
-from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.browse import Browse
 from tui.screens.context import ContextPlace
 from tui.screens.dialogs import Confirm, Findings
@@ -80,7 +76,6 @@ from tui.themes import DEFAULT_THEME, STYLES, load_themes
 from tui.vectors import AFTER_SECONDS, VectorMaker
 from tui.views import SavedView
 from tui.widgets.bars import Item, TopBar
-from tui.widgets.record_table import COMFORTABLE
 
 log = logging.getLogger("ralphdeck")
 
@@ -90,23 +85,11 @@ TYPED_AHEAD: Final = 1000
 """Keys in flight that are remembered with what had focus when they came."""
 SWITCH_SECONDS: Final = 0.001
 """How soon the engine, busy reading, lets the screen have its turn."""
-MOST_TOASTS: Final = 2
-"""Toasts that are up at once."""
-TOAST_LINES: Final = 2
-"""Lines of one toast."""
-MOST_TOAST_LINES: Final = 3
-"""Lines that toasts may cover, all together: what was decided in one, and a warning."""
-TOAST_FRAME: Final = 3
-"""Cells of a toast that are no text."""
-WORD_CELLS: Final = 10
-"""Cells that a line may lose where it is broken between two words."""
 WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
 """Decisions that put whole records in or out: their toast says how to take them back."""
-TOAST_SECONDS: Final = 3.0
-"""How long a toast is up; a warning twice as long."""
 
 
-class DeckApp(App[None], inherit_bindings=False):
+class DeckApp(Comforts, inherit_bindings=False):
     """The dashboard on one open project.
 
     Args:
@@ -134,17 +117,13 @@ class DeckApp(App[None], inherit_bindings=False):
     def __init__(self, deck: Deck, kept: Kept, keymap_file: Path, *, looks_further: bool = True) -> None:
         themes = load_themes()
         self._own_variables = themes[DEFAULT_THEME][1].variables
-        super().__init__(css_path=sorted(STYLES.glob("*.tcss")))
+        super().__init__(sorted(STYLES.glob("*.tcss")), kept, themes)
         self.deck = deck
-        self.kept = kept
         self.last_visit = parse_time(kept.get_here(LAST_VISIT))
         """When the dashboard was closed on this project last; None if that is not known."""
         self.engine = Engine(deck, self, looks_further=looks_further)
         self._vectors = VectorMaker(deck, self)
-        self._copier = Copier(self, self.say)
-        self._caller = Caller(lambda: self.kept.get("calls", "off"), self._write, monotonic)
         self.view: View = deck.view
-        self.themes = themes
         self.progress: tuple[int, int] | None = (0, 0)
         self.watch_state: WatchState | None = None
         self.jumps: JumpIndex | None = None
@@ -154,8 +133,6 @@ class DeckApp(App[None], inherit_bindings=False):
         self._mine: set[str] = set()
         self._typed: deque[tuple[events.Key, Widget | None]] = deque(maxlen=TYPED_AHEAD)
         self._keys = {action.id: action.keys for action in ACTIONS}
-        for _label, theme in themes.values():
-            self.register_theme(theme)
 
     # Start and end
 
@@ -316,33 +293,6 @@ class DeckApp(App[None], inherit_bindings=False):
 
     # What places ask for
 
-    @property
-    def glyphs(self) -> Glyphs:
-        """The marks in use."""
-        return GLYPH_SETS.get(self.kept.get("glyphs"), DRAWN)
-
-    @property
-    def row_lines(self) -> int:
-        """Lines of a row in every list."""
-        return COMFORTABLE if self.kept.get("density") == "comfortable" else 1
-
-    def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
-        """A toast; the text may be untrusted, and is cut at what two lines hold. A new one takes the place of older
-        ones, lest they bury the screen.
-        """
-        seconds = TOAST_SECONDS if severity == "information" else 2 * TOAST_SECONDS
-        most = TOAST_LINES * max(self.size.width - TOAST_FRAME - WORD_CELLS, 1)
-        self.notify(visible_line(text, most), severity=severity, timeout=seconds, markup=False)
-
-    def on_notify(self, event: Notify) -> None:
-        """Make room for a toast before it is put up: older ones stay as long as all are no more than some lines."""
-        room = max(self.size.width - TOAST_FRAME, 1)
-        lines = -(-len(event.notification.message) // room)
-        for number, old in enumerate(reversed(list(self._notifications)), 2):
-            lines += -(-len(old.message) // room)
-            if number > MOST_TOASTS or lines > MOST_TOAST_LINES:
-                self._unnotify(old, refresh=False)
-
     def decide(self, decide: Callable[[Deck], Decided], seen: View | None = None) -> None:
         """Hand a decision to the engine.
 
@@ -351,17 +301,6 @@ class DeckApp(App[None], inherit_bindings=False):
             seen: What the person looked at, where that is not the newest view.
         """
         self.engine.decide(decide, seen or self.view)
-
-    def copy(self, text: str) -> None:
-        """Copy an untrusted text to the clipboard, and say how."""
-        self._copier.copy(text)
-
-    def action_copy_or_quit(self) -> None:
-        """Copy what is selected; leave, where nothing is."""
-        if text := self._copier.selected():
-            self.copy(text)
-        else:
-            self.exit()
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
         """Go to a place, with the cursor on a record, and to one tab of its details."""
@@ -485,13 +424,6 @@ class DeckApp(App[None], inherit_bindings=False):
                 break
         return left, right
 
-    def use_theme(self, name: str) -> None:
-        """Switch to a theme and remember it."""
-        self.theme = name
-        self.kept.set("theme", name)
-        for place in self._places():
-            place.catch_up(anew=True)
-
     # Actions that every place has
 
     def do_undo(self) -> None:
@@ -519,13 +451,6 @@ class DeckApp(App[None], inherit_bindings=False):
         if isinstance(screen, Place):
             export_picture(self, SCREENS[screen.place])
 
-    def do_theme(self) -> None:
-        """The next theme."""
-        names = list(self.themes)
-        name = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
-        self.use_theme(name)
-        self.say(f"theme: {self.themes[name][0]}")
-
     def do_views(self) -> None:
         """List the saved views."""
         screen = self.screen
@@ -537,35 +462,6 @@ class DeckApp(App[None], inherit_bindings=False):
                 self.open_view(view)
 
         self.push_screen(Views(self.kept, screen.present_view()), chosen)
-
-    def do_calls(self) -> None:
-        """The next way of calling; it calls at once, so that one sees whether the terminal can do it."""
-        names = list(CALLS)
-        now = self.kept.get("calls", "off")
-        name = names[(names.index(now) + 1) % len(names)] if now in names else names[0]
-        self.kept.set("calls", name)
-        self._caller.call("calls look like this")
-        self.say(CALLS[name])
-
-    def _write(self, text: str) -> None:
-        if self._driver is not None:
-            self._driver.write(text)
-
-    def do_density(self) -> None:
-        """Rows of one line, or of two."""
-        name = "compact" if self.row_lines > 1 else "comfortable"
-        self.kept.set("density", name)
-        for place in self._places():
-            place.catch_up(anew=True)
-        self.say(f"density: {name}")
-
-    def do_glyphs(self) -> None:
-        """Drawn marks or plain ASCII."""
-        names = list(GLYPH_SETS)
-        self.kept.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
-        self.say(f"marks: {self.glyphs.name}")
-        for place in self._places():
-            place.catch_up(anew=True)
 
     def do_palette(self) -> None:
         """Open the command palette."""
@@ -611,9 +507,6 @@ class DeckApp(App[None], inherit_bindings=False):
         self.switch_mode(place)
 
     # Plumbing
-
-    def _places(self) -> list[Place]:
-        return [screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, Place)]
 
     def _front(self) -> Place | None:
         """The place in front, once it is whole; None while a dialog is, or while the app comes or goes."""

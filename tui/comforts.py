@@ -1,0 +1,137 @@
+"""What a person sets for themselves and keeps between runs, toasts, and copying: comforts of every place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from textual.app import App
+from textual.notifications import Notify, SeverityLevel
+from textual.theme import Theme
+
+from core.text import visible_line
+from tui.calling import MODES as CALLS
+from tui.calling import Caller
+from tui.clipboard import Copier
+from tui.kept import Kept
+from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
+from tui.screens.place import Place
+from tui.widgets.record_table import COMFORTABLE
+
+MOST_TOASTS: Final = 2
+"""Toasts that are up at once."""
+TOAST_LINES: Final = 2
+"""Lines of one toast."""
+MOST_TOAST_LINES: Final = 3
+"""Lines that toasts may cover, all together: what was decided in one, and a warning."""
+TOAST_FRAME: Final = 3
+"""Cells of a toast that are no text."""
+WORD_CELLS: Final = 10
+"""Cells that a line may lose where it is broken between two words."""
+TOAST_SECONDS: Final = 3.0
+"""How long a toast is up; a warning twice as long."""
+
+
+class Comforts(App[None], inherit_bindings=False):
+    """An app with themes, marks, density, calls, toasts and a clipboard.
+
+    Args:
+        styles: The style sheets.
+        kept: What was remembered, already loaded.
+        themes: Label and theme, by name.
+    """
+
+    def __init__(self, styles: list[Path], kept: Kept, themes: Mapping[str, tuple[str, Theme]]) -> None:
+        super().__init__(css_path=[str(path) for path in styles])
+        self.kept = kept
+        self.themes = themes
+        self._copier = Copier(self, self.say)
+        self._caller = Caller(lambda: self.kept.get("calls", "off"), self._write, monotonic)
+        for _label, theme in themes.values():
+            self.register_theme(theme)
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The marks in use."""
+        return GLYPH_SETS.get(self.kept.get("glyphs"), DRAWN)
+
+    @property
+    def row_lines(self) -> int:
+        """Lines of a row in every list."""
+        return COMFORTABLE if self.kept.get("density") == "comfortable" else 1
+
+    def use_theme(self, name: str) -> None:
+        """Switch to a theme and remember it."""
+        self.theme = name
+        self.kept.set("theme", name)
+        for place in self._places():
+            place.catch_up(anew=True)
+
+    def say(self, text: str, *, severity: SeverityLevel = "information") -> None:
+        """A toast; the text may be untrusted, and is cut at what two lines hold. A new one takes the place of older
+        ones, lest they bury the screen.
+        """
+        seconds = TOAST_SECONDS if severity == "information" else 2 * TOAST_SECONDS
+        most = TOAST_LINES * max(self.size.width - TOAST_FRAME - WORD_CELLS, 1)
+        self.notify(visible_line(text, most), severity=severity, timeout=seconds, markup=False)
+
+    def on_notify(self, event: Notify) -> None:
+        """Make room for a toast before it is put up: older ones stay as long as all are no more than some lines."""
+        room = max(self.size.width - TOAST_FRAME, 1)
+        lines = -(-len(event.notification.message) // room)
+        for number, old in enumerate(reversed(list(self._notifications)), 2):
+            lines += -(-len(old.message) // room)
+            if number > MOST_TOASTS or lines > MOST_TOAST_LINES:
+                self._unnotify(old, refresh=False)
+
+    def copy(self, text: str) -> None:
+        """Copy an untrusted text to the clipboard, and say how."""
+        self._copier.copy(text)
+
+    def action_copy_or_quit(self) -> None:
+        """Copy what is selected; leave, where nothing is."""
+        if text := self._copier.selected():
+            self.copy(text)
+        else:
+            self.exit()
+
+    def do_theme(self) -> None:
+        """The next theme."""
+        names = list(self.themes)
+        name = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
+        self.use_theme(name)
+        self.say(f"theme: {self.themes[name][0]}")
+
+    def do_density(self) -> None:
+        """Rows of one line, or of two."""
+        name = "compact" if self.row_lines > 1 else "comfortable"
+        self.kept.set("density", name)
+        for place in self._places():
+            place.catch_up(anew=True)
+        self.say(f"density: {name}")
+
+    def do_glyphs(self) -> None:
+        """Drawn marks or plain ASCII."""
+        names = list(GLYPH_SETS)
+        self.kept.set("glyphs", names[(names.index(self.glyphs.name) + 1) % len(names)])
+        self.say(f"marks: {self.glyphs.name}")
+        for place in self._places():
+            place.catch_up(anew=True)
+
+    def do_calls(self) -> None:
+        """The next way of calling; it calls at once, so that one sees whether the terminal can do it."""
+        names = list(CALLS)
+        now = self.kept.get("calls", "off")
+        name = names[(names.index(now) + 1) % len(names)] if now in names else names[0]
+        self.kept.set("calls", name)
+        self._caller.call("calls look like this")
+        self.say(CALLS[name])
+
+    def _write(self, text: str) -> None:
+        if self._driver is not None:
+            self._driver.write(text)
+
+    def _places(self) -> list[Place]:
+        return [screen for stack in self._screen_stacks.values() for screen in stack if isinstance(screen, Place)]
