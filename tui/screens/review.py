@@ -150,9 +150,9 @@ class ReviewPlace(Leading):
 
     def _show_text(self, text: Sequence[Content]) -> None:
         """Text alone, without sides and answers."""
-        self.query_one("#review-reason", Static).update("")
+        self.query_one("#review-reason", Static).update(Content(""))
         for name in ("left", "right"):
-            self.query_one(f"#review-{name}", Static).update("")
+            self.query_one(f"#review-{name}", Static).update(Content(""))
         self.text_of("subject").show(text)
         self.text_of("proposal").show([])
         self._show_outcome(top=True)
@@ -195,7 +195,7 @@ class ReviewPlace(Leading):
             self.query_one("#review-what", Static).update(what_heading(answer, keys[self._cursor]))
             self.text_of("consequence").show(what_changes(answer, outlook, self.view, self.glyphs), top=top)
         else:
-            self.query_one("#review-what", Static).update("")
+            self.query_one("#review-what", Static).update(Content(""))
             self.text_of("consequence").show([])
         self.query_one(AnswerList).show(rows, self._cursor)
         self._lift_toasts(len(rows))
