@@ -78,7 +78,10 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     if assessment.inversion_due:
         lines.append(Content.styled("Fails so often that it is due for inversion: see Review.", "$warning"))
     if assessment.quarantined:
-        lines.append(Content.styled("No loop gets it until somebody has seen its text: see Review.", "$warning"))
+        until_when = (
+            "unless somebody releases it for a reason" if pattern.is_critical else "until somebody has seen its text"
+        )
+        lines.append(Content.styled(f"No loop gets it {until_when}: see Review.", "$warning"))
     lines += suspicion_lines(view, pattern, glyphs)
     if pattern.mirror_of:
         lines.append(Content.styled(f"Known only from a mirror: {visible_line(pattern.mirror_of, 80)}", "$warning"))
