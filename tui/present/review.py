@@ -175,14 +175,14 @@ def _inversion(view: View, item: ReviewItem, desk: Desk) -> Sides:
 def _duplicate(view: View, item: ReviewItem, desk: Desk) -> Sides:
     kept, other = beside(view, view.pattern(item.subject), view.pattern(item.other), desk.glyphs)
     turn = f"{desk.key('rewrite')} turns it"
-    return f"this one stays   {turn}", f"this one goes into it: {percent(item.likeness)} alike", kept, other
+    return f"this one stays, {turn}", f"this one goes into it, {percent(item.likeness)} alike", kept, other
 
 
 def _arrival(view: View, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     would = "would get" if item.kind == QUARANTINE else "get"
     return (
-        f"what loops {would}: to the letter",
+        f"what loops {would}, to the letter",
         "where it comes from",
         exact_text(view, pattern),
         origin(view, pattern, desk.glyphs),
@@ -193,8 +193,8 @@ def _decided(view: View, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     doubt = [*standing(view, item, desk.glyphs), Content("")]
     return (
-        "what loops get: to the letter",
-        "the decision: and the evidence since",
+        "what loops get, to the letter",
+        "the decision, and the evidence since",
         exact_text(view, pattern),
         doubt + evidence(view, pattern, desk.glyphs, desk.widths[1]),
     )
@@ -205,8 +205,8 @@ def _changed(view: View, item: ReviewItem, desk: Desk) -> Sides:
     doubt = [*standing(view, item, desk.glyphs), Content("")]
     now = [Content(""), Content.styled("What loops would get by now:", "$quiet"), *exact_text(view, pattern)]
     return (
-        "the text: what has changed since it was approved",
-        "the decision: and the evidence",
+        "the text, and what has changed since it was approved",
+        "the decision, and the evidence",
         told_anew(view, pattern) + now,
         doubt + evidence(view, pattern, desk.glyphs, desk.widths[1]),
     )
@@ -216,8 +216,8 @@ def _borderline(view: View, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     near = [*nearness(view, pattern, desk.glyphs), Content("")]
     return (
-        "what loops get: to the letter",
-        "how near: what one more result would do, and the evidence",
+        "what loops get, to the letter",
+        "how near, what one more result would do, and the evidence",
         exact_text(view, pattern),
         near + evidence(view, pattern, desk.glyphs, desk.widths[1]),
     )
@@ -226,8 +226,8 @@ def _borderline(view: View, item: ReviewItem, desk: Desk) -> Sides:
 def _broad(view: View, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     return (
-        "what loops get: to the letter",
-        "what it fits: messages of this project",
+        "what loops get, to the letter",
+        "what it fits, everyday and here",
         exact_text(view, pattern),
         matched(view, pattern, desk.glyphs),
     )
@@ -236,7 +236,7 @@ def _broad(view: View, item: ReviewItem, desk: Desk) -> Sides:
 def _unreconciled(view: View, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     return (
-        "counts: the record beside the evidence",
+        "counts, the record beside the evidence",
         "the evidence",
         claims(view, pattern, desk.glyphs),
         uses(view, pattern, desk.glyphs),

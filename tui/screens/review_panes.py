@@ -104,7 +104,7 @@ class Panes(Answering):
 
     def _show_tabs(self) -> None:
         tabs = zip(_PANES, (*self._headings, "what changes"), strict=True)
-        shown = [(name, visible_line(heading.split(":")[0], TAB_CELLS)) for name, heading in tabs]
+        shown = [(name, visible_line(heading.partition(",")[0], TAB_CELLS)) for name, heading in tabs]
         self.query_one("#review-tabs", ItemLine).show(
             [
                 Item(Content.styled(text, "$accent bold underline" if name == self._pane else "$quiet"), name)
