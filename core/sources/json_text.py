@@ -276,7 +276,7 @@ class JsonText:
         comma = text[children[-2].end + 1 : children[-1].start] if len(children) > 1 else ""
         if "\n" in lead:
             indent = lead.rpartition("\n")[2]
-            unit = self._unit(indent, text[children[-1].end : _end(text, start) - 1].rpartition("\n")[2])
+            unit = self._unit(indent, text[children[-1].end : _skip(text, children[-1].end)].rpartition("\n")[2])
             objects = [c for c in children if text[c.value] == "{"]
             one_line = bool(objects) and "\n" not in text[objects[-1].value : objects[-1].end]
             written = written or self._dump(value, None if one_line else (indent, unit), colon)
