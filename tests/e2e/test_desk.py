@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.e2e.desk import add_questions, decide, leave
 from tests.e2e.terminal import ROOT, dashboard, environment
 from tests.e2e.tmux import Tmux
 
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 DECISIONS = 30
 
 
