@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from core.curation import batches, rules
+from core.curation import batches, editing, rules
 from core.curation.act import Act
 from core.curation.batches import Batch
 from core.curation.recording import Decided as Decided
@@ -165,8 +165,8 @@ class Curator(Recorder):
         act = self._act()
 
         def draft(case: Case) -> Draft:
-            kept = rules.approved_text(self._ledger.decision(case.pin.decision_id), pattern) if case.pin else {}
-            return rules.restore_text(case, kept, act.registry.record(pattern))
+            kept = editing.approved_text(self._ledger.decision(case.pin.decision_id), pattern) if case.pin else {}
+            return editing.restore_text(case, kept, act.registry.record(pattern))
 
         return self._append(self._about(pattern, assessment, now, reason, draft, act), now)
 

@@ -6,12 +6,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 
-from core.curation.registry import Stored
 from core.errors import BadInput, Refused
 from core.learning.assessment import Assessment
 from core.learning.bursts import Burst
@@ -21,7 +19,7 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.scanning.telling import told
 from core.settings import Settings
-from core.sources.patterns import read_patterns, text_of
+from core.sources.patterns import read_patterns
 from core.text import plural, visible_line
 
 OVERRIDE: Final = "override"
@@ -141,9 +139,9 @@ def promote(case: Case) -> Draft:
     A promotion that later evidence contradicts can be given again, with that evidence seen.
     """
     if case.effective is Maturity.DEPRECATED and not (case.was_reset and case.pin is None):
-        raise Refused(f"{case.name} is deprecated{_since(case.pin)}; reset it first")
+        raise Refused(f"{case.name} is deprecated{since(case.pin)}; reset it first")
     if case.effective is Maturity.PROVEN and case.pin is not None and not case.assessment.contradicted:
-        raise Refused(f"{case.name} is promoted already{_since(case.pin)}")
+        raise Refused(f"{case.name} is promoted already{since(case.pin)}")
     _check_reason(case, "promoting")
     warnings = []
     least = case.settings.learning.min_feedback_for_adjustment
@@ -158,7 +156,7 @@ def deprecate(case: Case) -> Draft:
     if not case.reason:
         raise BadInput(f"deprecating {case.name} needs a reason")
     if case.effective is Maturity.DEPRECATED and case.pin is not None and not case.assessment.contradicted:
-        raise Refused(f"{case.name} is deprecated already{_since(case.pin)}")
+        raise Refused(f"{case.name} is deprecated already{since(case.pin)}")
     return _pinned(case, Verb.DEPRECATE, Maturity.DEPRECATED, "deprecated", [])
 
 
@@ -295,7 +293,7 @@ def quarantine(case: Case) -> Draft:
     if _waits(case) or _is_blocked(case):
         raise Refused(f"{case.name} is in quarantine already")
     if case.pin is not None:
-        raise Refused(f"a decision on {case.name} holds{_since(case.pin)}; deprecate it, or reset it first")
+        raise Refused(f"a decision on {case.name} holds{since(case.pin)}; deprecate it, or reset it first")
     return Draft(
         verb=Verb.QUARANTINE,
         subject=case.pattern.id,
@@ -472,47 +470,6 @@ def changed(decision: Decision) -> str:
     return change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
 
 
-def approved_text(decision: Decision, pattern: Pattern) -> dict[str, Any]:
-    """The keys of the record that held the text of a pattern when this was decided; {} where they were not kept."""
-    kept = decision.after.get(SEEN_TEXT)
-    if decision.subject == pattern.id and isinstance(kept, dict):
-        return kept
-    made = (effect.insert for effect in decision.effects if effect.insert and effect.pattern_id == pattern.id)
-    return next((text_of(record, pattern.type) for record in made), {})
-
-
-def restore_text(case: Case, approved: Mapping[str, Any], stored: Stored) -> Draft:
-    """Put the text back that the standing decision on the pattern was about.
-
-    Args:
-        case: See `Case`.
-        approved: See `approved_text`.
-        stored: The record as it stands in its file.
-    """
-    if case.pin is None:
-        raise Refused(f"no decision on {case.name} holds, so none of its texts is approved")
-    if not approved:
-        raise Refused(f"the text of {case.name} was not kept when it was {case.pin.verb}{_since(case.pin)}")
-    here = text_of(stored.value, case.pattern.type)
-    keys = {key: value for key, value in approved.items() if key not in here or here[key] != value}
-    gone = tuple(key for key in here if key not in approved)
-    if not keys and not gone:
-        raise Refused(f"{case.name} has the text already that was approved")
-    before = [key for key in (*keys, *gone) if key in stored.value]
-    effect = partial(Effect, file=stored.file, type=case.pattern.type.value, pattern_id=case.pattern.id)
-    new = tuple(key for key in keys if key not in stored.value)
-    return Draft(
-        verb=Verb.EDIT,
-        subject=case.pattern.id,
-        summary=f"put back the text of {case.name} that was {case.pin.verb}{_since(case.pin)}",
-        reason=case.reason,
-        before=case.seen(case.effective),
-        after={**case.seen(case.pin.state), "content_hash": case.pin.content_hash},
-        effects=(effect(set=keys, unset=gone),),
-        inverse=(effect(text=stored.texts_of(before), unset=new),),
-    )
-
-
 def _pinned(case: Case, verb: Verb, state: Maturity, word: str, warnings: list[str]) -> Draft:
     pin = Pin(
         state=state,
@@ -565,7 +522,8 @@ def _check_invertible(case: Case) -> None:
         raise Refused(f"{case.name} is not due for inversion: {failures} of {total} uses failed, not {needed}")
 
 
-def _since(pin: Pin | None) -> str:
+def since(pin: Pin | None) -> str:
+    """By whom and when, for the end of a sentence: ` (by ana on 3 May 2026)`."""
     if pin is None:
         return " by rule"
     return f" (by {visible_line(pin.by, 40)} on {day(pin.at)})"

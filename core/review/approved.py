@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from core.curation.editing import approved_text
 from core.curation.merging import as_read
-from core.curation.rules import approved_text
 from core.records.patterns import Pattern
 from core.sources.pattern_text import id_key
 from core.view import View
