@@ -39,7 +39,7 @@ def write_decisions(tree: Tree) -> None:
     def token(size: int) -> str:
         return hashlib.sha256(f"decision {next(numbers)}".encode()).hexdigest()[: 2 * size]
 
-    with patch("core.curation.curator.secrets", SimpleNamespace(token_hex=token)):
+    with patch("core.curation.recording.secrets", SimpleNamespace(token_hex=token)):
         _decide(tree)
     for lock in tree.root.rglob("*.lock"):
         lock.unlink()
