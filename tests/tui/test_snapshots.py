@@ -9,8 +9,8 @@ from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
-from core.review.items import DUPLICATE, OFFER, QUARANTINE
-from tests.tui.screens.test_review import POOL, add_twin
+from core.review.items import DUPLICATE, INVERSION, OFFER, QUARANTINE, STALE_PIN
+from tests.tui.screens.review_story import POOL, add_twin
 from tests.tui.story import Story, copy_tree, make_app
 from tui.actions import PLACES
 from tui.app import DeckApp
@@ -76,8 +76,8 @@ async def test_place(svg: SnapshotAssertion, sample: Path, home: Path, place: st
     assert same, "looks different from the accepted picture"
 
 
-@pytest.mark.parametrize("theme", ["light", "high-contrast"])
-@pytest.mark.parametrize("place", ["patterns", "review"])
+@pytest.mark.parametrize("theme", ["light", "high-contrast", "terminal"])
+@pytest.mark.parametrize("place", ["patterns", "review", "metrics"])
 async def test_theme(svg: SnapshotAssertion, sample: Path, home: Path, place: str, theme: str) -> None:
     same = await picture(sample, home, place, (120, 40), theme) == svg
     assert same, "looks different from the accepted picture"
@@ -138,12 +138,28 @@ async def test_upstream_loops(svg: SnapshotAssertion, tmp_path: Path, home: Path
     assert same, "looks different from the accepted picture"
 
 
-@pytest.mark.parametrize("size", SIZES[:2], ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("question", [DUPLICATE, OFFER])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("question", [INVERSION, DUPLICATE])
 async def test_question(svg: SnapshotAssertion, sample: Path, home: Path, question: str, size: tuple[int, int]) -> None:
     if question == DUPLICATE:
         add_twin(sample)
     same = await picture(sample, home, "review", size, question=question) == svg
+    assert same, "looks different from the accepted picture"
+
+
+async def test_offer(svg: SnapshotAssertion, sample: Path, home: Path) -> None:
+    same = await picture(sample, home, "review", (120, 40), question=OFFER) == svg
+    assert same, "looks different from the accepted picture"
+
+
+async def test_changed_text(svg: SnapshotAssertion, sample: Path, home: Path) -> None:
+    same = await picture(sample, home, "review", (120, 40), "light", question=STALE_PIN) == svg
+    assert same, "looks different from the accepted picture"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_past(svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int]) -> None:
+    same = await picture(sample, home, "patterns", size, keys="H") == svg
     assert same, "looks different from the accepted picture"
 
 
