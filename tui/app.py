@@ -164,9 +164,14 @@ class DeckApp(Comforts, inherit_bindings=False):
         fast, the `d` would deprecate.
         """
         aim = next((widget for typed, widget in self._typed if typed is event), self.focused)
-        if isinstance(self.focused, Input | TextArea) and aim is not self.focused:
+        field = self.focused
+        if (
+            isinstance(field, Input | TextArea)
+            and aim is not field
+            and field.check_consume_key(event.key, event.character)
+        ):
             event.prevent_default()  # of App._on_key, which would carry out the action
-            self.focused._forward_event(events.Key(event.key, event.character))
+            field._forward_event(events.Key(event.key, event.character))
 
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""

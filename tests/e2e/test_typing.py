@@ -17,8 +17,12 @@ PASTE = (
 
 
 def open_field(terminal: Terminal, *keys: str) -> None:
-    """Press keys that open a field, and wait until it takes what is pasted."""
-    terminal.press(*keys)
+    """Press keys that open a field, and wait until it takes what is pasted; `n` goes on to an inversion."""
+    for key in keys:
+        terminal.press(key)
+        while key == "n" and "anti-pattern?" not in terminal.draw():
+            terminal.press("n")
+            terminal.settles(0.2)
     for _ in range(20):
         terminal.paste("RDX ")
         terminal.settles(0.3)
@@ -29,7 +33,7 @@ def open_field(terminal: Terminal, *keys: str) -> None:
 
 @pytest.mark.parametrize(
     "keys",
-    [("/",), (":",), ("4", "/"), ("2", "d"), ("2", "c"), ("3", "n", "n", "n", "n", "e")],
+    [("/",), (":",), ("4", "/"), ("2", "d"), ("2", "c"), ("3", "n", "e")],
     ids=["filter", "palette", "task", "reason", "note", "rewrite"],
 )
 def test_a_paste_is_only_text(sample: Path, home: Path, keys: tuple[str, ...]) -> None:

@@ -67,7 +67,7 @@ def context(terminal: Terminal) -> None:
 WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
     ("1", "newest", lambda terminal: browse(terminal, 5)),
     ("2", "score", patterns),
-    ("3", "what changes", review),
+    ("3", "if you press", review),
     ("4", "min rate", context),
     ("5", "where", lambda terminal: browse(terminal, 1)),
     ("6", "quality", lambda terminal: browse(terminal, 2)),
@@ -81,7 +81,7 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
     write(project)
     home.mkdir()
     with Terminal(dashboard(project), environment(home)) as terminal:
-        terminal.sees("live", "newest")
+        terminal.sees("⟳", "newest")
         for key, sight, walk in WALKS:
             if write is write_types and key not in "34":
                 continue
@@ -89,7 +89,10 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
             terminal.sees(sight)
             terminal.settles(0.3)
             walk(terminal)
-            terminal.press("escape", "escape", "?", "escape")
+            terminal.press("escape", "escape", "?")
+            terminal.sees("Keys in")
+            terminal.press("escape")
+            terminal.until(lambda: "Keys in" not in terminal.draw(), "the help to go")
         for word in (MARK, "[/"):
             terminal.press(":", word, "down", "escape")
         terminal.press(":", f"{MARK}boldred", "down", "enter", "T", "A")
@@ -107,7 +110,7 @@ def test_markup_that_asks_for_a_click_does_nothing(tmp_path: Path) -> None:
     write_texts(project)
     home.mkdir()
     with Terminal(dashboard(project), environment(home)) as terminal:
-        terminal.sees("live", "newest")
+        terminal.sees("⟳", "newest")
         for place, sight in (("1", "newest"), ("2", "score"), ("5", "where"), ("8", "decision")):
             terminal.press("escape", "escape", place)
             terminal.sees(sight)

@@ -76,7 +76,7 @@ async def test_place(svg: SnapshotAssertion, sample: Path, home: Path, place: st
     assert same, "looks different from the accepted picture"
 
 
-@pytest.mark.parametrize("theme", ["light", "high-contrast", "terminal"])
+@pytest.mark.parametrize("theme", ["light", "high-contrast", "ansi"])
 @pytest.mark.parametrize("place", ["patterns", "review", "metrics"])
 async def test_theme(svg: SnapshotAssertion, sample: Path, home: Path, place: str, theme: str) -> None:
     same = await picture(sample, home, place, (120, 40), theme) == svg

@@ -227,9 +227,14 @@ class Place(Screen[None], inherit_bindings=False):
             return "there is nothing to take back"
         if action == "redo" and not curation.redoable:
             return "nothing was taken back that could be repeated"
-        if action == "back" and type(self).do_back is Place.do_back and not self._can_go_back():
+        if action == "back" and self._is_common(action) and not self._can_go_back():
             return "there is nothing to leave here"
-        return self._why_not_move() if action in _MOVES else None
+        return self._why_not_move() if action in _MOVES and self._is_common(action) else None
+
+    def _is_common(self, action: str) -> bool:
+        """Whether an action does here what it does in most places."""
+        name = f"do_{action}"
+        return getattr(type(self), name) is getattr(Place, name)
 
     def _why_not_move(self) -> str | None:
         mover = None if isinstance(self.focused, Input) else self._mover()
