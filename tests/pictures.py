@@ -43,7 +43,6 @@ PICTURES: Final = {
     "review": Picture("review", "question:inversion", size=(140, 42)),
     "context": Picture("context", theme="light"),
     "what-if": Picture("patterns", "t 3 0 j j j 2 j j j . 4"),
-    "reflections": Picture("reflections", "v"),
     "memory": Picture("memory", "j j j j"),
     "metrics": Picture("metrics"),
     "past": Picture("patterns", "H"),
