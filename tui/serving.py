@@ -60,8 +60,10 @@ class DeckServer(Server):
             self.public_url
         ):
             raise web.HTTPForbidden(text=f"this is served to {self.public_url} only")
+        if request.path.startswith("/static/"):
+            return await handler(request)
         given = request.query.get("key", request.cookies.get(self._cookie, ""))
-        if not request.path.startswith("/static/") and not compare_digest(given.encode(), self._key.encode()):
+        if not compare_digest(given.encode(), self._key.encode()):
             raise web.HTTPForbidden(text="open the whole address that ralphdeck serve has printed")
         response = await handler(request)
         if not response.prepared:

@@ -33,6 +33,16 @@ async def test_only_who_has_the_key_gets_the_page(address: str) -> None:
     assert await asked(f"{page}?key=%F0%9F%91%8D") == 403
 
 
+async def test_nothing_gives_the_key_away(address: str) -> None:
+    page, _, key = address.partition("/?key=")
+    async with ClientSession() as stranger:
+        for path in ("/", "/static/css/xterm.css", "/static/", "/ws", "/download/x", "/static/../x", "/other"):
+            async with stranger.get(page + path) as answer:
+                told = f"{answer.headers} {await answer.text()}"
+                assert "Set-Cookie" not in answer.headers, path
+                assert key not in told, path
+
+
 async def test_no_other_site_gets_in(address: str) -> None:
     assert await asked(address, Host="evil.example") == 403, "a name that was made to mean this machine"
     assert await asked(address, Origin="http://evil.example") == 403
