@@ -61,10 +61,10 @@ class Browser:
         self._raw = bytearray()
         self._drawn = 0
         self.screen = Screen(*_CELLS)
-        self.asked: list[str] = []
-        """Every address that the page has asked for."""
-        self.refused: list[str] = []
-        """Those of them that failed or were blocked."""
+        self.asked: dict[str, str] = {}
+        """Every address that the page has asked for, by the number of the request."""
+        self.blocked: set[str] = set()
+        """Those of them that the page's policy forbade."""
 
     async def __aenter__(self) -> Self:
         port = self._profile / "DevToolsActivePort"
@@ -98,9 +98,9 @@ class Browser:
                 if frame["opcode"] == 2:
                     self._raw += base64.b64decode(frame["payloadData"])
             elif said["method"] == "Network.requestWillBeSent":
-                self.asked.append(said["params"]["request"]["url"])
-            elif said["method"] == "Network.loadingFailed":
-                self.refused.append(said["params"].get("blockedReason") or said["params"]["errorText"])
+                self.asked[said["params"]["requestId"]] = said["params"]["request"]["url"]
+            elif said["method"] == "Network.loadingFailed" and said["params"].get("blockedReason") == "csp":
+                self.blocked.add(self.asked[said["params"]["requestId"]])
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the protocol and wait for its result."""
