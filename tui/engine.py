@@ -23,7 +23,7 @@ from core.view import View
 
 REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""
-PAUSE_SECONDS: Final = 0.02
+PAUSE_SECONDS: Final = 0.01
 """Between two pieces of what is worked out unasked, for the screen to have its turn."""
 
 

@@ -19,7 +19,10 @@ OFFERED_LOOPS: Final = 20
 _MOST_COMPARED: Final = 20_000
 """A larger registry is not searched for duplicates unasked: that takes more than some seconds."""
 _AT_ONCE: Final = 32
-"""So many patterns are compared with all others in one look, some 10 ms."""
+"""So many patterns are compared with the others in one look, some 10 ms."""
+_LIKEST: Final = 8
+"""So many of the others that a pattern is most alike to are kept: of thousands that say the same, each is asked about
+with one of them at a time."""
 
 
 class Prospects:
@@ -111,18 +114,21 @@ class Prospects:
         return changed
 
     def _forget_changed(self, patterns: Mapping[str, Pattern]) -> None:
-        """Only texts that are new are compared again, however often counts change."""
+        """Only texts that are new are compared again, however often counts change, and what was alike to one that is
+        gone: it may be alike to others that were not kept.
+        """
         stale = {id for id, text in self._compared.items() if id not in patterns or patterns[id].content_hash != text}
-        for id in stale:
-            del self._compared[id]
-        self._pairs = {pair: likeness for pair, likeness in self._pairs.items() if stale.isdisjoint(pair)}
+        lost = {pair for pair in self._pairs if not stale.isdisjoint(pair)}
+        for id in stale.union(*lost):
+            self._compared.pop(id, None)
+        self._pairs = {pair: likeness for pair, likeness in self._pairs.items() if pair not in lost}
         self._waiting = [id for id in patterns if id not in self._compared]
         self._searched = not stale and not self._waiting
 
     def _compare(self, patterns: Mapping[str, Pattern], index: SimilarityIndex) -> bool:
         for id in self._waiting[:_AT_ONCE]:
             self._compared[id] = patterns[id].content_hash
-            for other, likeness in index.nearest(patterns[id], self._settings.similarity_threshold):
+            for other, likeness in index.some_nearest(patterns[id], self._settings.similarity_threshold)[:_LIKEST]:
                 self._pairs[min(id, other), max(id, other)] = likeness
         del self._waiting[:_AT_ONCE]
         if self._waiting:

@@ -160,3 +160,21 @@ def test_what_was_taken_is_offered_again_once_it_is_gone_from_the_registry() -> 
     desk.offering = {"a"}
     desk.look_at_all()
     assert list(desk.prospects.offers) == ["a"]
+
+
+def test_of_hundreds_that_say_the_same_each_is_found_with_a_few_others() -> None:
+    many = [pattern(f"same-{number:03}", ONE.title) for number in range(300)]
+    desk = Desk(*many)
+    desk.look_at_all()
+    assert {id for pair in desk.pairs() for id in pair} == {one.id for one in many}
+    assert len(desk.pairs()) < 20 * len(many), "and not with all others, which would be 45,000 pairs"
+
+
+def test_what_was_alike_to_one_that_is_gone_is_compared_again() -> None:
+    many = [pattern(f"same-{number:03}", ONE.title) for number in range(40)]
+    desk = Desk(*many)
+    desk.look_at_all()
+    for left in (20, 5, 2):
+        desk.change(many[-left:])
+        desk.look_at_all()
+    assert desk.pairs() == [("same-038", "same-039")]
