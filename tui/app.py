@@ -244,8 +244,10 @@ class DeckApp(Comforts, inherit_bindings=False):
         loading = self.progress is not None
         if self.view.snapshot.complete:
             self.progress = None
-        if self.view.snapshot.complete and (loading or delta.patterns or delta.tasks or delta.memory_tasks):
+        if self.view.snapshot.complete and loading:
             self.set_timer(AFTER_SECONDS, self._vectors.want)
+        elif self.view.snapshot.complete and (delta.patterns or delta.tasks or delta.memory_tasks):
+            self._vectors.want()
         if loading:
             for place in self._places():
                 place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
@@ -269,6 +271,10 @@ class DeckApp(Comforts, inherit_bindings=False):
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
 
+    @on(Engine.Looking)
+    def _looking(self) -> None:
+        self._refresh_frame()
+
     @on(Engine.Written)
     def _written(self, message: Engine.Written) -> None:
         self.say(message.text, severity="warning" if message.refused else "information")
@@ -276,7 +282,7 @@ class DeckApp(Comforts, inherit_bindings=False):
     @on(VectorMaker.Progress)
     def _embedding(self, message: VectorMaker.Progress) -> None:
         for place in self._places():
-            if isinstance(place, ContextPlace):
+            if isinstance(place, ContextPlace | ReviewPlace):
                 place.embedding(message.done, message.total)
 
     @on(Engine.Watching)
@@ -415,16 +421,18 @@ class DeckApp(Comforts, inherit_bindings=False):
         name, here = self.deck.project.project.name, place if place in PLACES else self.current_mode
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
-            places = frame.places(name, here, len(self.view.queue), fit)
+            places = frame.places(name, here, len(self.view.queue), fit, is_counting=self.engine.is_looking)
             pulse = frame.pulse(
                 self.view.snapshot,
                 self.progress,
                 self.watch_state,
                 self.glyphs,
-                narrow=not fit.words,
+                telling=fit.telling,
+                key=self.shown_key("findings"),
                 is_readonly=self.deck.is_readonly,
             )
-            left, right = [Item(content, value) for content, value in places], [Item(pulse, "findings")]
+            left = [Item(content, value) for content, value in places]
+            right = [Item(pulse, "findings")] if pulse else []
             if TopBar.cells(left + right) <= self.size.width:
                 break
         return left, right

@@ -78,6 +78,12 @@ class Engine:
             super().__init__()
             self.state = state
 
+    class Looking(Message):
+        """`Engine.is_looking` has changed."""
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Engine.Looking)
+
     class Failed(Message):
         """The engine could not go on with a job; the text is for a person."""
 
@@ -99,6 +105,8 @@ class Engine:
         self._watch_state: WatchState | None = None
         self._looks_further = looks_further
         self._something_left = looks_further
+        self.is_looking = False
+        """Whether more is known to be left that Review could ask."""
 
     # Called from the app's thread.
 
@@ -232,11 +240,16 @@ class Engine:
 
     def _look_further(self) -> None:
         """One piece of what could be asked in Review; another one follows while there is any."""
-        self._something_left = False  # should this fail, it is not tried again and again
-        found = self.deck.look_further()
+        found: Delta | None = None
+        try:
+            found = self.deck.look_further()
+        finally:  # should this fail, it is not tried again and again
+            self._something_left = found is not None
+            if self.is_looking is not self._something_left:
+                self.is_looking = self._something_left
+                self._target.post_message(self.Looking())
         if found is not None:
             self._publish(found)
-            self._something_left = True
 
     def _publish(self, delta: Delta) -> None:
         if delta:

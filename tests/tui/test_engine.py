@@ -83,6 +83,17 @@ def test_idle_moments_are_used_until_nothing_is_left() -> None:
     assert not engine.has_looked
 
 
+def test_that_more_may_come_is_told_when_it_is_known_and_when_it_ends() -> None:
+    calls = Calls(Delta(), Delta(), ValueError("a bug"))
+    engine, turns = turning(calls)
+    known = []
+    for _ in range(4):
+        turns(1)
+        known.append(engine.is_looking)
+    assert known == [True, True, False, False], "one look that finds nothing left is no news"
+    assert sum(isinstance(message, Engine.Looking) for message in calls.told) == 2
+
+
 def test_jobs_and_files_come_before_the_next_piece() -> None:
     calls = Calls(*[Delta()] * 5)
     engine, turns = turning(calls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from textual.content import Content
@@ -17,6 +18,15 @@ from tui.present.numbers import bar
 PROGRESS_CELLS: Final = 10
 
 
+class Telling(IntEnum):
+    """How much the pulse says."""
+
+    WORDS = 0
+    SHORT = 1
+    SIGNS = 2
+    NOTHING = 3
+
+
 class Fit(NamedTuple):
     """How roomy the bar is.
 
@@ -24,26 +34,29 @@ class Fit(NamedTuple):
         letters: That the name of a place has which is not in front.
         pad: What stands around each place.
         project: Characters of the project's name.
-        words: Whether it says in words what runs.
+        telling: How much the pulse says.
     """
 
     letters: int
     pad: str
     project: int
-    words: bool
+    telling: Telling
 
 
 FITS: Final = (
-    Fit(20, " ", 24, True),
-    Fit(20, "", 24, True),
-    Fit(20, "", 12, False),
-    Fit(4, "", 12, False),
-    Fit(3, "", 12, False),
+    Fit(20, " ", 24, Telling.WORDS),
+    Fit(20, "", 24, Telling.WORDS),
+    Fit(20, "", 12, Telling.SHORT),
+    Fit(4, "", 12, Telling.SHORT),
+    Fit(3, "", 12, Telling.SHORT),
+    Fit(3, "", 12, Telling.SIGNS),
+    Fit(3, "", 6, Telling.SIGNS),
+    Fit(3, "", 6, Telling.NOTHING),
 )
-"""From the roomiest on."""
+"""From the roomiest on; in 80 cells the last one shows all places, whatever there is to tell."""
 
 
-def places(project: str, here: str, waiting: int, fit: Fit) -> list[tuple[Content, str]]:
+def places(project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool = False) -> list[tuple[Content, str]]:
     """The project's name, then every place with its key; each with the action that a click means.
 
     Args:
@@ -51,10 +64,11 @@ def places(project: str, here: str, waiting: int, fit: Fit) -> list[tuple[Conten
         here: The place in front.
         waiting: Questions in Review.
         fit: How much room there is.
+        is_counting: That more questions may come: what costs time to find is still looked for.
     """
     items = [(Content.styled(visible_line(project, fit.project) + fit.pad, "bold"), "")]
     for place, (key, title) in PLACES.items():
-        count = f"·{waiting}" if place == "review" and waiting else ""
+        count = f"·{waiting}{'+' * is_counting}" if place == "review" and (waiting or is_counting) else ""
         text = f"{key} {title if place == here else title[: fit.letters]}{count}"
         style = "bold $accent reverse" if place == here else "$foreground" if count else "$quiet"
         items.append((Content.styled(fit.pad + text + fit.pad, style), f"go_{place}"))
@@ -67,29 +81,39 @@ def pulse(
     watch: WatchState | None,
     glyphs: Glyphs,
     *,
-    narrow: bool,
+    telling: Telling,
+    key: str,
     is_readonly: bool = False,
 ) -> Content:
     """How far the first load is; afterwards whether nothing is written, errors in files, how the disk is followed,
     and how many loops run.
+
+    Args:
+        telling: How much there is room for.
+        key: What lists the errors.
     """
+    if telling is Telling.NOTHING:
+        return Content("")
     if progress is not None:
         done, total = progress
         if not total:
             return Content.styled("reading…", "$quiet")
+        if telling is Telling.SIGNS:
+            return Content(f"{done / total:.0%}")
         return Content.assemble((bar(done, total, PROGRESS_CELLS, glyphs), "$accent"), f" {done:,}/{total:,}")
     running = sum(loop.status.active for loop in snapshot.loops.values())
     errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
     parts: list[tuple[str, str]] = []
     if is_readonly:
-        parts.append(("read-only ", "$warning"))
+        parts.append((("read-only ", "read-only ", "ro ")[telling], "$warning"))
     if errors:
-        parts.append((f"{errors}! " if narrow else f"{plural(errors, 'error')} in files  ", "$warning"))
+        told = plural(errors, "error")
+        parts.append(((f"{told} in files {key}  ", f"{told} {key}  ", f"{errors}! ")[telling], "$warning"))
     if watch is None or watch.mode == "events":
-        parts.append((glyphs.live if narrow else f"live {glyphs.live}", "$success"))
+        parts.append(((f"live {glyphs.live}", glyphs.live, glyphs.live)[telling], "$success"))
     elif watch.mode == "polling":
-        parts.append(("polling", "$warning"))
+        parts.append((("polling", "polling", "poll")[telling], "$warning"))
     else:
-        parts.append(("waiting for .aiwg", "$warning"))
-    parts.append((f" {running} running" if narrow else f" {plural(running, 'loop')} running", "$quiet"))
+        parts.append((("waiting for .aiwg", "no .aiwg yet", "no .aiwg")[telling], "$warning"))
+    parts.append(((f" {plural(running, 'loop')} running", f" {running} running", f" {running}")[telling], "$quiet"))
     return Content.assemble(*parts)
