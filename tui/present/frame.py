@@ -114,6 +114,8 @@ def pulse(
     elif watch.mode == "polling":
         parts.append((("polling", "polling", "poll")[telling], "$warning"))
     else:
-        parts.append((("waiting for .aiwg", "no .aiwg yet", "no .aiwg")[telling], "$warning"))
+        parts.append((("waiting for .aiwg", "waiting for .aiwg", "no .aiwg")[telling], "$warning"))
+        if telling is not Telling.WORDS:
+            return Content.assemble(*parts)  # without files nothing runs
     parts.append(((f" {plural(running, 'loop')} running", f" {running} running", f" {running}")[telling], "$quiet"))
     return Content.assemble(*parts)

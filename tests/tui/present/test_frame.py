@@ -6,7 +6,7 @@ import pytest
 
 from core.records.findings import Finding, Severity
 from core.snapshot import Snapshot
-from core.sources.watching import WatchState
+from core.sources.watching import WatchMode, WatchState
 from tui.actions import PLACES
 from tui.present.frame import FITS, places, pulse
 from tui.present.marks import DRAWN
@@ -27,8 +27,9 @@ def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None
 
 
 @pytest.mark.parametrize("here", PLACES)
-@pytest.mark.parametrize("watch", [None, WatchState("waiting", "", 0, None), WatchState("polling", "", 0, None)])
-def test_in_80_cells_all_places_can_be_seen(here: str, watch: WatchState | None) -> None:
+@pytest.mark.parametrize("mode", ["events", "polling", "waiting"])
+def test_in_80_cells_all_places_can_be_seen(here: str, mode: WatchMode) -> None:
+    watch = WatchState(mode, "", 0, None)
     for snapshot in (Snapshot(), BROKEN):
         for is_readonly in (False, True):
             bar = drawn(80, here=here, snapshot=snapshot, watch=watch, is_readonly=is_readonly)
