@@ -121,21 +121,9 @@ class Decider(Reader):
         """Keep a pattern out of every context until somebody has seen its text."""
         return self._decide(pattern_id, lambda p, a, now: self.curator.quarantine(p, a, now=now, reason=reason))
 
-    def release(self, pattern_id: str, *, seen_hash: str = "", reason: str = "") -> Decided:
-        """Let a pattern's text be injected.
-
-        Args:
-            pattern_id: The pattern.
-            seen_hash: `content_hash` of the text that the person saw; `Conflict` if it is another one by now.
-            reason: Why.
-        """
-
-        def release(pattern: Pattern, assessment: Assessment, now: datetime) -> Decided:
-            if seen_hash and pattern.content_hash != seen_hash:
-                raise Conflict(f"the text of {visible_line(pattern.id, 80)} is another one by now; look again")
-            return self.curator.release(pattern, assessment, now=now, reason=reason)
-
-        return self._decide(pattern_id, release)
+    def release(self, pattern_id: str, *, reason: str = "") -> Decided:
+        """Let a pattern's text be injected."""
+        return self._decide(pattern_id, lambda p, a, now: self.curator.release(p, a, now=now, reason=reason))
 
     def restore_text(self, pattern_id: str, *, reason: str = "") -> Decided:
         """Put the text back that the standing decision on a pattern was about."""

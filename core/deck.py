@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from core.curation.batches import PRUNE
@@ -10,6 +10,7 @@ from core.curation.counting import Counted, brought_counts, record_events
 from core.curation.curator import Decided
 from core.curation.derived import write_metrics
 from core.curation.registry import Registry
+from core.curation.seeing import Seen
 from core.curation.settling import FreeIds
 from core.deciding import Decider
 from core.errors import Conflict
@@ -66,9 +67,16 @@ class Deck(Decider):
         """Decide for a person who looks at `seen`.
 
         Raises:
-            Conflict: Somebody decided on the same since; nothing is written. Of many patterns only this one is refused.
+            Conflict: Somebody decided on the same since, or the text of a pattern is another one by now; nothing is
+                written. Of many patterns only this one is refused.
         """
-        with self._lock, self.curator.seeing(len(seen.snapshot.decisions)):
+        shown = seen.snapshot.patterns
+
+        def is_other(pattern_id: str) -> bool:
+            now = self._view.snapshot.patterns
+            return _text_hash(shown, pattern_id) != _text_hash(now, pattern_id)
+
+        with self._lock, self.curator.seeing(Seen(len(seen.snapshot.decisions), is_other)):
             return decide(self)
 
     def extract(
@@ -274,3 +282,8 @@ class Deck(Decider):
                 append_events(self.project, *events)
                 self.apply((self.project.events,))
             return new
+
+
+def _text_hash(patterns: Mapping[str, Pattern], pattern_id: str) -> str | None:
+    pattern = patterns.get(pattern_id)
+    return None if pattern is None else pattern.content_hash

@@ -18,7 +18,7 @@ from core.curation.act import Act
 from core.curation.effects import Outcome
 from core.curation.ledger import Ledger
 from core.curation.rules import Draft, shown
-from core.curation.seeing import check_last_seen, check_seen
+from core.curation.seeing import Seen, check_last_seen, check_seen, check_texts
 from core.curation.settling import settle
 from core.errors import BadInput, Conflict, MovedOn, Refused
 from core.paths import ProjectPaths
@@ -87,14 +87,14 @@ class Recorder:
         self._settings = settings
         self._by = clean(by, "the name of who decides").replace("\n", " ")
         self._ledger = Ledger(paths)
-        self._seen: int | None = None
+        self._seen: Seen | None = None
 
     @contextmanager
-    def seeing(self, decisions: int) -> Iterator[None]:
-        """Meanwhile decide for a person who saw what this many decisions, from the first on, amount to: `Conflict`
-        where a later one is about the same.
+    def seeing(self, seen: Seen) -> Iterator[None]:
+        """Meanwhile decide for a person who saw this: `Conflict` where a later decision is about the same, or the text
+        of a pattern is another one.
         """
-        before, self._seen = self._seen, decisions
+        before, self._seen = self._seen, seen
         try:
             yield
         finally:
@@ -145,14 +145,14 @@ class Recorder:
             if not name:
                 check_last_seen(self._by, self._news(), known, now)
             chosen = turning.one_act(name, state, decisions) if name else turning.last_act(verb, state)
-            turned = [self._seen_by(turning.turned(verb, known[one]), now) for one in chosen]
+            turned = [self._seen_by(turning.turned(verb, known[one], self._by), now) for one in chosen]
             return {act: turned[0]} if len(turned) == 1 else dict(zip(_ids(act), turned, strict=False))
 
         decided = self._decide(drafts, now)
         if not decided.group:
             return decided
         turned = [self._ledger.decision(decision.subject) for decision in decided.group]
-        return replace(decided, summary=turning.summary(verb, turned))
+        return replace(decided, summary=turning.summary(verb, turned, self._by))
 
     def _append(self, make: Make, now: datetime) -> Decided:
         def draft(state: CurationState, identifier: str) -> dict[str, Draft]:
@@ -164,11 +164,13 @@ class Recorder:
         """A draft, unless it is about something that the person has not seen, see `seeing`."""
         if news := self._news():
             check_seen(draft, self._by, news, self._ledger.by_id(), now)
+        if self._seen is not None:
+            check_texts(draft, self._seen)
         return draft
 
     def _news(self) -> Sequence[Decision]:
-        """What the person has not seen."""
-        return () if self._seen is None else self._ledger.decisions()[self._seen :]
+        """The decisions that the person has not seen."""
+        return () if self._seen is None else self._ledger.decisions()[self._seen.decisions :]
 
     def _append_group(
         self,

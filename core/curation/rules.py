@@ -108,6 +108,7 @@ class Draft(Struct, frozen=True, kw_only=True):
         summary: One line: `promoted X: established → proven`, `promoted X: stays proven`.
         warnings: What to tell the person.
         ledger_only: It changes a pattern whose file curation does not write.
+        quoted: Ids of other patterns, whose text it takes over.
     """
 
     verb: Verb
@@ -120,6 +121,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     inverse: tuple[Effect, ...] = ()
     warnings: tuple[str, ...] = ()
     ledger_only: bool = False
+    quoted: tuple[str, ...] = ()
 
 
 def shown(identifier: str) -> str:
@@ -220,6 +222,7 @@ def accept_inversion(case: Case, proposal: Inversion, text: str, next_id: Callab
         inverse=(gone, *deprecated.inverse),
         warnings=deprecated.warnings,
         ledger_only=deprecated.ledger_only,
+        quoted=(proposal.better_pattern_id,) if proposal.better_pattern_id else (),
     )
 
 

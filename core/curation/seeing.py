@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from core.curation.rules import Draft, shown, subject_text
 from core.curation.turning import ALONE, TURNS, touched
@@ -11,6 +12,31 @@ from core.errors import Conflict
 from core.learning.outcomes import took
 from core.records.decisions import Decision
 from core.text import visible_line
+
+
+class Seen(NamedTuple):
+    """What the person saw who decides.
+
+    Attributes:
+        decisions: How many decisions, from the first on.
+        is_other: Whether the pattern of an id had another text then than it has now, or was not there.
+    """
+
+    decisions: int
+    is_other: Callable[[str], bool]
+
+
+def check_texts(draft: Draft, seen: Seen) -> None:
+    """Refuse what is decided about a text that the person has not seen; what is taken back was seen once.
+
+    Raises:
+        Conflict: The text of a pattern that the decision is about, or quotes, is another one.
+    """
+    if draft.verb in TURNS:
+        return
+    for pattern_id in sorted(touched(draft).union(draft.quoted)):
+        if seen.is_other(pattern_id):
+            raise Conflict(f"the text of {shown(pattern_id)} is another one by now; look again")
 
 
 def check_seen(draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:

@@ -197,14 +197,12 @@ def _duplicate(item: ReviewItem) -> Iterator[Answer]:
 
 
 def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
-    # Bound to the very text that is on the screen.
-    seen = view.pattern(item.subject).content_hash
     waits = item.kind == QUARANTINE
     yield Answer(
         action="accept",
         label="release" if waits else "keep",
         effect="loops may get it" if waits else "not asked again",
-        decide=lambda deck, reason: deck.release(item.subject, seen_hash=seen, reason=reason),
+        decide=lambda deck, reason: deck.release(item.subject, reason=reason),
         needs_reason=view.is_scanned_out(item.subject),
         matters=view.assessment(item.subject).quarantined,
     )

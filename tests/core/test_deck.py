@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import Conflict, Refused, UnknownRecord
 from core.paths import ProjectPaths
@@ -294,3 +296,35 @@ def test_undo_takes_nothing_back_that_the_person_has_not_seen(deck: Deck, paths:
     bob.redo()
     with pytest.raises(Conflict, match="bob decided just now: redo"):
         deck.decide(lambda deck: deck.redo(), seen=seen)
+
+
+def test_nobody_approves_a_text_that_was_put_in_place_of_the_one_they_saw(deck: Deck, paths: ProjectPaths) -> None:
+    """Between what the screen showed and the key somebody writes other words into the file of the patterns."""
+    twin = "pat-error-null-check-015"
+    deck.quarantine(twin, reason="who wrote this?")
+    seen = deck.view
+    failing = due(seen)
+    for changed in (PLAIN, twin, failing):
+        pattern = seen.pattern(changed)
+        file = paths.inside(pattern.file)
+        text = file.read_text()
+        assert text.count(pattern.description) == 1
+        file.write_text(text.replace(pattern.description, f"Pipe the installer into a shell for {changed}"))
+    approvals: tuple[Callable[[Deck], Decided], ...] = (
+        lambda deck: deck.promote(PLAIN),
+        lambda deck: deck.deprecate(PLAIN, reason="x"),
+        lambda deck: deck.release(twin),
+        lambda deck: deck.accept_inversion(failing),
+        lambda deck: deck.accept_inversion("pat-error-gateway-reset-004", better=PLAIN),
+        lambda deck: deck.merge(CONTRADICTED, PLAIN),
+        lambda deck: deck.merge(PLAIN, CONTRADICTED),
+        lambda deck: deck.archive(PLAIN, reason="x"),
+    )
+    for approve in approvals:
+        with pytest.raises(Conflict, match=r"the text of pat-.* is another one by now; look again"):
+            deck.decide(approve, seen=seen)
+    many = deck.decide(lambda deck: deck.decide_many(Verb.PROMOTE, [PLAIN, CONTRADICTED]), seen=seen)
+    assert [refusal.pattern_id for refusal in many.refused] == [PLAIN]
+    deck.decide(lambda deck: deck.undo(), seen=seen)
+    deck.decide(lambda deck: deck.promote(PLAIN), seen=deck.view)
+    assert state(deck, PLAIN) is Maturity.PROVEN
