@@ -115,10 +115,16 @@ def _key(written: str) -> tuple[str, str]:
         return key, f"{shown} is kept by {keeper}"
     if other := SAME_AS.get(key):
         return key, f"{shown} is the same as {other} in a terminal"
-    known = key in _NAMED or base in _NAMED or len(base) == 1 or key_to_character(base) is not None
-    if not base or not known or not _MODIFIERS.issuperset(key.split("+")[:-1]):
+    known = key in _NAMED or base in _NAMED or _is_character(base) or (len(written) == 1 and not modifiers)
+    if not known or not _MODIFIERS.issuperset(key.split("+")[:-1]):
         return key, f"no key {shown}{_meant(key, _NAMED | _MODIFIERS)}"
     return key, ""
+
+
+def _is_character(base: str) -> bool:
+    """Whether a name is that of a character on every keyboard; each of Unicode has one, a banana too."""
+    character = key_to_character(base)
+    return character is not None and character.isascii()
 
 
 def _meant(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The dashboard; this module and `serve` alone know the screen, and only when they are called."""
+"""The dashboard; this module, `serve` and `doctor` alone know the screen, and only when they are called."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def doctor(as_json: bool, strict: bool) -> None:
         if as_json:
             raise
         missing = error
-    checks += [_file("state", state_file()), _file("log", log_file()), _file("keymap", keymap_file())]
+    checks += [_file("state", state_file()), _file("log", log_file()), *_keymap(keymap_file())]
     checks += _terminal()
     checks.append(Check("versions", "ralphdeck", NOTE, f"{__version__}, {_versions()}"))
     if as_json:
@@ -305,6 +305,18 @@ def _tmux() -> Check:
 
 def _file(name: str, path: Path) -> Check:
     return Check("files", name, NOTE, f"{path}{'' if _exists(path) else ' (not made yet)'}")
+
+
+def _keymap(path: Path) -> Iterator[Check]:
+    """Where other keys may be written, and what the dashboard would not take of them."""
+    yield _file("keymap", path)
+    if not _exists(path):
+        return
+    # Only the dashboard knows its actions and keys.
+    from tui.keymap import load_keymap
+
+    _, problems = load_keymap(path)
+    yield from (Check("files", "keymap", ERROR, problem) for problem in problems)
 
 
 def _exists(path: Path) -> bool:

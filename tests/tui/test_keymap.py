@@ -62,6 +62,10 @@ def test_the_same_key_in_two_places_that_never_meet_is_no_clash(tmp_path: Path) 
         ('promot = "P"', "line 2: no action 'promot'; is it 'promote'?"),
         ('"promote" = "ctlr+x"', "line 2: promote: no key 'ctlr+x'; is it 'ctrl+x'?"),
         ('promote = "pagdown"', "is it 'pagedown'?"),
+        ('promote = "ctrl+banana"', "no key 'ctrl+banana'"),
+        ('promote = "banana"', "no key 'banana'"),
+        ('promote = "ctrl+é"', "no key 'ctrl+é'"),
+        ('promote = "ctrl+"', "no key 'ctrl+'"),
         ('promote = "ctrl+B"', "'ctrl+B' is kept by tmux"),
         ('promote = "ctrl+i"', "the same as tab"),
         ('promote = "2"', "2 goes to Patterns; promote keeps its own key"),
@@ -80,7 +84,7 @@ def test_each_fault_is_said_with_its_line_and_the_other_lines_hold(tmp_path: Pat
 @pytest.mark.parametrize(
     ("written", "key"),
     [("esc", "escape"), ("Alt+PgDn", "alt+pagedown"), ("~", "tilde"), ("?", "question_mark"), ("ctrl+X", "ctrl+x"),
-     ("é", "é"), ("alt+left", "alt+left"), ("#, f5", "number_sign,f5"), ("f6,nokey", "f6")],
+     ("ctrl+full_stop", "ctrl+full_stop"), ("§", "section_sign"), ("é", "é"), ("alt+left", "alt+left"), ("#, f5", "number_sign,f5"), ("f6,nokey", "f6")],
 )  # fmt: skip
 def test_keys_may_be_written_as_people_call_them(tmp_path: Path, written: str, key: str) -> None:
     keymap, _problems = read(tmp_path, f'extract = "{written}"\nback = "f12"\nhelp="f1"')

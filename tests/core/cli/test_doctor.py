@@ -188,3 +188,16 @@ def test_unsettled_decisions_are_told(sample: Path, call: Call) -> None:
     (told,) = [line for line in out.splitlines() if "unsettled: " in line]
     assert "not yet in " in told and ".aiwg/ralph/shared/patterns/error-patterns.json" in told
     assert "log --verify" in out  # lines are gone
+
+
+def test_what_is_wrong_in_the_keymap_is_told_with_its_line(
+    sample: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "keymap.toml"
+    monkeypatch.setattr("core.cli.doctor.keymap_file", lambda: file)
+    for text, said in (("reset = \nnote = 5\n", ["line 1: ", "line 2: note wants keys"]), ('reset = "f7"', [])):
+        file.write_text(text)
+        checks = call("doctor", "--json", "--project", sample).document["checks"]
+        told = [check["text"] for check in checks if (check["name"], check["status"]) == ("keymap", "error")]
+        assert len(told) == len(said)
+        assert all(part in text for part, text in zip(said, told, strict=True))
