@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from core.curation.state import fold
+from core.curation.verifying import end_findings
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision
@@ -310,7 +311,7 @@ class Library:
         loops = self._loops.join(now, self._settings.watch, self._processes, anew=anew)
         patterns = self._patterns.join()
         unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
-        found = [*self._all_findings(unreadable), *(self._hidden_ledger() if complete or before.complete else ())]
+        found = [*self._all_findings(unreadable), *(self._ledger_findings() if complete or before.complete else ())]
         findings = tuple(sorted(found, key=_place))
         decided = self._decisions is not before.decisions
         curation = fold(self._decisions) if decided else before.curation
@@ -352,12 +353,20 @@ class Library:
         )
         return delta
 
-    def _hidden_ledger(self) -> Iterator[Finding]:
-        """A ledger that is a link out of the project, or no file, is passed over as any such file; but it matters."""
+    def _ledger_findings(self) -> Iterator[Finding]:
+        """What its lines cannot tell: that the last ones are gone; or that it is a link out of the project, or no
+        file, and so is passed over as any such file.
+        """
         name = self._paths.relative(self._paths.ledger)
-        if name not in self._known and name not in self._torn and os.path.lexists(self._paths.ledger):
+        known = self._known.get(name)
+        if known is not None:
+            said = known.contribution
+            yield from end_findings(self._paths, known.stamp, said.places, is_chained=said.is_chained)
+        elif name not in self._torn and os.path.lexists(self._paths.ledger):
             message = "is no file inside .aiwg: nobody knows what was decided, so nothing is injected"
             yield Finding(name, "", Severity.ERROR, "not-a-file", message)
+        else:
+            yield from end_findings(self._paths, None, (), is_chained=False)
 
     def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
         yield from self._of_settings

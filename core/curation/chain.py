@@ -24,6 +24,8 @@ _LINK: Final = re.compile(rb',"line":([1-9][0-9]{0,11}),"chain":"([0-9a-f]{64})"
 _MOST: Final = 110
 """Bytes at the end of a line that its link takes at most."""
 _ANCHOR_BYTES: Final = 4096
+UNANCHORED: Final = b'{"kind":"unanchored"}'
+"""A line that says: when what follows was written, there was no anchor, though lines before it bear a hash."""
 
 
 class Link(NamedTuple):

@@ -20,7 +20,8 @@ from tinydb import Query, TinyDB
 from tinydb.storages import Storage
 from tinydb.table import Table
 
-from core.curation.chain import Chain, end_of, linked, read_anchor, write_anchor
+from core.curation.breaks import CODE, Break, Seams
+from core.curation.chain import UNANCHORED, Place, end_of, linked, read_anchor, write_anchor
 from core.curation.kept import Record, key_of, line_of, record_of
 from core.curation.state import fold
 from core.errors import BadInput, UnknownRecord, Unwritable
@@ -52,7 +53,9 @@ class DecisionLog:
 
     Attributes:
         decisions: Oldest first.
-        findings: What is wrong with its lines.
+        findings: What is wrong with its lines, also where one is not as it was written.
+        places: The end of the ledger before its first line, and after each.
+        is_chained: Whether a line bears a hash.
     """
 
     def __init__(self) -> None:
@@ -61,6 +64,8 @@ class DecisionLog:
     def _forget(self) -> None:
         self.decisions: tuple[Decision, ...] = ()
         self.findings: tuple[Finding, ...] = ()
+        self.places: tuple[Place, ...] = ()
+        self.is_chained = False
         self._lines = _Lines()
         self._end = 0
         self._read_so_far = 0
@@ -77,7 +82,20 @@ class DecisionLog:
         self._read_so_far = crc32(memoryview(data)[self._end : end], self._read_so_far)
         self._end = end
         self.decisions = tuple(self._lines.decisions.values())
-        self.findings = tuple(self._lines.findings)
+        self.findings = (*self._lines.findings, *self._breaks())
+        self.places = tuple(self._lines.seams.places)
+        self.is_chained = self._lines.seams.chain.is_begun
+
+    def _breaks(self) -> Iterator[Finding]:
+        """Where lines are not as written, but for those that cannot be used anyway."""
+        told = {finding.pointer for finding in self._lines.findings}
+        found = (break_finding(one) for one in self._lines.seams.breaks)
+        return (finding for finding in found if finding.pointer not in told)
+
+
+def break_finding(found: Break) -> Finding:
+    """What is not as it was written, as a finding."""
+    return Finding(FILE, f"line {found.line}", Severity.ERROR, CODE, found.what)
 
 
 class _Lines:
@@ -88,7 +106,7 @@ class _Lines:
         decisions: By decision id, in order.
         records: By what tells them apart, in the order in which they were first kept.
         pending: By decision id and file, the decisions whose effects are not known to be in that file yet.
-        chain: What ties the lines together.
+        seams: Whether they fit together.
     """
 
     def __init__(self) -> None:
@@ -97,17 +115,17 @@ class _Lines:
         self.records: dict[tuple[type[Record], str], Record] = {}
         self.pending: dict[tuple[str, str], Decision] = {}
         self.findings: list[Finding] = []
-        self.chain = Chain()
+        self.seams = Seams()
 
     @property
     def count(self) -> int:
         """How many lines there are."""
-        return self.chain.lines
+        return self.seams.chain.lines
 
     def feed(self, data: bytes) -> None:
         """Take in whole lines that follow the ones fed before."""
         for line in data.split(b"\n")[:-1]:
-            self.chain.feed(line)
+            self.seams.feed(line)
             if line.strip():
                 self._feed_line(line)
 
@@ -207,21 +225,23 @@ class JournalStorage(Storage):
             lines = [msgspec.json.encode(document) for document in documents]
         except UnicodeEncodeError:
             raise BadInput("a text is no valid Unicode: the ledger cannot hold it") from None
-        path = self.journal.path
+        path, count = self.journal.path, len(lines)
         with self.journal.locked():
             self.refresh()  # what cannot be read is not added to
             self.journal.tidy()
             self.refresh()
-            told, found = read_anchor(path), self.lines.chain.place
-            lines, place = linked(lines, end_of(told, found))
+            told, chain = read_anchor(path), self.lines.seams.chain
+            if told is None and chain.is_begun:
+                lines.insert(0, UNANCHORED)  # lest a new anchor hide that lines at the end are gone
+            lines, place = linked(lines, end_of(told, chain.place))
             if self._offset + sum(map(len, lines)) + len(lines) > MAX_PATTERN_BYTES:
                 raise Unwritable(f"{path} would have more than {MAX_PATTERN_BYTES:,} bytes; not written")
-            if told is None and not self.lines.chain.is_begun:
-                write_anchor(path, found)  # lest a crash leave lines that bear a hash without one
+            if told is None and not chain.is_begun:
+                write_anchor(path, chain.place)  # lest a crash leave lines that bear a hash without one
             self.journal.append(lines)
             write_anchor(path, place)
             self.refresh()
-            return list(range(self.lines.count - len(lines) + 1, self.lines.count + 1))
+            return list(range(self.lines.count - count + 1, self.lines.count + 1))
 
     def refresh(self) -> None:
         """Take in what was appended by anybody; all of it again if the file is not the one read before."""

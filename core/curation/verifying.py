@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from core.curation.chain import Chain, Link, Place, read_anchor
-from core.curation.ledger import read_decisions
+from core.curation.breaks import Break, Seams, last_lines
+from core.curation.chain import Chain, Place, read_anchor
+from core.curation.ledger import break_finding, read_decisions
 from core.errors import Unwritable
 from core.paths import ProjectPaths
-from core.sources.reading import MAX_PATTERN_BYTES, Problem, read_file
+from core.records.findings import Finding
+from core.sources.reading import MAX_PATTERN_BYTES, Problem, Stamp, read_file
 from core.text import plural
-
-
-class Break(NamedTuple):
-    """Something that is not as it was written.
-
-    Attributes:
-        line: Where it shows, from 1.
-    """
-
-    line: int
-    what: str
 
 
 class Verification(Struct, frozen=True, kw_only=True):
@@ -67,63 +58,45 @@ def verify_ledger(paths: ProjectPaths) -> Verification:
 def verify(data: bytes, anchor: Place | None) -> Verification:
     """Look at every line of a ledger.
 
-    What has no line end yet is no line; the next writer sets it aside.
+    What has no line end yet is no line: a crash may leave the beginning of one, which the next writer sets aside.
 
     Args:
         data: The ledger.
         anchor: Read before `data` was; None if there is none.
     """
-    chain = Chain()
-    places, links = [chain.place], []
-    for line in data.split(b"\n")[:-1]:
-        links.append(chain.feed(line))
-        places.append(chain.place)
-    problems: list[Break] = []
-    first = 1  # of the lines that the next link vouches for
-    begun = False
-    for number, (link, before) in enumerate(zip(links, places, strict=False), 1):
-        if link is not None:
-            if link != (before.line + 1, before.chain):
-                problems.append(_broken(number, first, link, before))
-            first, begun = number, True
-        elif begun:
-            problems.append(Break(number, "was not written by this program, or by an older version of it"))
-    problems += _last_lines(places, anchor, begun)
+    *lines, rest = data.split(b"\n")
+    seams = Seams()
+    for line in lines:
+        seams.feed(line)
+    problems = [*seams.breaks, *last_lines(seams.places, anchor, is_begun=seams.chain.is_begun)]
+    if rest.strip() and not rest.startswith(b"{"):
+        problems.append(Break(len(lines) + 1, "has no end, and is not the beginning of a decision either"))
     return Verification(
-        lines=chain.lines,
-        linked=sum(link is not None for link in links),
+        lines=len(lines),
+        linked=seams.linked,
         decisions=len(read_decisions(data)[0]),
         problems=tuple(sorted(problems)),
     )
 
 
-def _broken(number: int, first: int, link: Link, before: Place) -> Break:
-    """What a link says that does not fit to the lines from `first` on that stand before it."""
-    ahead = link.line - before.line - 1
-    if ahead > 0:
-        return Break(number, f"{plural(ahead, 'line')} before it {'is' if ahead == 1 else 'are'} missing")
-    if ahead < 0:
-        return Break(number, f"was written as line {link.line}: moved or copied here, or lines were put in before")
-    last = number - 1
-    if last < 1:
-        return Break(number, "lines before it are missing")
-    if last == first:
-        return Break(last, "was changed after it was written")
-    return Break(first, f"one of lines {first} to {last} was changed after it was written")
+def end_findings(
+    paths: ProjectPaths, stamp: Stamp | None, places: Sequence[Place], *, is_chained: bool
+) -> Iterator[Finding]:
+    """Where the end of a ledger that was read is not what its anchor tells by now.
+
+    Args:
+        paths: The project.
+        stamp: Of the ledger as it was read; None if there was none.
+        places, is_chained: See `DecisionLog`.
+    """
+    anchor = read_anchor(paths.ledger)
+    if _stamp(paths) == stamp:  # else it is written to just now: the anchor may be ahead of what was read
+        found = last_lines(places or (Chain().place,), anchor, is_begun=is_chained)
+        yield from map(break_finding, found)
 
 
-def _last_lines(places: list[Place], anchor: Place | None, begun: bool) -> list[Break]:
-    """What the anchor says that does not fit to the end."""
-    end = places[-1]
-    last = max(len(places) - 1, 1)
-    if anchor is None:
-        return [Break(last, "the anchor is missing: nobody can tell if lines after it are")] if begun else []
-    if end.line < anchor.line:
-        gone = anchor.line - end.line
-        return [Break(last, f"{plural(gone, 'line')} after it {'is' if gone == 1 else 'are'} missing")]
-    if anchor in places:
-        return []
-    if anchor.line == end.line:
-        return [Break(last, "was changed after it was written, or what stood here is gone")]
-    found = next((number for number, place in enumerate(places) if place.line == anchor.line), last)
-    return [Break(max(found, 1), "was the last line once, and was changed since")]
+def _stamp(paths: ProjectPaths) -> Stamp | None:
+    try:
+        return Stamp.of(paths.ledger.lstat())
+    except OSError:
+        return None

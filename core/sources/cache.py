@@ -20,7 +20,7 @@ from core.sources.contribution import Contribution
 from core.sources.reading import Stamp
 
 _CODE: Final = (
-    *("core/records/*.py", "core/sources/*.py", "core/curation/ledger.py"),
+    *("core/records/*.py", "core/sources/*.py", "core/curation/ledger.py", "core/curation/breaks.py"),
     *("core/scanning/*.py", "core/secret*.py"),
 )
 """What decides how a file is read; when any of it changes, everything is read anew."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.curation.chain import Place
 from core.curation.ledger import DecisionLog
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Decision
@@ -29,7 +30,7 @@ from core.sources.scanning import Kind
 
 
 class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything that one file says; records keep the order of the file."""
+    """Everything that one file says; records keep the order of the file. See `DecisionLog` for what is of a ledger."""
 
     patterns: tuple[Pattern, ...] = ()
     facts: tuple[LoopFact, ...] = ()
@@ -41,6 +42,8 @@ class Contribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     escalations: tuple[Escalation, ...] = ()
     events: tuple[Event, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    places: tuple[Place, ...] = ()
+    is_chained: bool = False
     findings: tuple[Finding, ...] = ()
 
 
@@ -85,7 +88,9 @@ def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution
         ledger = earlier.ledger or DecisionLog()
         ledger.read(raw.data)
         earlier.ledger = ledger
-        return Contribution(decisions=ledger.decisions, findings=ledger.findings)
+        return Contribution(
+            decisions=ledger.decisions, places=ledger.places, is_chained=ledger.is_chained, findings=ledger.findings
+        )
     if kind is Kind.ACTIONS:
         tally = earlier.actions or ActionTally(file)
         attempt, findings = tally.read(raw.data)

@@ -14,8 +14,10 @@ from core.curation.chain import Place, anchor_of, linked, read_anchor
 from core.curation.ledger import Ledger
 from core.curation.verifying import Verification, verify, verify_ledger
 from core.errors import Unwritable
+from core.library import Library
 from core.paths import ProjectPaths
 from core.records.decisions import Decision, Verb
+from core.settings import Settings
 from tests.core.curation.making import NOW
 
 EMPTY = Place(0, sha256().hexdigest())
@@ -185,7 +187,49 @@ def test_an_anchor_that_is_gone_is_told(paths: ProjectPaths, ledger: Ledger, con
         anchor_of(paths.ledger).write_bytes(content)
     assert told(verify_ledger(paths)) == [(4, "the anchor is missing: nobody can tell if lines after it are")]
     ledger.append(made(5))
-    assert verify_ledger(paths).problems == ()
+    assert told(verify_ledger(paths)) == [
+        (5, "says that the anchor was missing: nobody can tell if lines before it are")
+    ]
+    assert [one.id for one in Ledger(paths).decisions()] == ["d1", "d2", "d3", "d4", "d5"]
+
+
+@pytest.mark.parametrize(
+    ("data", "line"), [(b'{"kind":"note"}\nnoise \x93\n', 2), (b"\x93noise\n\n[]\n", 1), (b"\x93noise", 1)]
+)
+def test_what_no_version_can_have_written_is_not_as_written(data: bytes, line: int) -> None:
+    assert told(verify(data, None))[0][0] == line
+    assert "as written" not in verify(data, None).summary.replace("not as written", "")
+
+
+def test_a_snapshot_tells_what_is_not_as_written_while_the_ledger_grows(paths: ProjectPaths, ledger: Ledger) -> None:
+    library = Library(paths, Settings(), clock=lambda: NOW, cache=False)
+
+    def found() -> list[tuple[str, str]]:
+        return [(one.pointer, one.message) for one in library.apply([paths.ledger])[0].findings]
+
+    library.load()
+    assert found() == []
+    ledger.append(made(5), made(6))
+    assert found() == []
+    whole = paths.ledger.read_bytes()
+    edit(paths, lambda lines: [lines[0], lines[1].replace(b"note 2", b"note 7"), *lines[2:]])
+    changed = ("line 2", "was changed after it was written")
+    assert found() == [changed]
+    ledger.append(made(7))
+    assert found() == [changed]
+    edit(paths, lambda lines: lines[:-1])
+    assert found() == [changed, ("line 6", "1 line after it is missing")]
+    paths.ledger.write_bytes(whole)
+    anchor_of(paths.ledger).unlink()
+    assert found() == [("line 6", "the anchor is missing: nobody can tell if lines after it are")]
+    paths.ledger.write_bytes(document(1) + b"\n")
+    assert found() == []  # an older version knew no chain
+
+
+def test_lines_that_are_gone_are_told_also_where_no_line_is_left(paths: ProjectPaths, ledger: Ledger) -> None:
+    paths.ledger.unlink()
+    (found,) = Library(paths, Settings(), clock=lambda: NOW, cache=False).load().findings
+    assert (found.pointer, found.message) == ("line 1", "4 lines after it are missing")
 
 
 def test_what_cannot_be_read_is_not_verified(paths: ProjectPaths, ledger: Ledger) -> None:
