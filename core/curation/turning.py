@@ -95,17 +95,18 @@ def touched(decided: Decision | Draft) -> set[str]:
     return found if decided.verb in _ON_MANY else found | {decided.subject}
 
 
-def turned(verb: Verb, decision: Decision) -> Draft:
-    """What undo (or redo) of one decision writes down."""
+def turned(verb: Verb, decision: Decision, by: str) -> Draft:
+    """What undo (or redo) of one decision writes down; `by` is who does so."""
     back = verb is Verb.UNDO
     before, after = (decision.after, decision.before) if back else (decision.before, decision.after)
+    done = f"{_done(verb)} {_whose(decision, by)} {NOUNS[decision.verb]}"
     states = ""
     if before.get("state") != after.get("state"):
         states = f": {before.get('state')} → {after.get('state')}"
     return Draft(
         verb=verb,
         subject=decision.id,
-        summary=f"{_done(verb)} the {NOUNS[decision.verb]} of {rules.subject_text(decision)}{states}",
+        summary=f"{done} of {rules.subject_text(decision)}{states}",
         before=before,
         after=after,
         effects=decision.inverse if back else decision.effects,
@@ -113,13 +114,17 @@ def turned(verb: Verb, decision: Decision) -> Draft:
     )
 
 
-def summary(verb: Verb, decisions: list[Decision]) -> str:
-    """What undo (or redo) of many decisions did, in one line."""
+def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
+    """What undo (or redo) of many decisions, all of one act, did, in one line; `by` is who did so."""
     nouns = {NOUNS[decision.verb] for decision in decisions}
     what = nouns.pop() if len(nouns) == 1 else "decision"
     about = {decision.subject for decision in decisions}
     subject = shown(about.pop()) if len(about) == 1 else plural(len(about), "pattern")
-    return f"{_done(verb)} the {what} of {subject}"
+    return f"{_done(verb)} {_whose(decisions[0], by)} {what} of {subject}"
+
+
+def _whose(decision: Decision, by: str) -> str:
+    return "the" if decision.by == by else f"{shown(decision.by)}'s"
 
 
 def _done(verb: Verb) -> str:

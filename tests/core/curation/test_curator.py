@@ -366,7 +366,7 @@ def test_undo_restores_the_pin_that_was_replaced_and_the_file(curator: Curator, 
     pin, written = curator.ledger.state().pins[A], paths.pattern_file("error").read_bytes()
     deprecate(curator)
     decided = make_curator(paths, "bob").undo(now=NOW)
-    assert decided.summary == f"took back the deprecation of {A}: deprecated → proven"
+    assert decided.summary == f"took back alice's deprecation of {A}: deprecated → proven"
     assert decided.decision.by == "bob"
     assert curator.ledger.state().pins == {A: pin}
     assert paths.pattern_file("error").read_bytes() == written
