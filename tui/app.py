@@ -37,7 +37,7 @@ from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import RalphdeckError
 from core.happenings import happenings as all_happenings
-from core.moments import LAST_VISIT
+from core.moments import LAST_SEEN, LAST_VISIT
 from core.records.decisions import Decision, Verb
 from core.records.times import iso, parse_time
 from core.snapshot import Delta
@@ -83,6 +83,8 @@ MOST_TYPED: Final = 40_000
 """Bytes of a text that an editor has left which are read."""
 TYPED_AHEAD: Final = 1000
 """Keys in flight that are remembered with what had focus when they came."""
+SEEN_SECONDS: Final = 60.0
+"""How often it is kept that this dashboard is open."""
 SWITCH_SECONDS: Final = 0.001
 """How soon the engine, busy reading, lets the screen have its turn."""
 WRITING_RECORDS: Final = frozenset({Verb.EXTRACT, Verb.MERGE, Verb.ARCHIVE, Verb.IMPORT})
@@ -119,8 +121,9 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._own_variables = themes[DEFAULT_THEME][1].variables
         super().__init__(sorted(STYLES.glob("*.tcss")), kept, themes)
         self.deck = deck
-        self.last_visit = parse_time(kept.get_here(LAST_VISIT))
-        """When the dashboard was closed on this project last; None if that is not known."""
+        visits = (parse_time(kept.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
+        self.last_visit = max((visit for visit in visits if visit is not None), default=None)
+        """When a dashboard was open on this project last, before this one; None if that is not known."""
         self.engine = Engine(deck, self, looks_further=looks_further)
         self._vectors = VectorMaker(deck, self)
         self.view: View = deck.view
@@ -164,14 +167,9 @@ class DeckApp(Comforts, inherit_bindings=False):
         fast, the `d` would deprecate.
         """
         aim = next((widget for typed, widget in self._typed if typed is event), self.focused)
-        field = self.focused
-        if (
-            isinstance(field, Input | TextArea)
-            and aim is not field
-            and field.check_consume_key(event.key, event.character)
-        ):
+        if isinstance(self.focused, Input | TextArea) and aim is not self.focused:
             event.prevent_default()  # of App._on_key, which would carry out the action
-            field._forward_event(events.Key(event.key, event.character))
+            self.focused._forward_event(events.Key(event.key, event.character))
 
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""
@@ -187,13 +185,25 @@ class DeckApp(Comforts, inherit_bindings=False):
             more = f" (and {len(problems) - 1} more: {self.shown_key('findings')})" if len(problems) > 1 else ""
             self.say(f"{problems[0]}{more}", severity="error")
         self.set_interval(1.0, self._tick)
+        self.set_interval(SEEN_SECONDS, self._keep_seen)
         self.call_after_refresh(self._start_engine)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Values for ralphdeck's own variables until a theme sets them."""
         return self._own_variables
 
+    def _keep_seen(self) -> None:
+        """For a dashboard that is opened while this one is open, or after this one was killed.
+
+        What the last visit of this one was stays: the command line tells what changed since then.
+        """
+        if self.last_visit is not None:
+            self.kept.set_here(LAST_VISIT, iso(self.last_visit) or "")
+        self.kept.set_here(LAST_SEEN, iso(self.deck.now()) or "")
+        self.kept.save()
+
     def _start_engine(self) -> None:
+        self._keep_seen()
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
         self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
 

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
 
@@ -354,14 +353,6 @@ async def test_ones_own_decisions_are_told_once(sample: Path, home: Path) -> Non
         await told.settled()
         await asyncio.sleep(0.3)
         assert len([toast for toast in told.toasts() if "promote" in toast]) == 1
-
-
-async def test_keys_that_come_all_at_once_act_in_their_order(sample: Path, home: Path) -> None:
-    async with story(sample, home) as told:
-        for key, character in (("question_mark", "?"), ("escape", None), ("2", "2")):
-            told.app.post_message(events.Key(key, character))
-        await told.until(lambda: told.app.current_mode == "patterns", "Patterns in front")
-        assert told.place.place == "patterns"
 
 
 async def test_what_was_decided_right_before_leaving_is_written(sample: Path, home: Path) -> None:

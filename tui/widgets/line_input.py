@@ -22,15 +22,6 @@ class LineInput(Input):
             event.prevent_default()  # of Input, which would take it as text
             self._behind.append(event)
         elif event.key == "enter":
-            self._leave()
-
-    async def action_submit(self) -> None:
-        """Enter, also where it was typed before the line had focus."""
-        self._leave()
-        await super().action_submit()
-
-    def _leave(self) -> None:
-        if not self._is_left:
             self._is_left = True
             self._behind: list[events.Key] = []
 
