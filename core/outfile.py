@@ -12,12 +12,12 @@ from core.paths import ProjectPaths
 from core.text import visible_line
 
 
-def export_file(name: str, project: ProjectPaths, suffixes: Collection[str]) -> Path:
+def export_file(name: str, project: ProjectPaths, suffixes: Collection[str] = ()) -> Path:
     """The file that an export goes to; a relative name counts from the current folder.
 
     Args:
         name: As typed; `~` is the home folder.
-        suffixes: What the name may end with, as `.svg`.
+        suffixes: What the name may end with, as `.svg`; with none it may end anyhow.
 
     Raises:
         BadInput: It ends otherwise, is no path, or lies in the project's `.aiwg`, which is the loops' own.
@@ -28,7 +28,7 @@ def export_file(name: str, project: ProjectPaths, suffixes: Collection[str]) -> 
         kept = project.aiwg.resolve()
     except (OSError, RuntimeError, ValueError):
         raise BadInput(f"{shown} is no name of a file") from None
-    if file.suffix.lower() not in suffixes:
+    if suffixes and file.suffix.lower() not in suffixes:
         raise BadInput(f"{shown} must end with {', '.join(suffixes)}: that names the format")
     if kept in (file, *file.parents):
         raise BadInput(f"{shown} lies in .aiwg, which belongs to the loops; name a file elsewhere")

@@ -30,7 +30,7 @@ from core.exchange.exporting import export, read_entries
 from core.exchange.importing import Action, ImportPlan, Row
 from core.exchange.origins import project_origin
 from core.learning.scoreboard import Scoreboard
-from core.outfile import write_file
+from core.outfile import export_file, write_file
 from core.records.findings import Severity
 from core.sources.reading import Problem, read_file
 from core.text import plural, visible_line
@@ -61,19 +61,20 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
     """
     if as_json and output is None:
         raise click.UsageError("--json needs --output: without it the patterns go to stdout")
+    project = chosen_project()
+    file = export_file(str(output), project) if output is not None else None
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
     board = Scoreboard.build(snapshot, now(), configuration.settings)
-    project = chosen_project()
     entries, left_out = read_entries(project, (pattern for pattern, _ in wanted.rows(snapshot, board)))
     origin = project_origin(project, configuration.settings.watch.retry_seconds)
     exported = export(entries, origin, team_shared=team_shared)
     if left_out:
         warn(f"{plural(len(left_out), 'pattern')} outside of the registry's own files left out")
-    if output is None:
+    if file is None:
         print_bytes(exported.data)
     else:
-        write_file(output, exported.data)
+        write_file(file, exported.data)
     if as_json:
         findings = findings_json(snapshot.findings)
         print_json({**exported_json(str(output), exported, left_out), "findings": findings})

@@ -37,7 +37,7 @@ from core.episodes.history import (
     read_whole_history,
 )
 from core.episodes.names import find_attempt
-from core.outfile import write_file
+from core.outfile import export_file, write_file
 from core.records.episodes import Attempt, Milestone
 from core.records.findings import Finding
 from core.records.reflections import Reflection
@@ -79,14 +79,15 @@ def history(
     if export is not None and export.suffix.lower() not in {*_MARKDOWN, ".json"}:
         raise click.UsageError(f"--export writes .md or .json, not {export.suffix or 'a file without an ending'}")
     paths = chosen_project()
+    file = export_file(str(export), paths) if export is not None else None
     task_id, number = find_attempt(paths, task, attempt)
     told: TaskHistory | WholeHistory | AttemptDetail
-    if export is None and not as_json:
+    if file is None and not as_json:
         told = read_history(paths, task_id) if number is None else read_attempt(paths, task_id, number)
         _print(told, only_reflections)
     else:
         told = read_whole_history(paths, task_id) if number is None else read_attempt(paths, task_id, number)
-        _hand_over(told, only_reflections, export, as_json)
+        _hand_over(told, only_reflections, file, as_json)
     end(_findings(told), strict=strict)
 
 
@@ -94,16 +95,16 @@ def _findings(told: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Find
     return (*told.findings, *told.actions.findings) if isinstance(told, AttemptDetail) else told.findings
 
 
-def _hand_over(told: WholeHistory | AttemptDetail, only_reflections: bool, export: Path | None, as_json: bool) -> None:
+def _hand_over(told: WholeHistory | AttemptDetail, only_reflections: bool, file: Path | None, as_json: bool) -> None:
     """Write it into a file, print it as JSON, or both."""
-    markdown = export is not None and export.suffix.lower() in _MARKDOWN
+    markdown = file is not None and file.suffix.lower() in _MARKDOWN
     document = {} if markdown and not as_json else _json(told, only_reflections)
-    if export is not None:
-        write_file(export, _markdown(told, only_reflections) if markdown else json_bytes(document, indent=2))
+    if file is not None:
+        write_file(file, _markdown(told, only_reflections) if markdown else json_bytes(document, indent=2))
     if as_json:
         print_json(document)
     else:
-        line(f"wrote {visible_line(str(export), 300)}")
+        line(f"wrote {visible_line(str(file), 300)}")
 
 
 def _json(told: WholeHistory | AttemptDetail, only_reflections: bool) -> Shape:

@@ -19,7 +19,7 @@ from core.cli.shapes import injection_json, json_help
 from core.deck import Deck
 from core.embeddings import Embeddings
 from core.errors import BadInput, RalphdeckError, Refused
-from core.outfile import write_file
+from core.outfile import export_file, write_file
 from core.paths import find_project
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
@@ -89,6 +89,7 @@ def inject(
     if task is not None and not task.strip():
         raise click.UsageError("--task is empty")
     deck = open_deck()
+    file = export_file(str(output), deck.project) if output is not None else None
     loop = _loop(deck.view, loop_id) if task is None else None
     text = loop.task if loop is not None else task or ""
     if not text.strip():
@@ -98,7 +99,7 @@ def inject(
     if event is not None:
         print_answer(event, injection.context)
     else:
-        _tell(injection, findings, output, as_json)
+        _tell(injection, findings, file, as_json)
     if not injection.context and not as_json:
         remark(f"ralphdeck injects nothing: {_why_nothing(injection, deck.view)}")
     if loop is not None and not no_record:
@@ -107,13 +108,13 @@ def inject(
         end(findings, strict=strict)
 
 
-def _tell(injection: Injection, findings: Sequence[Finding], output: Path | None, as_json: bool) -> None:
+def _tell(injection: Injection, findings: Sequence[Finding], file: Path | None, as_json: bool) -> None:
     context = injection.context.encode("utf-8", "replace")
-    if output is not None:
-        write_file(output, context)
+    if file is not None:
+        write_file(file, context)
     if as_json:
         print_json({**injection_json(injection), "findings": findings_json(findings)})
-    elif output is None:
+    elif file is None:
         print_bytes(context)
 
 

@@ -13,6 +13,8 @@ from tests.core.cli.conftest import Call
 PATTERN = "pat-error-null-check-015"
 OTHER = "pat-success-types-first-006"
 DUE = "pat-success-split-by-type-002"
+LOOP = "ralph-add-rate-limiting-to-the-login-d97b384a"
+TASK = "task-001"
 REFUSED = [
     ["promote", PATTERN, OTHER],
     ["deprecate", PATTERN, "--reason", "x"],
@@ -43,7 +45,7 @@ READING = [
     ["metrics"],
     ["doctor"],
     ["inject", "--task", "Fix TypeScript type errors"],
-    ["inject", "ralph-add-rate-limiting-to-the-login-d97b384a"],  # warns that it is not recorded
+    ["inject", LOOP],  # warns that it is not recorded
     ["patterns", "prune", "--dry-run"],
 ]
 
@@ -79,3 +81,21 @@ def test_the_environment_asks_for_it_as_well(project: Path, call: Call, monkeypa
     monkeypatch.setenv("RALPHDECK_READONLY", "0")
     release(project / ".aiwg")
     assert call("promote", PATTERN, "--project", project).code == 0
+
+
+@pytest.mark.parametrize("mode", [(), ("--readonly",)])
+def test_no_export_goes_into_the_folder_of_the_loops(project: Path, call: Call, mode: tuple[str, ...]) -> None:
+    (project / "way-in").symlink_to(project / ".aiwg")
+    call("patterns", "export", "--project", project)  # which makes the id of the project
+    before = tree(project)
+    for words in (
+        ["inject", LOOP, "--output"],
+        ["history", TASK, "--export"],
+        ["metrics", "--export"],
+        ["patterns", "export", "--output"],
+    ):
+        for folder in (".aiwg", "way-in/ralph"):
+            result = call(*mode, *words, project / folder / "x.md", "--project", project)
+            assert (result.code, result.out) == (1, ""), words
+            assert "lies in .aiwg, which belongs to the loops; name a file elsewhere" in result.err, words
+    assert tree(project) == before
