@@ -157,10 +157,11 @@ class Answering(Place):
         if not answer.needs_reason:
             self._decide(item, answer, "")
             return
+        seen = self.deck_app.view
 
         def typed(reason: str | None) -> None:
             if reason:
-                self._decide(item, answer, reason)
+                self._decide(item, answer, reason, seen)
 
         self.deck_app.push_screen(
             AskLine(
@@ -171,9 +172,13 @@ class Answering(Place):
             typed,
         )
 
-    def _decide(self, item: ReviewItem, answer: Answer, reason: str) -> None:
-        """Hand the decision on and let go of its question: the next one is in front at once."""
-        self.deck_app.decide(lambda deck: answer.decide(deck, reason))
+    def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: View | None = None) -> None:
+        """Hand the decision on and let go of its question: the next one is in front at once.
+
+        Args:
+            seen: What the person looked at, where a dialog has covered it since.
+        """
+        self.deck_app.decide(lambda deck: answer.decide(deck, reason), seen)
         if (front := self.item) is not None and same_question(front, item):
             self.walk.give()
         self.sitting.count(self.deck_app.now())
