@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import secrets
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,7 +24,9 @@ _POLICY: Final = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; "
     "connect-src 'self' ws://{place}; frame-ancestors 'none'"
 )
-"""Nothing is fetched from elsewhere; the page of textual-serve asks for a font."""
+"""Nothing is fetched from elsewhere."""
+_ELSEWHERE: Final = re.compile(r"<link\b[^>]*\bhref=\"https?://[^>]*>")
+"""What the page of textual-serve asks others for: a font."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -67,6 +70,8 @@ class DeckServer(Server):
             raise web.HTTPForbidden(text="open the whole address that ralphdeck serve has printed")
         response = await handler(request)
         if not response.prepared:
+            if isinstance(response, web.Response) and response.content_type == "text/html" and response.text:
+                response.text = _ELSEWHERE.sub("", response.text)
             response.headers["Content-Security-Policy"] = _POLICY.format(place=self._place)
             response.headers["Referrer-Policy"] = "no-referrer"
             response.set_cookie(self._cookie, self._key, httponly=True, samesite="Strict")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -41,6 +42,14 @@ async def test_nothing_gives_the_key_away(address: str) -> None:
                 told = f"{answer.headers} {await answer.text()}"
                 assert "Set-Cookie" not in answer.headers, path
                 assert key not in told, path
+
+
+async def test_the_page_names_nothing_that_lies_elsewhere(address: str) -> None:
+    async with ClientSession() as session, session.get(address) as answer:
+        page = await answer.text()
+    links = re.findall(r'(?:href|src)="([^"]*)"', page)
+    assert links and all(link.startswith(address.partition("?")[0]) for link in links)
+    assert "googleapis" not in page
 
 
 async def test_no_other_site_gets_in(address: str) -> None:
