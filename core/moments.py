@@ -12,6 +12,8 @@ from core.text import visible_line
 
 LAST_VISIT: Final = "last_visit"
 """The name under which the dashboard keeps, project by project, when it was closed."""
+LAST_SEEN: Final = "last_seen"
+"""The same for when it was open still, kept now and then: of one that is open, or was never closed in order."""
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _AGO: Final = re.compile(r"([1-9][0-9]{0,3})([hdw])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

@@ -57,7 +57,7 @@ from tui.present.happenings import happenings
 from tui.present.jumping import JumpIndex
 from tui.screens.browse import Browse
 from tui.screens.context import ContextPlace
-from tui.screens.dialogs import Confirm, Findings
+from tui.screens.dialogs import AskLine, Confirm, Findings
 from tui.screens.exporting import export_picture
 from tui.screens.help import Help
 from tui.screens.log import LogPlace
@@ -266,6 +266,8 @@ class DeckApp(Comforts, inherit_bindings=False):
             self._caller.note(all_happenings(before, self.view, delta))
             for place in self._places():
                 place.changed(delta)
+        if isinstance(self.screen, AskLine):
+            self.screen.follow(self.view)
         self._refresh_frame()
 
     @on(Engine.Decision)
@@ -319,7 +321,7 @@ class DeckApp(Comforts, inherit_bindings=False):
 
         Args:
             decide: Makes it.
-            seen: What the person looked at, where that is not the newest view.
+            seen: What the person looked at, where that is not the newest view: of a dialog, when it was opened.
         """
         self.engine.decide(decide, seen or self.view)
 
@@ -455,10 +457,11 @@ class DeckApp(Comforts, inherit_bindings=False):
         if last is None or last.by == self.deck.by:
             self.decide(lambda deck: deck.undo())
             return
+        seen = self.view
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.decide(lambda deck: deck.undo())
+                self.decide(lambda deck: deck.undo(last.act), seen)
 
         title = f"Take back what {visible_line(last.by, 30)} decided?"
         what = f"{last.verb.value.replace('_', ' ')} {visible_line(last.subject, 80)}: {visible_line(last.reason, 200)}"

@@ -12,7 +12,7 @@ from typing import Final
 
 import platformdirs
 
-from core.moments import LAST_VISIT
+from core.moments import LAST_SEEN, LAST_VISIT
 from core.records.times import parse_time
 from core.text import visible
 
@@ -27,10 +27,10 @@ def state_file() -> Path:
 
 
 def last_visit(project: Path) -> datetime | None:
-    """When the dashboard was closed on a project last; None if that is not known."""
+    """When the dashboard was closed on a project last, or open if it never was closed; None if that is not known."""
     try:
-        found = json.loads(state_file().read_text(encoding="utf-8"))
-        return parse_time(found["projects"][str(project)][LAST_VISIT])
+        found = json.loads(state_file().read_text(encoding="utf-8"))["projects"][str(project)]
+        return parse_time(found[LAST_VISIT] if LAST_VISIT in found else found[LAST_SEEN])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 

@@ -29,8 +29,10 @@ def test_since_the_last_visit(sample: Path, call: Call) -> None:
     assert (refused.code, "no dashboard was open" in refused.err) == (2, True)
     visited = datetime.now(UTC) - timedelta(hours=2)
     state_file().parent.mkdir(parents=True)
-    state_file().write_text(json.dumps({"projects": {str(sample): {"last_visit": visited.isoformat()}}}))
-    for words in (["--since", "last-visit"], []):
+    now = datetime.now(UTC).isoformat()
+    killed, open_again = {"last_seen": visited.isoformat()}, {"last_visit": visited.isoformat(), "last_seen": now}
+    for words, kept in ((["--since", "last-visit"], killed), ([], open_again)):
+        state_file().write_text(json.dumps({"projects": {str(sample): kept}}))
         document = call("changes", *words, "--json", "--project", sample).document
         assert document["since"][:16] == visited.isoformat()[:16]
     state_file().write_text('{"projects": [1]}')

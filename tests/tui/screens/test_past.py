@@ -9,6 +9,8 @@ from core.moments import LAST_VISIT
 from core.past import view_at
 from core.records.times import iso
 from tests.tui.story import NOW, Story, story
+from tui.app import DeckApp
+from tui.kept import Kept
 from tui.screens.past import Past
 from tui.screens.patterns import PatternsPlace
 from tui.widgets.value_field import ValueField
@@ -47,6 +49,15 @@ async def test_since_the_last_visit_what_changed_stands_there_and_leads_on(sampl
         assert told.table.cursor_key == first.pattern_id
     kept = json.loads((home / "state.json").read_text())
     assert kept["projects"]["project"][LAST_VISIT] == iso(NOW)
+
+
+async def test_a_dashboard_that_is_open_or_was_killed_is_a_visit_too(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        assert told.app.last_visit is None, "the first one is no visit before itself"
+        kept = Kept(home / "state.json", "project")
+        kept.load()
+        other = DeckApp(told.app.deck, kept, home / "keymap.toml")
+        assert other.last_visit == NOW
 
 
 async def test_days_are_stepped_and_typed_and_what_is_none_is_told(sample: Path, home: Path) -> None:
