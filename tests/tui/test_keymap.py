@@ -84,7 +84,8 @@ def test_each_fault_is_said_with_its_line_and_the_other_lines_hold(tmp_path: Pat
 @pytest.mark.parametrize(
     ("written", "key"),
     [("esc", "escape"), ("Alt+PgDn", "alt+pagedown"), ("~", "tilde"), ("?", "question_mark"), ("ctrl+X", "ctrl+x"),
-     ("ctrl+full_stop", "ctrl+full_stop"), ("§", "section_sign"), ("é", "é"), ("alt+left", "alt+left"), ("#, f5", "number_sign,f5"), ("f6,nokey", "f6")],
+     ("ctrl+full_stop", "ctrl+full_stop"), ("§", "section_sign"), ("é", "é"),
+     ("alt+left", "alt+left"), ("#, f5", "number_sign,f5"), ("f6,nokey", "f6")],
 )  # fmt: skip
 def test_keys_may_be_written_as_people_call_them(tmp_path: Path, written: str, key: str) -> None:
     keymap, _problems = read(tmp_path, f'extract = "{written}"\nback = "f12"\nhelp="f1"')
