@@ -62,21 +62,18 @@ class Contexts:
     """What tasks get; one thread at a time.
 
     What is relevant to a task depends on the texts alone, so it is worked out once for all views that have the same
-    texts, whatever the states in them are; that is most of the work.
+    texts and vectors, whatever the states in them are; that is most of the work.
     """
 
     def __init__(self) -> None:
-        self._basis: View | None = None
         self._vectors: object = None
         self._relevant: dict[str, Relevance] = {}
         self._view: View | None = None
         self._given: dict[str, Given] = {}
 
     def given(self, view: View, task: str) -> Given:
-        """What `view.injection(task)` gives; kept for this view until another one comes."""
-        if view is not self._view:
-            self._base_on(view)
-            self._view, self._given = view, {}
+        """What `view.injection(task)` gives; kept for this view until another one comes, or vectors are made."""
+        self._base_on(view)
         found = self._given.get(task)
         if found is None:
             if task not in self._relevant:
@@ -90,9 +87,11 @@ class Contexts:
 
     def _base_on(self, view: View) -> None:
         vectors = view.embeddings.vectors if view.embeddings is not None and available() else None
-        if self._basis is None or vectors is not self._vectors or not same_texts(self._basis, view):
+        if view is self._view and vectors is self._vectors:
+            return
+        if self._view is None or vectors is not self._vectors or not same_texts(self._view, view):
             self._relevant = {}
-        self._basis, self._vectors = view, vectors
+        self._view, self._vectors, self._given = view, vectors, {}
 
 
 def same_texts(one: View, other: View) -> bool:

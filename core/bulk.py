@@ -11,6 +11,7 @@ import numpy as np
 from core.audience import LOOP, TASK, Contexts, audience, same_texts
 from core.curation.curator import Decided, Refusal
 from core.deck import Deck
+from core.embeddings import Coverage
 from core.errors import RalphdeckError
 from core.forecast import SUPPOSED, Stop
 from core.learning.maturity import STATES
@@ -36,6 +37,7 @@ class BulkForecast:
         loops, tasks: How many running loops and past tasks were looked at.
         changed_loops, changed_tasks: How many of them would get another context.
         tokens: Of all these contexts, before and after, estimated.
+        by_words: See `Forecast`.
     """
 
     asked: int
@@ -48,6 +50,7 @@ class BulkForecast:
     changed_loops: int = 0
     changed_tasks: int = 0
     tokens: tuple[int, int] = (0, 0)
+    by_words: Coverage | None = None
 
 
 def foretell(deck: Deck, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False) -> BulkForecast | None:
@@ -63,6 +66,7 @@ def foretell(deck: Deck, verb: Verb, pattern_ids: Sequence[str], stop: Stop = la
         None if it was stopped.
     """
     view, made = deck.view, list[Decided]()
+    by_words = view.coverage
 
     def decide(stage: Deck) -> Decided:
         made.append(stage.decide_many(verb, pattern_ids, reason=SUPPOSED))
@@ -94,6 +98,7 @@ def foretell(deck: Deck, verb: Verb, pattern_ids: Sequence[str], stop: Stop = la
         changed_loops=changed[LOOP],
         changed_tasks=changed[TASK],
         tokens=(tokens[0], tokens[1]),
+        by_words=by_words,
     )
 
 

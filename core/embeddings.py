@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,14 @@ from core.retrieval.embedding import (
 from core.retrieval.relevance import Closeness
 from core.retrieval.vectors import Vectors, encoded
 from core.sources.vectors import VectorFile
+from core.text import plural
 
 _BATCH: Final = 64
 """Vectors that are made between two writes: a quarter of a second."""
-_TEXTS_KEPT: Final = 32
+FEW: Final = 64
+"""So many vectors are made on the way, in a second at most; more are a command of their own."""
+_TEXTS_KEPT: Final = 64
+"""Tasks whose vectors are remembered: more than a forecast looks at."""
 
 Record = TypeVar("Record")
 PastTask = Task | MemoryTask
@@ -68,6 +73,28 @@ PATTERNS: Final[Subject[Pattern]] = Subject(
 """(0) Storage Structure `memory/embeddings/`."""
 TASKS: Final[Subject[PastTask]] = Subject("index/embeddings/tasks.vec", "task_text-1", task_text, _task_key)
 """(1) storage `index/embeddings/`."""
+
+
+class Coverage(NamedTuple):
+    """How far vectors are made while some are missing; what has none is found by its words.
+
+    Attributes:
+        made: Records that have a vector.
+        needed: Records that have one or should.
+    """
+
+    made: int
+    needed: int
+
+    @property
+    def missing(self) -> int:
+        """Records that lack one."""
+        return self.needed - self.made
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        return f"by words yet: {self.made:,} of {plural(self.needed, 'text')} have a vector"
 
 
 def vector_file(paths: ProjectPaths, subject: Subject[Record]) -> VectorFile:
@@ -120,6 +147,39 @@ class Embeddings(Generic[Record]):
         known = self.vectors.places
         keyed = ((self._subject.key(record), record) for record in records.values())
         return {key: self._subject.text(record) for key, record in keyed if key and key not in known}
+
+    def coverage(self, records: Mapping[str, Record]) -> Coverage | None:
+        """How far vectors are made for the records; None if none is missing, or without the packages of the model."""
+        missing = len(self.missing(records))
+        if not missing:
+            return None
+        made = self.count(records)
+        return Coverage(made, made + missing)
+
+    def supposing(self, records: Mapping[str, Record]) -> Embeddings[Record]:
+        """These, with the vectors that up to `FEW` of the records lack, in memory alone: nothing is written.
+
+        Where that cannot be, for want of a model that works or because more are missing, these themselves.
+        """
+        missing = self.missing(records)
+        if not 0 < len(missing) <= FEW:
+            return self
+        try:
+            codes = encoded(self._embedder.embed(list(missing.values())))
+        except ModelUnusable as error:
+            self.problem = str(error)
+            return self
+        supposed = copy(self)
+        supposed._read = self.vectors.extended(list(missing), codes)
+        return supposed
+
+    def make_few(self, records: Mapping[str, Record]) -> int:
+        """Make the vectors that are missing if they are at most `FEW`, see `make`; returns how many still are."""
+        missing = len(self.missing(records))
+        if missing > FEW:
+            return missing
+        self.make(records)
+        return 0
 
     def make(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 from core.audience import LOOP, TASK, TOPIC, Contexts, Reader, audience, same_texts
 from core.curation.curator import Decided
 from core.deck import Deck
+from core.embeddings import Coverage
 from core.learning.assessment import Assessment
 from core.learning.maturity import STATES
 from core.lineage import LineageEvent
@@ -99,6 +100,7 @@ class Forecast:
         added, gone: Ids of patterns that would come into the registry or leave it.
         places: Where the patterns in question stand, before and after.
         merger: For a merge, what would come of it.
+        by_words: How far vectors were made, if some were missing: as they come, contexts become others.
     """
 
     action: str = ""
@@ -111,6 +113,7 @@ class Forecast:
     gone: tuple[str, ...] = ()
     places: tuple[tuple[str, Place, Place], ...] = ()
     merger: Merger | None = None
+    by_words: Coverage | None = None
 
     def changed_of(self, kind: str) -> int:
         """How many contexts of a kind would be others."""
@@ -184,6 +187,7 @@ class Forecaster:
     def _effect(
         self, view: View, decide: Decide, about: tuple[str, ...], readers: tuple[Reader, ...], stop: Stop
     ) -> tuple[Forecast, View] | None:
+        by_words = view.coverage
         given: dict[str, Given] = {}
         for reader in readers:
             if stop():
@@ -214,6 +218,7 @@ class Forecaster:
                 )
                 for id in about
             ),
+            by_words=by_words,
         )
         return effect, after
 

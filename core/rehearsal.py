@@ -29,6 +29,7 @@ from core.curation.registry import Registry, Stored, check_keepable
 from core.curation.settling import pattern_path, steps_of
 from core.curation.state import fold
 from core.deck import Deck
+from core.embeddings import Embeddings
 from core.errors import BadInput, UnknownRecord, Unwritable
 from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.scoreboard import Scoreboard
@@ -78,7 +79,21 @@ def rehearse(
     """
     stage = _Stage(view, project, by, copies, extraction)
     decide(stage)
-    return replace(stage.view, queue=view.queue, offers=view.offers)
+    after = stage.view
+    return replace(after, queue=view.queue, offers=view.offers, embeddings=_embeddings(view, after.snapshot))
+
+
+def _embeddings(view: View, after: Snapshot) -> Embeddings[Pattern] | None:
+    """What patterns mean, the texts that are only supposed among them.
+
+    As the next injection finds it, which first makes what is missing. As long as older texts lack vectors nothing is
+    made: new texts ranked by meaning among those ranked by words would be no fair comparison.
+    """
+    known = view.snapshot.patterns
+    new = {id: pattern for id, pattern in after.patterns.items() if known.get(id) is not pattern}
+    if view.embeddings is None or not view.embeddings.missing(new) or view.coverage is not None:
+        return view.embeddings
+    return view.embeddings.supposing(new)
 
 
 class _Stage(Deck):

@@ -13,7 +13,7 @@ import numpy as np
 from core.curation.ledger import FILE as LEDGER
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.debug_memory.waiting import Escalated, recent_escalations
-from core.embeddings import Embeddings
+from core.embeddings import Coverage, Embeddings
 from core.errors import UnknownRecord
 from core.extraction.proposals import Extraction
 from core.learning.explanation import Explanation, explain
@@ -88,6 +88,11 @@ class View:
     def debug(self) -> DebugIndex:
         """The debug sessions, searchable; the first to ask waits until it is made."""
         return self.lazy_debug.get()
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """How far the meaning of patterns is known, as long as some lack a vector; see `Embeddings.coverage`."""
+        return self.embeddings.coverage(self.snapshot.patterns) if self.embeddings else None
 
     def escalations(self, since: datetime | None = None) -> tuple[Escalated, ...]:
         """The debug sessions that were escalated after `since`, newest first; of None all of them."""

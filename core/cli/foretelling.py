@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.output import line, print_json, warn
+from core.cli.output import line, print_json, remark, warn
 from core.text import plural
 
 if TYPE_CHECKING:
@@ -35,8 +36,12 @@ def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) ->
         made.append(decide(stage))
         return made[-1]
 
-    found = Forecaster(deck).effect(deck.view, noted)
+    # What `inject` would make on the way is made here, too, but not kept: both must tell the same.
+    view = replace(deck.view, embeddings=deck.embeddings.supposing(deck.view.snapshot.patterns))
+    found = Forecaster(deck).effect(view, noted)
     decided = made[-1]
+    if found.by_words is not None:
+        tell_missing(found.by_words.missing)
     if as_json:
         print_json(_json(decided, found))
         return decided
@@ -52,6 +57,12 @@ def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) ->
     looked = f"{loops} of {plural(found.loops, 'running loop')} and {tasks} of the last {plural(found.tasks, 'task')}"
     line(f"  {looked} would get another context ({found.tokens[0]:,} → {found.tokens[1]:,} tokens in all)")
     return decided
+
+
+def tell_missing(vectors: int) -> None:
+    """Say that so many patterns lack a vector, and what to do about it."""
+    if vectors:
+        remark(f"{plural(vectors, 'pattern')} can be found by word match only; for meaning, run once: ralphdeck embed")
 
 
 def _json(decided: Decided, found: Forecast) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import click
 from msgspec.structs import replace
 
 from core.cli.completing import complete_loop
+from core.cli.foretelling import tell_missing
 from core.cli.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event
 from core.cli.options import Fraction, Invocation, Words, reading_options
 from core.cli.output import end, findings_json, print_bytes, print_json, remark, warn
@@ -35,8 +36,6 @@ _HOOK_HELP: Final = (
     "a task and a LOOP it is for the one loop at work. Whatever goes wrong, it only says so on stderr and exits with 0."
 )
 _MOST_REASONS: Final = 3
-_FEW: Final = 64
-"""So many vectors are made on the way; more are a command of their own."""
 
 
 @click.command(cls=HookCommand, epilog=json_help("inject"))
@@ -197,12 +196,8 @@ def _injection(
 
 def _make_few(embeddings: Embeddings[Pattern], patterns: Mapping[str, Pattern]) -> None:
     """Make the vectors that are missing, if that takes no time; else say how to make them."""
-    missing = len(embeddings.missing(patterns))
-    if missing > _FEW:
-        remark(f"{plural(missing, 'pattern')} can be found by word match only; for meaning, run once: ralphdeck embed")
-        return
     try:
-        embeddings.make(patterns)
+        tell_missing(embeddings.make_few(patterns))
     except RalphdeckError as error:
         warn(f"some patterns can be found by word match only: {error}")
 

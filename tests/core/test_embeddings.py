@@ -186,3 +186,27 @@ def test_a_huge_task_is_cut_before_the_model_reads_it(project: ProjectPaths) -> 
     embedder = Counting()
     assert Embeddings(project, TASKS, embedder).make(huge) == 1
     assert len(embedder.read[0]) < 5000
+
+
+def test_vectors_that_are_only_supposed_are_found_by_and_not_kept(
+    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = patterns("null user", "cache order")
+    embedder = Counting()
+    real = Embeddings(project, PATTERNS, embedder)
+    real.make(known)
+    more = known | {"pat-9": replace(patterns("retry user")["pat-0"], id="pat-9")}
+    supposed = real.supposing(more)
+    assert close(supposed, "retry", more) == [0, 0, 1] and close(real, "retry", more) == [0, 0, None]
+    assert embedder.read.count("retry") == 1  # a task is read once for both
+    assert real.coverage(more) == (2, 3) and supposed.coverage(more) is None
+    assert Embeddings(project, PATTERNS, Counting()).coverage(more) == (2, 3)
+    assert supposed.supposing(more) is supposed
+    monkeypatch.setattr(embeddings, "FEW", 0)
+    assert real.supposing(more) is real and real.make_few(more) == 1
+
+
+def test_without_a_model_that_works_nothing_is_supposed(project: ProjectPaths) -> None:
+    broken = Embeddings(project, PATTERNS, Broken())
+    assert broken.supposing(patterns("null user")) is broken
+    assert broken.problem == "it does not load"

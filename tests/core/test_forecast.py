@@ -18,10 +18,21 @@ from core.paths import ProjectPaths
 from core.records.patterns import Maturity
 from core.retrieval.relevance import Relevance
 from core.review.answers import Answer, answer, answers
-from core.review.items import CONTRADICTED, DUPLICATE, EXTRACTED, INVERSION, OFFER, QUARANTINE, ReviewItem
+from core.review.items import (
+    CONTRADICTED,
+    DUPLICATE,
+    EXTRACTED,
+    INVERSION,
+    OFFER,
+    QUARANTINE,
+    RECURRING,
+    STALE_PIN,
+    ReviewItem,
+)
 from core.sample import copy_sample
 from core.settings import Settings
 from core.view import View
+from tests.core.meaning import meaning
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 EXAMPLES = settings(max_examples=20, deadline=None)
@@ -69,8 +80,14 @@ def states(view: View) -> dict[str, Maturity]:
 
 
 def files(deck: Deck) -> dict[Path, bytes]:
-    folders = (deck.project.patterns, deck.project.archive, deck.project.ledger.parent)
+    vectors = deck.project.ralph / "memory" / "embeddings"
+    folders = (deck.project.patterns, deck.project.archive, deck.project.ledger.parent, vectors)
     return {path: path.read_bytes() for folder in folders for path in folder.glob("*") if path.is_file()}
+
+
+def make_vectors(deck: Deck) -> None:
+    """As `inject` does before it looks for patterns."""
+    deck.embeddings.make_few(deck.view.snapshot.patterns)
 
 
 def check_outcome(
@@ -85,6 +102,7 @@ def check_outcome(
     told = forecast(deck, item, given, typed)
     assert files(deck) == untouched
     given.decide(deck, typed or ("because" if given.needs_reason else ""))
+    make_vectors(deck)
     after, stand = injected(deck.view), states(deck.view)
     assert {change.id: (change.before, change.after) for change in told.changed} == {
         id: (before[id], after[id]) for id in before if before[id] != after[id]
@@ -163,6 +181,7 @@ def made(folder: Path, patterns: list[dict[str, object]], tasks: list[str]) -> D
     st.lists(st.tuples(st.sampled_from(("promote", "deprecate", "quarantine")), st.integers(0, 6)), max_size=3),
     st.integers(0, 100),
     st.integers(0, 100),
+    st.booleans(),
 )
 def test_what_is_foretold_is_what_comes(
     patterns: list[dict[str, object]],
@@ -170,9 +189,11 @@ def test_what_is_foretold_is_what_comes(
     decisions: list[tuple[str, int]],
     which: int,
     way: int,
+    by_meaning: bool,
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, meaning(on=by_meaning):
         deck = made(Path(folder), patterns, tasks)
+        make_vectors(deck)
         ids = tuple(deck.view.snapshot.patterns)
         for verb, number in decisions:
             try:
@@ -191,6 +212,34 @@ def test_what_is_foretold_is_what_comes(
         except RalphdeckError:
             with pytest.raises(RalphdeckError):  # what is refused now is refused then
                 given.decide(deck, "because")
+
+
+def test_by_meaning_new_texts_come_out_as_foretold(tmp_path: Path) -> None:
+    with meaning():
+        copy_sample(tmp_path, NOW)
+        deck = opened(tmp_path)
+        make_vectors(deck)
+        for kind, action in ((INVERSION, "accept"), (RECURRING, "accept"), (STALE_PIN, "restore_text")):
+            item = question(deck.view, kind)
+            told = check_outcome(deck, item, answer_of(deck, item, action), in_short)
+            assert told.by_words is None
+            deck.undo()
+
+
+def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_are_there(tmp_path: Path) -> None:
+    with meaning():
+        copy_sample(tmp_path, NOW)
+        deck = opened(tmp_path)
+        forecaster, view, item = Forecaster(deck), deck.view, question(deck.view, INVERSION)
+        accept = answer_of(deck, item, "accept")
+        early = forecaster.forecast(view, item, accept)
+        assert early is not None and early.by_words is not None
+        assert early.by_words.text == "by words yet: 0 of 40 texts have a vector"
+        make_vectors(deck)
+        late = forecaster.forecast(view, item, accept)
+        assert late is not None and late.by_words is None
+        assert late.tokens[0] == sum(view.injection(reader.task).tokens for reader in audience(view.snapshot))
+        assert late.changed != early.changed
 
 
 def test_an_answer_that_is_refused_is_refused_when_foretold(deck: Deck) -> None:

@@ -61,8 +61,10 @@ def _contexts(forecast: BulkForecast, glyphs: Glyphs) -> Content:
     loops = f"{forecast.changed_loops} of {plural(forecast.loops, 'running loop')}"
     tasks = f"{forecast.changed_tasks} of the last {plural(forecast.tasks, 'task')}"
     before, after = forecast.tokens
+    words = f"\n  {forecast.by_words.text}" if forecast.by_words is not None else ""
     return Content.assemble(
         (f"{loops} and {tasks} get another context", "bold" if forecast.changed_loops else ""),
+        (words, "$warning"),
         (f"\n  tokens of all of them: {before:,} {glyphs.arrow} {after:,}", "$quiet"),
     )
 

@@ -137,9 +137,11 @@ def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content
     ]
     if not parts:
         return Content.styled("no loop, no task yet", "$quiet")
-    if not found.changed:
-        return Content.styled("changes no context", "$quiet")
-    return Content(", ").join(Content.styled(text, "" if count else "$quiet") for text, count in parts)
+    if found.changed:
+        told = Content(", ").join(Content.styled(text, "" if count else "$quiet") for text, count in parts)
+    else:
+        told = Content.styled("changes no context", "$quiet")
+    return told if found.by_words is None else Content.assemble(told, (", by words yet", "$warning"))
 
 
 def what_heading(answer: Answer, key: str) -> Content:
@@ -160,6 +162,8 @@ def what_changes(answer: Answer, outlook: Outlook | None, view: View, glyphs: Gl
     if found is None:
         return [Content.styled(visible_line(outlook.problem, 400), "$warning")]
     lines: list[Content] = []
+    if found.by_words is not None:
+        lines.append(Content.styled(found.by_words.text, "$warning"))
     if found.merger is not None:
         lines += [*merged_counts(found.merger, glyphs), Content("")]
     lines += _turned_lines(found, glyphs)

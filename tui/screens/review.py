@@ -240,6 +240,15 @@ class ReviewPlace(Leading):
         if self._shown is not None and same_question(message.item, self._shown):
             self._show_outcome(top=False)
 
+    def embedding(self, done: int, total: int) -> None:
+        """Vectors are being made; once they are there, what was worked out without them is worked out anew."""
+        if done < total:
+            return
+        self._forecasts.doubt_words()
+        item = self._shown
+        if self.whole and item is not None and self._offered:
+            self._work_out(item, self.view)
+
     def forget(self, item: ReviewItem, action: str) -> None:
         """What was worked out of an answer does not hold any more."""
         self._forecasts.forget(item, action)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
 from textual.worker import get_current_worker
 
@@ -16,6 +18,8 @@ from tui.screens.review_walk import Key, key_of
 
 Asked = tuple[Key, str, str]
 """A question, what it is about, and the action of one answer to it."""
+_OUTDATED: Final = -1
+"""The number of no snapshot."""
 
 
 class Forecasts:
@@ -35,6 +39,12 @@ class Forecasts:
     def forget(self, item: ReviewItem, action: str) -> None:
         """An answer decides something else by now."""
         self._known.pop((key_of(item), item.subject, action), None)
+
+    def doubt_words(self) -> None:
+        """Vectors that were missing have been made: what was worked out without them is to be worked out anew."""
+        for asked, outlook in self._known.items():
+            if outlook.forecast is not None and outlook.forecast.by_words is not None:
+                self._known[asked] = replace(outlook, number=_OUTDATED)
 
     def keep(self, items: Iterable[ReviewItem]) -> None:
         """Forget all but these questions."""

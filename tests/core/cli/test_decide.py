@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core.cli.conftest import Call
+from tests.core.meaning import meaning
 
 ESTABLISHED = "pat-error-null-check-015"
 PROVEN = "pat-success-types-first-006"
@@ -147,3 +148,18 @@ def test_a_dry_run_tells_what_would_change_and_writes_nothing(sample: Path, call
     assert call("reset", ESTABLISHED, "--dry-run", "--project", sample).code != 0
     assert ledger.read_bytes() == before
     assert state(call, sample, ESTABLISHED) == ("established", False)
+
+
+def test_a_dry_run_finds_by_meaning_as_inject_does_and_keeps_no_vector(
+    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("promote", ESTABLISHED, "--dry-run", "--json", "--project", sample)
+    by_words = call(*words).document
+    with meaning():
+        told = call(*words)
+        assert told.err == "" and told.document["tokens"] != by_words["tokens"]
+        assert not (sample / ".aiwg/ralph/memory/embeddings").exists()
+        monkeypatch.setattr("core.embeddings.FEW", 10)
+        told = call(*words)
+        assert told.document["tokens"] == by_words["tokens"]
+        assert told.err.startswith("40 patterns can be found by word match only")

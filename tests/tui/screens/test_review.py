@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from core.debug_memory.hooks import on_escalation
@@ -9,6 +10,7 @@ from core.deck import Deck
 from core.paths import ProjectPaths
 from core.review.items import BURST, CONTRADICTED, ESCALATION, INVERSION
 from core.settings import Settings
+from tests.core.meaning import meaning
 from tests.tui.screens.review_story import at_question, desk, flat, front, pane, row, waiting
 from tests.tui.story import NOW, story
 from tui.present.memory_tree import TASKS, session_key
@@ -173,3 +175,15 @@ async def test_a_call_from_another_process_raises_a_notice_and_stands_first_in_m
         told.place.go_to(session.id)
         await told.settled()
         assert "needs credentials" in flat(told, "subject") and "context kept in" in flat(told, "subject")
+
+
+async def test_what_is_foretold_by_words_says_so_until_vectors_are_there(sample: Path, home: Path) -> None:
+    with meaning():
+        async with story(sample, home, size=(80, 24)) as told:
+            await at_question(told, INVERSION)
+            assert row(told, "a").endswith("by words yet")
+            assert pane(told, "consequence").startswith("by words yet: 0 of 40 texts have a vector\n")
+            await asyncio.to_thread(told.app.deck.embed_missing, told.app._vectors._tell)
+            await told.until(lambda: "by words" not in row(told, "a"), "the forecast by meaning")
+            await told.settled()
+            assert "by words" not in pane(told, "consequence")
