@@ -111,10 +111,11 @@ class DeckCommands(Provider):
 
     def _show_archived(self, target: Target) -> None:
         app = self._app
+        seen = app.view
 
         def answered(yes: bool | None) -> None:
             if yes:
-                app.decide(lambda deck: deck.restore(target.id))
+                app.decide(lambda deck: deck.restore(target.id), seen)
 
         text = [labelled("pattern", target.id), labelled("title", target.text), Content("")]
         hint = "It is in the archive: no list shows it, and no loop gets it. Undo takes a restoring back."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -79,12 +79,26 @@ def _meant(decided: Decision | Draft, known: Mapping[str, Decision]) -> set[str]
     return touched(decided) | (touched(turned) if turned else set())
 
 
+def told_since(about: Collection[str], seen: int, decisions: Sequence[Decision], now: datetime) -> str:
+    """Who decided what on some patterns or questions since a person saw so many decisions; "" if nobody did."""
+    news = decisions[seen:]
+    known = {decision.id: decision for decision in decisions} if news else {}
+    for decision in reversed(news):
+        if decision.verb not in ALONE and not _meant(decision, known).isdisjoint(about):
+            return _told(decision, known, now)
+    return ""
+
+
 def _conflict(decision: Decision, known: Mapping[str, Decision], now: datetime) -> Conflict:
+    return Conflict(f"{_told(decision, known, now)}; nothing is decided, look again")
+
+
+def _told(decision: Decision, known: Mapping[str, Decision], now: datetime) -> str:
     seconds = (now - decision.at).total_seconds()
     when = "just now" if seconds < 1 else f"{took(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
     what = f"{decision.verb.value.replace('_', ' ')} {_about(decision, known)}"
-    return Conflict(f"{shown(decision.by)} decided {when}: {what}{reason}; nothing is decided, look again")
+    return f"{shown(decision.by)} decided {when}: {what}{reason}"
 
 
 def _about(decision: Decision, known: Mapping[str, Decision]) -> str:

@@ -21,6 +21,7 @@ from core.curation.curator import Decided
 from core.deck import Deck
 from core.records.decisions import Verb
 from core.text import plural
+from core.view import View
 from tui.present import bulk as present
 from tui.screens.dialogs import Dialog
 from tui.widgets.line_input import LineInput
@@ -90,6 +91,7 @@ class Bulk(Dialog[bool]):
         super().__init__()
         self._deed = deed
         self._subjects = tuple(subjects)
+        self._seen: View | None = None
         self._begun = False
 
     def compose(self) -> ComposeResult:
@@ -119,6 +121,7 @@ class Bulk(Dialog[bool]):
         self._show(None)
         self._tell_keys(Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"))
         deck = self._deck_app.deck
+        self._seen = self._deck_app.view
 
         def foretold() -> None:
             worker = get_current_worker()
@@ -166,7 +169,7 @@ class Bulk(Dialog[bool]):
         self._show_progress(0, len(self._subjects))
         self.focus()
         self._tell_keys(Content.from_markup("[$accent b]esc[/] leave it running: a message tells how it came out"))
-        self._deck_app.decide(lambda deck: self._decided(deck, reason))
+        self._deck_app.decide(lambda deck: self._decided(deck, reason), self._seen)
 
     def _decided(self, deck: Deck, reason: str) -> Decided:
         """Runs in the engine's thread."""

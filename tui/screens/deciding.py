@@ -14,7 +14,7 @@ from core.records.decisions import Verb
 from core.text import visible_line
 from tui.present.numbers import fraction
 from tui.screens.bulk import Bulk, Deed
-from tui.screens.dialogs import AskLine
+from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.place import Place
 
 PROMOTE: Final = Deed(Verb.PROMOTE, "Promote", "It stays proven, whatever the evidence says, until it is reset.")
@@ -94,11 +94,13 @@ class Deciding(Place):
             self.deck_app.decide(lambda deck: decide(deck, subjects[0], ""))
 
     def _ask(self, deed: Deed, key: str, decide: Callable[[Deck, str, str], Decided]) -> None:
+        seen = self.view
+
         def answered(text: str | None) -> None:
             if text:
-                self.deck_app.decide(lambda deck: decide(deck, key, text))
+                self.deck_app.decide(lambda deck: decide(deck, key, text), seen)
 
         title = Content(f"{deed.word} {visible_line(key, 60)}: {deed.asks}")
-        self.deck_app.push_screen(
-            AskLine(title, Content(f"{deed.effect} Undo takes this back."), required=True), answered
-        )
+        detail = Content(f"{deed.effect} Undo takes this back.")
+        faster = None if deed is NOTE else overtaken(seen, key)
+        self.deck_app.push_screen(AskLine(title, detail, required=True, overtaken=faster), answered)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -13,7 +13,9 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widgets import Input, OptionList, Static, TextArea
 
+from core.curation.seeing import told_since
 from core.text import visible, visible_line
+from core.view import View
 from tui.actions import key_name
 from tui.present.helping import HelpLine, Section, Topic
 from tui.screens.help import Help
@@ -44,6 +46,16 @@ class Dialog(ModalScreen[ScreenResultType]):
         self.app.push_screen(Help(Topic(self.HELP_TITLE, self.ABOUT, (Section("Keys", keys),))))
 
 
+Overtaken = Callable[[View], str]
+"""Who decided meanwhile, according to a newer view, what a dialog is about; "" if nobody did."""
+
+
+def overtaken(seen: View, *about: str) -> Overtaken:
+    """For a dialog on some patterns or questions, opened on `seen`."""
+    known = len(seen.snapshot.decisions)
+    return lambda view: told_since(about, known, view.snapshot.decisions, view.now)
+
+
 class AskLine(Dialog[str | None]):
     """Asks for one line of text, such as the reason of a decision. Dismissed with the text, or None.
 
@@ -52,6 +64,7 @@ class AskLine(Dialog[str | None]):
         detail: What will happen, under the title.
         required: Whether an empty answer is refused.
         value: The text to start with.
+        overtaken: For a decision: whether somebody else was faster.
     """
 
     ABOUT = "One line of text, kept with the decision in the log. Undo takes the decision back."
@@ -60,12 +73,21 @@ class AskLine(Dialog[str | None]):
         Binding("enter", "submit", "do it", tooltip="Decide, with what is typed as the reason"),
     ]
 
-    def __init__(self, title: Content, detail: Content, *, required: bool, value: str = "") -> None:
+    def __init__(
+        self,
+        title: Content,
+        detail: Content,
+        *,
+        required: bool,
+        value: str = "",
+        overtaken: Overtaken | None = None,
+    ) -> None:
         super().__init__()
         self._title = title
         self._detail = detail
         self._required = required
         self._value = value
+        self._overtaken = overtaken
 
     def compose(self) -> ComposeResult:
         """Title, detail, input, keys."""
@@ -90,6 +112,13 @@ class AskLine(Dialog[str | None]):
                     "[$error]a reason is needed: it is kept with the decision[/]   [$accent b]esc[/] cancel"
                 )
             )
+
+    def follow(self, view: View) -> None:
+        """Say at once, while a person still types, if the decision will be refused."""
+        told = self._overtaken(view) if self._overtaken is not None else ""
+        if told:
+            text = f"{told}. Nothing is decided from here: esc, and look again."
+            self.query_one(".dialog--detail", Static).update(Content.styled(text, "$warning"))
 
     async def action_submit(self) -> None:
         """As Enter does in the line."""

@@ -47,9 +47,11 @@ class Extracting(Place):
         if not self.is_current:
             return  # somebody has gone on meanwhile
 
+        seen = self.view
+
         def answered(yes: bool | None) -> None:
             if yes:
-                self.deck_app.decide(lambda deck: deck.extract(found.source_id, seen=found))
+                self.deck_app.decide(lambda deck: deck.extract(found.source_id, seen=found), seen)
 
         count = offers.offer_count(found)
         why = visible_line(found.why_nothing or "nothing that is not known already", 200)

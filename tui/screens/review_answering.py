@@ -10,8 +10,9 @@ from textual.content import Content
 
 from core.checks import check_amount
 from core.curation.curator import Decided
+from core.curation.rules import shown
 from core.deck import Deck
-from core.errors import BadInput, RalphdeckError
+from core.errors import BadInput, Conflict, RalphdeckError
 from core.learning.proposing import Inversion
 from core.review.answers import Answer, answers
 from core.review.items import DUPLICATE, ReviewItem
@@ -20,7 +21,7 @@ from core.settings import MAX_MINUTES
 from core.text import visible_line
 from core.view import View
 from tui.present.sitting import Sitting
-from tui.screens.dialogs import AskLine, AskText, Choose
+from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.place import Place
 from tui.screens.review_walk import Key, Walk, key_of, same_question
 
@@ -168,6 +169,7 @@ class Answering(Place):
                 Content(f"{answer.label.capitalize()} {visible_line(item.subject, 60)}: why?"),
                 Content(f"It means: {answer.effect}. Undo takes this back."),
                 required=True,
+                overtaken=overtaken(seen, item.question_key, item.subject, item.other or item.subject),
             ),
             typed,
         )
@@ -178,7 +180,13 @@ class Answering(Place):
         Args:
             seen: What the person looked at, where a dialog has covered it since.
         """
-        self.deck_app.decide(lambda deck: answer.decide(deck, reason), seen)
+
+        def decide(deck: Deck) -> Decided:
+            if item.question_key in deck.curator.ledger.state().dismissed:
+                raise Conflict(f"{shown(item.question_key)} is answered meanwhile; nothing is decided, look again")
+            return answer.decide(deck, reason)
+
+        self.deck_app.decide(decide, seen)
         if (front := self.item) is not None and same_question(front, item):
             self.walk.give()
         self.sitting.count(self.deck_app.now())
@@ -251,7 +259,7 @@ class Answering(Place):
         self._give("reset")
 
     def do_quarantine(self) -> None:
-        """Suspend: no verdict, but no loop gets it until somebody has seen its text."""
+        """Put into quarantine: no verdict, but no loop gets it until somebody has seen its text."""
         self._give("quarantine")
 
     def do_archive(self) -> None:
@@ -268,13 +276,13 @@ class Answering(Place):
 
     def do_snooze_until(self) -> None:
         """Ask again after a time that is chosen."""
-        item = self.item
+        item, seen = self.item, self.view
         if item is None:
             return
 
         def chosen(key: str | None) -> None:
             if key is not None:
-                self._decide(item, put_off(item, SNOOZES[key]), "")
+                self._decide(item, put_off(item, SNOOZES[key]), "", seen)
 
         self.deck_app.push_screen(
             Choose(

@@ -78,11 +78,11 @@ class Leading(Panes):
 
     def do_note(self) -> None:
         """Write a note beside the pattern."""
-        item = self.item
+        item, seen = self.item, self.view
 
         def answered(text: str | None) -> None:
             if text and item is not None:
-                self.deck_app.decide(lambda deck: deck.note(item.subject, text=text))
+                self.deck_app.decide(lambda deck: deck.note(item.subject, text=text), seen)
 
         if item is not None:
             self.deck_app.push_screen(
