@@ -126,6 +126,12 @@ class Reader:
             self._view = replace(view, queue=queue, offers=self._prospects.offers)
             return Delta(decisions=True)
 
+    def look_at_all(self) -> View:
+        """Work out at once all that `look_further` finds piece by piece: for what has no idle moments."""
+        while self.look_further() is not None:
+            pass
+        return self._view
+
     def apply(self, changed: Iterable[Path] | None) -> tuple[View, Delta]:
         """Read what changed (None: find out by a sweep) and score what that touches."""
         with self._lock:

@@ -62,7 +62,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
       ralphdeck metrics --weeks 52 --export report.md
     """
     deck = open_deck()
-    view = deck.view
+    view = deck.look_at_all()
     found = effectiveness(view.snapshot, view.board, view.now)
     comparison = injection_effect(view.snapshot, deck.settings)
     by_state = states(view.snapshot, view.board)

@@ -109,8 +109,7 @@ def snooze(
 def _looked_through(by: str | None) -> Deck:
     """The project, with what only idle moments bring into the queue."""
     deck = open_deck(by)
-    while deck.look_further() is not None:
-        pass
+    deck.look_at_all()
     return deck
 
 

@@ -70,3 +70,11 @@ def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_p
     assert call("metrics", "--export", report, "--force", "--project", examples).code == 0
     inside = call("metrics", "--export", examples / ".aiwg/report.md", "--project", examples)
     assert (inside.code, "belongs to the loops" in inside.err) == (1, True)
+
+
+def test_the_questions_are_those_that_review_asks(sample: Path, call: Call) -> None:
+    asked = call("review", "--json", "--project", sample).document["questions"]
+    sections = call("metrics", "--json", "--project", sample).document["sections"]
+    counted = next(section for section in sections if section["id"] == "questions")
+    assert counted["takeaway"].startswith(f"{len(asked)} open questions")
+    assert sum(row["n"] for row in counted["rows"]) == len(asked)
