@@ -11,7 +11,7 @@ from core.cli.completing import complete_bead
 from core.cli.decide import print_decided
 from core.cli.learning_shapes import burst_json
 from core.cli.options import deciding_options, strict_option
-from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
+from core.cli.output import Column, end, findings_json, line, minute, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
 from core.curation.rules import shown
@@ -78,4 +78,4 @@ def _print(found: Sequence[Burst]) -> None:
 
 
 def _minute(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M}" if dated(at) else ""
+    return minute(at) if dated(at) else ""

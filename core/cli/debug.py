@@ -17,6 +17,7 @@ from core.cli.shapes import json_help
 from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
 from core.debug_memory.waiting import escalated
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession, Execution
+from core.records.times import minute_of
 from core.review.telling import call_text
 from core.text import plural
 
@@ -156,11 +157,11 @@ def show(session_id: str, as_json: bool, strict: bool) -> None:
 def _print(session: DebugSession, snapshot: Snapshot) -> None:
     status = _status(session, snapshot) or "unknown"
     line((session.id, "bold"), "  ", (status, STATUS_COLOURS.get(status, "")), f"  {session.file_path}")
-    changed = f"changed {session.changed_at:%Y-%m-%d %H:%M} UTC" if session.changed_at else "not dated"
+    changed = f"changed {minute_of(session.changed_at)} UTC" if session.changed_at else "not dated"
     home = f", {session.loop_id}" if session.loop_id else ""
     line(f"  {changed}{home}{f', by {session.agent}' if session.agent else ''}, {session.file}")
     if (call := snapshot.escalations.get(session.id)) is not None:
-        line(("escalated ", "bold"), f"{call.at:%Y-%m-%d %H:%M} UTC  {call_text(call)}")
+        line(("escalated ", "bold"), f"{minute_of(call.at)} UTC  {call_text(call)}")
         for known in (call, *reversed(call.earlier)):
             line(f"  context kept in {known.file}")
     for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):

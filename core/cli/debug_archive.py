@@ -15,6 +15,7 @@ from core.cli.shapes import json_help
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.retention import UNDATED, Kept, Term
 from core.records.debug_sessions import IN_PROGRESS
+from core.records.times import day_of
 from core.text import plural
 
 
@@ -65,7 +66,7 @@ def _print_plan(plan: Sequence[Kept], at: datetime, as_json: bool) -> None:
 
 
 def _cells(kept: Kept, term: Term, at: datetime) -> tuple[str, ...]:
-    until = f"{term.until:%Y-%m-%d}" if term.until else "always"
+    until = f"{day_of(term.until)}" if term.until else "always"
     named = {IN_PROGRESS: "in progress", UNDATED: "not dated"}
     rule = named.get(term.rule, f"{term.rule} ({plural(term.days or 0, 'day')})")
     return term.session_id, term.status, "due" if term.is_over(at) else until, rule, kept.file

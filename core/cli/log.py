@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from core.cli.options import Words, joined, reading_options
-from core.cli.output import STRICT_EXIT, Column, end, findings_json, line, print_json, print_table, remark
+from core.cli.output import STRICT_EXIT, Column, end, findings_json, line, minute, print_json, print_table, remark
 from core.cli.project import chosen_project, read_snapshot
 from core.cli.shapes import decision_json, json_help
 from core.curation.rules import changed, subject_text
@@ -94,7 +94,7 @@ def _row(decision: Decision, by_id: Mapping[str, Decision], undone: bool) -> tup
     taken = by_id.get(decision.subject) if decision.verb in {Verb.UNDO, Verb.REDO} else None
     note = decision.after.get("text") if decision.verb is Verb.NOTE else None
     return (
-        f"{decision.at:%Y-%m-%d %H:%M}",
+        minute(decision.at),
         decision.by,
         decision.verb.value.replace("_", " ") + (" (taken back)" if undone else ""),
         f"{taken.verb.value.replace('_', ' ')} {subject_text(taken)}" if taken else subject_text(decision),

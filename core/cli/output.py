@@ -18,6 +18,7 @@ import click
 from rich.cells import cell_len, set_cell_size
 
 from core.records.findings import Finding, Severity
+from core.records.times import day_of, minute_of
 from core.secrets import masked
 from core.text import ELLIPSIS, plural, visible_line
 
@@ -180,12 +181,12 @@ def _colours() -> bool:
 
 def minute(at: datetime | None) -> str:
     """`2026-02-02 15:04`; nothing for no time."""
-    return f"{at:%Y-%m-%d %H:%M}" if at is not None else ""
+    return minute_of(at) if at is not None else ""
 
 
 def day(at: datetime | None) -> str:
     """`2026-02-02`; nothing for no time."""
-    return f"{at:%Y-%m-%d}" if at is not None else ""
+    return day_of(at) if at is not None else ""
 
 
 def percent(rate: float | None) -> str:

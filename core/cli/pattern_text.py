@@ -11,6 +11,7 @@ from core.learning.assessment import Assessment
 from core.lineage import format_lineage
 from core.metrics.effectiveness import pattern_effect
 from core.records.patterns import Pattern, PatternType
+from core.records.times import day_of
 from core.scanning.telling import told
 from core.secrets import masked
 from core.text import plural
@@ -87,7 +88,7 @@ def print_evidence(view: View, pattern: Pattern) -> None:
         line("Evidence, newest first; what it counted when new → today:")
     for weighed in explanation.events[:_MOST_SHOWN]:
         seen = weighed.observation
-        day = f"{seen.at:%Y-%m-%d}" if seen.at else "no time   "
+        day = day_of(seen.at) if seen.at else "no time   "
         result = "success" if seen.success else "failure"
         by = ", as the loop" if seen.inferred else ""
         source = seen.loop_id or f"{seen.source}, {plural(seen.count, 'use')}"
@@ -195,4 +196,4 @@ def _print_block(title: str, rows: list[str]) -> None:
 
 
 def _time(moment: datetime | None) -> str:
-    return "unknown" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return "unknown" if moment is None else moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -12,6 +12,7 @@ from core.cli.project import named_project, open_deck, read_configuration
 from core.cli.shapes import json_help
 from core.errors import BadInput, ProjectNotFound
 from core.learning.replaying import Replay, Turn
+from core.records.times import day_of
 from core.settings import Settings
 from core.sources.configuration import Configuration
 from core.text import plural
@@ -119,5 +120,5 @@ def _print(replay: Replay) -> None:
 def _row(turn: Turn) -> tuple[str, ...]:
     before, after = turn.before, turn.after
     inversion = "" if before.inverts is after.inverts else "proposed" if after.inverts else "no more"
-    since = f"{after.since:%Y-%m-%d}" if after.since and after.state is not before.state else ""
+    since = f"{day_of(after.since)}" if after.since and after.state is not before.state else ""
     return turn.pattern_id, before.state, after.state, since, inversion, "pinned" if turn.pinned else ""

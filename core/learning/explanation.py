@@ -14,6 +14,7 @@ from core.learning.calendar import state_calendar
 from core.learning.maturity import STATES, decayed_counts, fewest, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
+from core.records.times import day_of
 from core.settings import MaturitySettings, Settings
 from core.text import plural, visible_line
 
@@ -156,7 +157,7 @@ def _counts(assessment: Assessment) -> RuleLine:
 def _decision(assessment: Assessment) -> RuleLine:
     pin = assessment.pin
     if pin is not None:
-        who = f"{pin.verb} by {visible_line(pin.by, 40)} on {pin.at:%Y-%m-%d}"
+        who = f"{pin.verb} by {visible_line(pin.by, 40)} on {day_of(pin.at)}"
         if assessment.pin_stale:
             text = f"the text changed since it was {who}: a candidate until somebody looks again"
         else:
@@ -305,7 +306,7 @@ def _calendar(
     if not calendar:
         yield RuleLine(rule="calendar", text=f"stays {assessment.computed} by rule if nothing more happens")
     for at, state in calendar:
-        text = f"{state} by rule in {_until(at, now)} ({at:%Y-%m-%d}) if nothing more happens"
+        text = f"{state} by rule in {_until(at, now)} ({day_of(at)}) if nothing more happens"
         yield RuleLine(rule="calendar", text=text, state=state)
 
 

@@ -10,6 +10,7 @@ from core.learning.sums import AGGREGATE, TREND, Counts, growing_trend
 from core.records.events import Observation
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern, PatternType
+from core.records.times import minute_of
 from core.text import plural, visible_line
 
 
@@ -34,7 +35,7 @@ def reconcile(
         note(counter, severity, code, message)
     future = [seen.at for seen in observations if seen.at is not None and seen.at > now]
     if future:
-        when = f"{max(future):%Y-%m-%d %H:%M} UTC"
+        when = f"{minute_of(max(future))} UTC"
         note(
             "",
             Severity.WARNING,

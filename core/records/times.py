@@ -41,6 +41,16 @@ def parse_time(value: Any) -> datetime | None:
         return None
 
 
+def day_of(moment: datetime) -> str:
+    """`2026-02-02`, four digits of the year in any year."""
+    return moment.date().isoformat()
+
+
+def minute_of(moment: datetime) -> str:
+    """`2026-02-02 15:04`."""
+    return f"{day_of(moment)} {moment:%H:%M}"
+
+
 def iso(moment: datetime | None) -> str | None:
     """The form that every output of ralphdeck uses: ISO-8601, UTC, milliseconds, `Z`."""
     if moment is None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.times import day_of
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.rendering import Item, count_tokens, render_context
@@ -341,6 +342,6 @@ def _deprecated(assessment: Assessment) -> str:
     pin = assessment.pin
     if pin is not None and not assessment.pin_stale:
         reason = f": {visible_line(pin.reason, 120)}" if pin.reason else ""
-        return f"deprecated: {visible_line(pin.by, 40) or 'you'} pinned it on {pin.at:%Y-%m-%d}{reason}"
+        return f"deprecated: {visible_line(pin.by, 40) or 'you'} pinned it on {day_of(pin.at)}{reason}"
     total = assessment.helpful + assessment.harmful
     return f"deprecated by rule: harmful ratio {assessment.harmful / total:.2f}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from core.records.loops import Liveness, LoopStatus
+from core.records.times import minute_of
 
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Start of a process on systems that tell only that it runs."""
@@ -114,7 +115,7 @@ def _by_silence(
     sign = newest or seen_at
     if sign is None:
         return Liveness.UNKNOWN, "no process to ask and no time to judge by"
-    since = f"{sign:%Y-%m-%d %H:%M} UTC"
+    since = f"{minute_of(sign)} UTC"
     told = f"last sign {since}" if newest else f"files last written {since}"
     if now - sign > stale_after:
         return Liveness.STALE, f"{told}, no process to ask"

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
+from core.records.times import minute_of
 from core.sources.liveness import Processes, judge
 from core.sources.loops import LoopFact, newest
 from core.sources.places import (
@@ -177,7 +178,7 @@ def _judged(facts: Sequence[LoopFact], told: Sequence[LoopFact], home: str, cont
         liveness, reason = judge(status, pid, last_sign, seen_at, context.now, context.stale_after, context.processes)
         crashed_at = newest(*[fact.crashed_at for fact in facts])
         if status.active and crashed_at and (last_sign is None or crashed_at > last_sign):
-            reason = f"{reason}; crash.log tells of a crash at {crashed_at:%Y-%m-%d %H:%M} UTC"
+            reason = f"{reason}; crash.log tells of a crash at {minute_of(crashed_at)} UTC"
     return _State(
         status=status,
         raw_status=speaker.raw_status if speaker else "",
@@ -286,7 +287,7 @@ def _check_times(told: Sequence[LoopFact], now: datetime, findings: list[Finding
         loop_id = visible_line(fact.loop_id, 80)
         for name, moment in (("start", fact.started_at), ("end", fact.ended_at), ("update", fact.updated_at)):
             if moment and moment > now + _FUTURE:
-                message = f"the {name} of loop {loop_id} is in the future: {moment:%Y-%m-%d %H:%M} UTC"
+                message = f"the {name} of loop {loop_id} is in the future: {minute_of(moment)} UTC"
                 findings.append(Finding(fact.file, "", Severity.WARNING, "future-time", message))
         if fact.started_at and fact.ended_at and fact.ended_at < fact.started_at:
             message = f"loop {loop_id} ends before it starts; the end was inferred"

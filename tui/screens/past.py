@@ -17,6 +17,7 @@ from core.changes import Changes, LoopChange, PatternChange, Question, changes_b
 from core.errors import BadInput
 from core.moments import past_moment
 from core.past import view_at
+from core.records.times import day_of
 from core.snapshot import Delta
 from core.view import View
 from tui.present import past as present
@@ -99,7 +100,7 @@ class Past(Place):
     def _first_choice(self) -> str:
         if self.deck_app.last_visit is not None:
             return LAST_VISIT
-        return _day(self.view.now - DEFAULT_SINCE)
+        return day_of(self.view.now - DEFAULT_SINCE)
 
     @property
     def table(self) -> RecordTable:
@@ -284,7 +285,7 @@ class Past(Place):
         moment = (self._until if field.name == UNTIL else self._since) or self.deck_app.now()
         day = moment + days * DAY
         latest = field.name == UNTIL and day.date() >= self.deck_app.now().date()
-        field.put(NOW if latest else _day(min(day, self.deck_app.now())))
+        field.put(NOW if latest else day_of(min(day, self.deck_app.now())))
 
     def do_last_visit(self) -> None:
         """From the last visit until now."""
@@ -351,7 +352,3 @@ class Past(Place):
         """The id under the cursor."""
         key = "" if self.field is not None else self.table.cursor_key or ""
         return key.partition(" ")[2]
-
-
-def _day(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d}"

@@ -56,3 +56,8 @@ def test_patterns_as_of_a_day(sample: Path, call: Call) -> None:
     shown = call("patterns", "show", PATTERN, "--as-of", "20d", "--json", "--project", sample).document
     assert shown["pattern"]["state"] == then[PATTERN]
     assert all(seen["at"] is None or seen["at"] < datetime.now(UTC).isoformat() for seen in shown["evidence"])
+
+
+def test_every_year_has_four_digits(sample: Path, call: Call) -> None:
+    out = call("changes", "--since", "0001-01-01", "--until", "0002-01-01", "--project", sample).out
+    assert out.startswith("0001-01-01 00:00 to 0002-01-01 23:59 UTC: ")
