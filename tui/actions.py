@@ -342,6 +342,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
 BY_ID: Final = {action.id: action for action in ACTIONS}
 WRITING: Final = frozenset({action.id for action in ACTIONS if action.group == "Decide"} | {"edit_file"})
 """What changes files of the project, or lets somebody do so."""
+EXPORTING: Final = frozenset({"export", "screenshot"})
+"""What writes a file wherever a person names one."""
 
 
 def actions_of(place: str) -> tuple[Action, ...]:

@@ -344,6 +344,11 @@ async def test_in_a_project_that_is_only_read_no_key_decides(
         await told.settled()
         assert any("read-only: nothing is written" in toast for toast in told.toasts())
         assert len(told.app.view.snapshot.decisions) == before
+        await told.go("metrics")
+        assert told.place.reason_against("screenshot") is None
+        monkeypatch.setattr(type(told.app), "is_web", True)
+        for action in ("export", "screenshot"):
+            assert "a browser that only looks writes no files" in (told.place.reason_against(action) or "")
         release(sample / ".aiwg")
 
 

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
-from tui.actions import GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
+from tui.actions import EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.present.markdown import record_markdown
 from tui.present.marks import Glyphs
 from tui.views import SavedView
@@ -217,6 +217,8 @@ class Place(Screen[None], inherit_bindings=False):
         """Why an action can't be carried out now: what the place says, else what holds in all of them."""
         if self.deck_app.deck.is_readonly and action in WRITING:
             return "read-only: nothing is decided here; start without --readonly"
+        if self.deck_app.deck.is_readonly and self.deck_app.is_web and action in EXPORTING:
+            return "read-only: a browser that only looks writes no files"
         return self.why_not(action) or self._why_not_anywhere(action)
 
     def _why_not_anywhere(self, action: str) -> str | None:
