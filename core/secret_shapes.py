@@ -6,7 +6,9 @@ Every repeat is bounded or stands behind literal text, so that long texts take l
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from core.secrets import Mark
@@ -33,9 +35,20 @@ _TOKENS: Final = {
     "AWS key": r"A(?:KIA|SIA)[A-Z0-9]{16}",
     "Google key": r"AIza[A-Za-z0-9_-]{30,}",
     "npm token": r"npm_[A-Za-z0-9]{30,}",
-    "PyPI token": r"pypi-[A-Za-z0-9_-]{16,}",
+    "PyPI token": r"pypi-(?=[a-z0-9_-]{0,60}[A-Z])[A-Za-z0-9_-]{16,}",
     "Hugging Face token": r"hf_[A-Za-z0-9]{20,}",
     "SendGrid key": r"SG\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
+    "Telegram token": r"(?:bot)?\d{8,10}:AA[A-Za-z0-9_-]{30,}",
+    "Twilio key": r"SK[0-9a-f]{32}",
+    "DigitalOcean token": r"do[opr]_v1_[a-f0-9]{20,}",
+    "Vault token": r"hv[sbr]\.[A-Za-z0-9_-]{16,}",
+    "Databricks token": r"dapi[a-f0-9]{20,}",
+    "Shopify token": r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{16,}",
+    "Linear key": r"lin_(?:api|oauth)_[A-Za-z0-9]{16,}",
+    "Google secret": r"GOCSPX-[A-Za-z0-9_-]{16,}",
+    "Google token": r"ya29\.[A-Za-z0-9_-]{16,}",
+    "Atlassian token": r"ATATT3[A-Za-z0-9_=-]{16,}",
+    "age key": r"AGE-SECRET-KEY-1[A-Z0-9]{16,}",
     "JWT": r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}",
 }
 """Tokens that tell by their beginning what they are."""
@@ -59,13 +72,14 @@ _QUOTED: Final = (
     r"(?P<quote>\\{1,7}[\"'])(?P<escaped>[^\n]+?)(?:(?<!\\)(?=(?P=quote))|\Z)"
     r"|\"(?P<double>(?:[^\"\\\n]|\\.)+)(?=\"|\\?\Z)|'(?P<single>(?:[^'\\\n]|\\.)+)(?='|\\?\Z)"
 )
-_VALUE: Final = rf"(?:{_QUOTED}|(?P<bare>[^\s\"',;&(){{}}\[\]<>]+))"
+_VALUE: Final = rf"(?:{_QUOTED}|(?P<bare>(?:[^\s\"',;&(){{}}\[\]<>\\]|\\(?![\\\"'nrtu/]))+))"
 _GROUPS: Final = ("escaped", "double", "single", "bare")
-_COMMAND: Final = r"(?:[^\n|;]|(?<=\\)\n){0,200}?\s"
-"""Between a command and one of its options."""
+_NAMED: Final = r"(?:PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|PRIVATE)_?KEY)"
+_REST: Final = r"(?=\s)(?:\"[^\"\n]*\"|'[^'\n]*'|\\\n|[^\n|;])*+"
+"""A command to its end."""
 
 _BEARER: Final = re.compile(
-    r"(?i)(\b(?:bearer\s{1,4}(?=\S{0,40}(?:\d|(?-i:[a-z][A-Z])))|basic\s{1,4}(?=\S{0,40}\d)))[A-Z0-9+/=._~-]{12,}"
+    r"(?i)(\b(?:bearer\s{1,4}(?=\S{0,40}(?:\d|(?-i:[a-z][A-Z])))|(?P<basic>basic\s{1,4})))[A-Z0-9+/=._~-]{12,}"
 )
 _AUTHORIZATION: Final = re.compile(
     r"(?i)(?<![a-z])authorization[\\\"'\]]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}[\\\"'`]{0,4}"
@@ -88,11 +102,45 @@ _OPTION: Final = re.compile(
     r"(?i)(?<![\w-])--(?!no-)(?:pass|[\w-]{0,40}?(?:pass(?:word|wd|phrase)|pwd|secret|token|(?:api|access|private)-?key))"
     rf"(?:=|\s{{1,4}}(?!-)){_VALUE}"
 )
-_MYSQL: Final = re.compile(rf"(?i)\b(?:mysql|mariadb)[\w-]{{0,20}}(?=\s){_COMMAND}(?-i:-p)(?!\d{{1,5}}:\d){_VALUE}")
-_CURL: Final = re.compile(
-    rf"(?i)\bcurl(?:\.exe)?(?=\s){_COMMAND}(?:-[a-z]{{0,5}}u\s{{0,4}}|--(?:proxy-)?user[\s=]{{1,4}})(?P<quote>\\{{0,7}}[\"'])?"
-    r"(?P<bare>[^\s\"'\\:]{1,100}:(?![{$<%«]|//)(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
+_COMMANDS: Final = {
+    ("mysql", "mariadb"): (
+        "database password",
+        re.compile(rf"(?i)\b(?:mysql|mariadb)[\w-]{{0,20}}{_REST}"),
+        re.compile(rf"(?<=\s)-p(?!\d{{1,5}}:\d){_VALUE}"),
+    ),
+    ("curl",): (
+        "user and password",
+        re.compile(rf"(?i)\bcurl(?:\.exe)?{_REST}"),
+        re.compile(
+            r"(?i)(?<=\s)(?:-[a-z]{0,5}u\s{0,4}|--(?:proxy-)?user[\s=]{1,4})(?P<quote>\\{0,7}[\"'])?"
+            r"(?P<bare>[^\s\"'\\:]{1,100}:(?![{$<%«]|//)(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
+        ),
+    ),
+    ("sshpass",): ("password", re.compile(rf"\bsshpass{_REST}"), re.compile(rf"(?<=\s)-p\s{{0,4}}{_VALUE}")),
+    ("login",): (
+        "password",
+        re.compile(rf"\b(?:docker|podman|nerdctl|buildah|skopeo|crane|oc|az|acr|registry)\s{{1,4}}login{_REST}"),
+        re.compile(rf"(?<=\s)-p\s{{1,4}}{_VALUE}"),
+    ),
+    ("redis-cli",): ("password", re.compile(rf"\bredis-cli{_REST}"), re.compile(rf"(?<=\s)-a\s{{1,4}}{_VALUE}")),
+    ("ldap",): ("password", re.compile(rf"\bldap[a-z]{{3,10}}{_REST}"), re.compile(rf"(?<=\s)-w\s{{0,4}}{_VALUE}")),
+}
+"""By words that tell of it: what the secret is, a command to its end, its option that holds the secret."""
+_PASS_ARGUMENT: Final = re.compile(rf"(?<=\s)-pass(?:in|out)?\s{{1,4}}[\"']?pass:{_VALUE}")
+_NETRC: Final = re.compile(
+    r"\b(?P<machine>machine\s{1,8}\S{1,200}\s{1,8})?login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}"
+    r"(?(machine)|(?=\S{0,60}[\d!#$%^*+=]))(?P<bare>[^\s\"'\\]+)"
 )
+_SET: Final = re.compile(
+    rf"(?:\b(?:ENV|ARG)|(?i:\bset(?:x|env)))\s{{1,4}}(?i:\w{{0,60}}?{_NAMED})(?:_\w{{0,20}})?\s{{1,4}}(?!=){_VALUE}"
+)
+_MARKS: Final = r"[\"'\\]{0,8}"
+_PAIR: Final = re.compile(
+    rf"(?i)\b(?:name|key){_MARKS}\s{{0,4}}[:=]\s{{0,4}}{_MARKS}\b\w{{0,60}}?{_NAMED}(?:_\w{{0,20}})?{_MARKS}\s{{0,4}},?"
+    rf"\s{{0,40}}{_MARKS}value{_MARKS}\s{{0,4}}[:=]\s{{0,4}}{_VALUE}"
+)
+"""A name and a value, each under a key of its own."""
+_SECURE: Final = re.compile(rf"(?i)\bConvertTo-SecureString\s{{1,4}}(?:-String\s{{1,4}})?(?!-){_VALUE}")
 _SQL: Final = re.compile(
     r"(?i)(?:(?:(?-i:\bIDENTIFIED)|\b(?:create|alter)\s{1,4}user\s[^\n;]{1,150}?\sidentified)"
     r"(?:\s{1,4}with\s{1,4}\S{1,60})?\s{1,4}(?:by|as)(?:\s{1,4}password)?|(?-i:\bPASSWORD)(?=\s{1,4}[\"'\\]))\s{1,4}"
@@ -123,12 +171,22 @@ _NO_SECRET: Final = _words(
     """
 )
 """What stands in the place of a secret and is none: types, prose, keywords."""
-_PLACEHOLDER: Final = re.compile(r"\s*(?:[{$<%«,)]|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your[_-])", re.IGNORECASE)
+_PLACEHOLDER: Final = re.compile(
+    r"\s*(?:[{$<%«,)]|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your[_-]"
+    r"|(?:required|nullable|optional|string|min|max|confirmed)[|:]|pat-(?:error|success|anti|template|code)-[a-z0-9-]+$)",
+    re.IGNORECASE,
+)
 _METAVARIABLE: Final = re.compile(r"[A-Z_]{0,40}(?:PASS|PWD|SECRET|TOKEN|KEY|VALUE|STRING)[A-Z_]{0,40}")
 _CODE: Final = re.compile(
     r"(?:process|os|self|this|req|request|config|settings|env|options|args|props|params)[.\[]"
     r"|[A-Za-z_.]{0,80}[._](?:pass(?:word|wd|phrase)?|pwd|secret|token|key|value|string)$"
 )
+_NUMBERED: Final = re.compile(
+    r"[\^~<>=v]{0,3}\d+(?:\.(?:\d+|x|\*)){1,3}(?:[-+][\w.-]+)?|\d[\d.,_]{0,12}[a-z%]{0,3}/[a-z]{1,8}"
+)
+"""Versions of packages that have such names, and rates."""
+_FOLDER: Final = re.compile(r"[\\\"']*(?:~?/|\.{1,2}/|[A-Za-z]:[\\/])")
+"""What PWD is a name of, too."""
 _CALLED: Final = re.compile(r"[A-Za-z_.]+")
 
 
@@ -146,9 +204,12 @@ class Search:
         for kind, rule in _KEPT_BEFORE.items():
             text = rule.sub(lambda found, kind=kind: found[1] + self._number(kind, found[0][len(found[1]) :]), text)  # type: ignore[misc]
         text = _COOKIE.sub(self._cookie, text)
-        for kind, rule in _TOLD.items():
-            text = rule.sub(lambda found, kind=kind: self._told(kind, found), text)  # type: ignore[misc]
-        text = _BEARER.sub(lambda found: found[1] + self._number("authorization", found[0][len(found[1]) :]), text)
+        lower = text.lower()
+        text = self._without_arguments(text, lower)
+        for kind, (hint, rule) in _TOLD.items():
+            if hint in lower:
+                text = rule.sub(partial(self._told, kind), text)
+        text = _BEARER.sub(self._authorized, text)
         text = _ASSIGNED.sub(self._assigned, text)
         return _FOUND.sub(lambda found: self._marked(found, mark), text) if self._found else text
 
@@ -170,6 +231,22 @@ class Search:
             place = stop
         yield text[place:]
 
+    def _without_arguments(self, text: str, lower: str) -> str:
+        """Without what commands are given to sign in; each command is looked at once, whatever it holds."""
+        for hints, (kind, command, option) in _COMMANDS.items():
+            if any(hint in lower for hint in hints):
+                text = command.sub(partial(self._signed_in, kind, option), text)
+        return text
+
+    def _signed_in(self, kind: str, option: re.Pattern[str], command: re.Match[str]) -> str:
+        return option.sub(partial(self._told, kind), command[0])
+
+    def _authorized(self, found: re.Match[str]) -> str:
+        value = found[0][len(found[1]) :]
+        if found["basic"] and not _is_basic(value):
+            return found[0]
+        return found[1] + self._number("authorization", value)
+
     def _cookie(self, found: re.Match[str]) -> str:
         start = found.start("first") - found.start()
         return found[0][:start] + _CRUMB.sub(lambda crumb: self._told("cookie", crumb), found[0][start:])
@@ -183,6 +260,8 @@ class Search:
         group = _group(found)
         value, name = found[group], found["name"].lower()
         if len(value) < _MIN_VALUE or _is_none(found, group):
+            return found[0]
+        if _FOLDER.match(value) if name == "pwd" else "pass" not in name and _NUMBERED.fullmatch(value):
             return found[0]
         npmrc = name.startswith("_auth") and found.string.startswith("=", found.end("name"))
         certain = npmrc or name == "pwd" or ("pass" in name and name != "pass")
@@ -205,7 +284,7 @@ def _group(found: re.Match[str]) -> str:
 
 def _is_none(found: re.Match[str], group: str) -> bool:
     """Whether a value is no secret: masked already, a type, a word of prose, a placeholder, a piece of code."""
-    value = found[group]
+    value = found[group].rstrip(":.") if group == "bare" else found[group]
     if any(mark in value for mark in _MARKED) or _PLACEHOLDER.match(value) or value.lower().rstrip(".:") in _NO_SECRET:
         return True
     if group != "bare":
@@ -214,13 +293,26 @@ def _is_none(found: re.Match[str], group: str) -> bool:
     return bool(called or _METAVARIABLE.fullmatch(value) or _CODE.match(value))
 
 
+def _is_basic(value: str) -> bool:
+    """Whether it is a name and a password as `Basic` writes them; prose has long words too."""
+    whole = value.rstrip("=.")[: len(value.rstrip("=.")) // 4 * 4]
+    try:
+        return b":" in b64decode(whole, validate=True)
+    except ValueError:
+        return False
+
+
 _KINDS: Final = {f"t{at}": kind for at, kind in enumerate(_TOKENS)}
 _KEPT_BEFORE: Final = {"credentials": _CREDENTIALS, "webhook": _WEBHOOK, "signature": _SIGNATURE}
 _TOLD: Final = {
-    "authorization": _AUTHORIZATION,
-    "option": _OPTION,
-    "database password": _MYSQL,
-    "user and password": _CURL,
-    "SQL password": _SQL,
-    "element": _ELEMENT,
+    "authorization": ("authorization", _AUTHORIZATION),
+    "option": ("--", _OPTION),
+    "argument": ("-pass", _PASS_ARGUMENT),
+    "netrc password": ("login", _NETRC),
+    "variable": ("", _SET),
+    "value": ("value", _PAIR),
+    "secure string": ("convertto-", _SECURE),
+    "SQL password": ("", _SQL),
+    "element": ("</", _ELEMENT),
 }
+"""What each finds, what stands in lower case in every text that holds it, and its shape."""

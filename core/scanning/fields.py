@@ -38,10 +38,14 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
     joined = "\n".join(part for _, part in fields)
     found: list[Suspicion] = []
     if len(joined) > MAX_SCANNED or not joined.isascii() or not engine().is_clean(joined):
-        found += _by_field(kind, fields)
-        found += _across(kind, joined, {one.rule for one in found})
-    if masked(joined) != joined:
-        found.append(Suspicion(rule=SECRET.id, critical=False, field=_holding(fields), excerpt=""))
+        across = {one.rule: one for one in _across(kind, joined)}
+        by_field = _by_field(kind, fields)
+        grave = {one.rule for one in by_field if one.critical or one.rule not in across}
+        found += [one for one in by_field if one.rule in grave]
+        found += [one for rule, one in across.items() if rule not in grave]
+    if _holds_secret(joined):
+        field = next((name for name, part in fields if _holds_secret(part)), "")
+        found.append(Suspicion(rule=SECRET.id, critical=False, field=field, excerpt=""))
     for name in TRIGGERS:
         trigger = text.get(name)
         if trigger and is_broad(trigger):
@@ -82,19 +86,18 @@ def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicio
     return list(found.values())
 
 
-def _across(kind: PatternType, joined: str, known: set[str]) -> Iterator[Suspicion]:
+def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
     """What only the fields together say."""
     made, plain = engine(), normal(joined[:MAX_SCANNED])
     for rule, pattern in made.finds(plain):
-        if rule.id in known:
+        if rule.advice and kind is PatternType.ANTI:
             continue
         for start, end in made.places(rule, pattern, plain):
-            if "\n" in plain[start:end] and not (rule.advice and kind is PatternType.ANTI):
+            if "\n" in plain[start:end]:
                 yield Suspicion(rule=rule.id, critical=rule.critical, field="", excerpt=plain[start:end][:60])
-                known.add(rule.id)
                 break
 
 
-def _holding(fields: list[tuple[str, str]]) -> str:
-    """The first field that holds a secret."""
-    return next((name for name, part in fields if masked(part) != part), "")
+def _holds_secret(text: str) -> bool:
+    looked_at = text[:MAX_SCANNED]
+    return masked(looked_at) != looked_at

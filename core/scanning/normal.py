@@ -25,9 +25,8 @@ _INVISIBLE: Final = (
 _UNSEEN: Final = re.compile(f"[{_INVISIBLE}]")
 _INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
 """Joiners hold emoji and letters of other scripts together; between Latin letters nothing invisible has a use."""
-_SPACED: Final = re.compile(r"(?<!\w)\w(?:[ ._*-]{1,2}\w){6,400}(?!\w)")
-_GAP: Final = re.compile(r"[ ._*-]{2}")
-_ONE: Final = re.compile(r"[ ._*-]")
+_SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ \t._*-]{1,8}[^\W_]){6,400}(?![^\W_])")
+_GAP: Final = re.compile(r"[ \t._*-]{1,8}")
 _CODED: Final = re.compile(r"[A-Za-z0-9+/]{24,8192}={0,2}|(?:\\x[0-9a-fA-F]{2}){8,2048}")
 _MAX_CODED: Final = 8
 """Encoded stretches of one text that are looked into."""
@@ -59,7 +58,13 @@ def odd_characters(text: str) -> Iterator[tuple[str, str]]:
 
 def despaced(text: str) -> str:
     """`text` with words that are s p a c e d out written as words; the same text if there are none."""
-    return _SPACED.sub(lambda found: " ".join(_ONE.sub("", word) for word in _GAP.split(found[0])), text)
+    return _SPACED.sub(_closed, text)
+
+
+def _closed(found: re.Match[str]) -> str:
+    """The shortest gap stands between letters, longer ones between words."""
+    shortest = min(map(len, _GAP.findall(found[0])))
+    return _GAP.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
 
 
 def decoded(text: str) -> Iterator[str]:

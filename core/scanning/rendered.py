@@ -11,7 +11,8 @@ from typing import Final
 from core.records.patterns import Pattern
 from core.scanning.normal import normal
 from core.scanning.rules import MEANINGS
-from core.scanning.scan import counted, engine
+from core.scanning.scan import engine, matches
+from core.secrets import masked
 
 _LAYOUT: Final = re.compile(
     r"^ *(?:#{2,3} [A-Z][A-Za-z -]{0,40}$|\d{1,2}\. |- Source: [^\n]*$|```\w*$"
@@ -28,20 +29,22 @@ def put_together(context: str, patterns: Iterable[Pattern]) -> str:
     What a single pattern says has been judged already, by the scan of its text or by a person.
     """
     plain = re.sub(r"\s+", " ", _LAYOUT.sub(" ", context))
-    if engine().is_clean(normal(plain)):
+    legible = normal(plain)
+    if engine().is_clean(legible):
         return ""
     own: Counter[str] = Counter()
     for pattern in patterns:
-        own.update(_own(_told(pattern)))
-    for rule, count in counted(plain).items():
+        # What a pattern says where the context has left it out allows nothing.
+        own.update(rule for rule, words in _own(_told(pattern)) if words in legible)
+    for rule, count in Counter(rule for rule, _ in matches(plain)).items():
         if count > own[rule] and rule != _LAYOUT_RULE:
             return MEANINGS[rule]
     return ""
 
 
 @lru_cache(1024)
-def _own(text: str) -> dict[str, int]:
-    return counted(text)
+def _own(text: str) -> tuple[tuple[str, str], ...]:
+    return matches(masked(text))
 
 
 def _told(pattern: Pattern) -> str:

@@ -37,10 +37,17 @@ _PERSON: Final = (
 )
 _ITSELF: Final = r"(?:pattern|text|rule|playbook|entry|advice|instruction|note|paragraph|lesson)s?"
 _SHELL: Final = (
-    r"(?:sudo\s+(?:-\S+\s+){0,3})?(?:/?\w+/){0,3}"
-    r"(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php|iex|invoke-expression)\b"
+    r"[({\s\"']{0,3}(?:(?:sudo|doas|env|command|exec|nohup|time|xargs|busybox)\s+(?:-\S+\s+){0,3}){0,3}(?:\w+=\S*\s+){0,3}"
+    r"(?:/?\w+/){0,3}(?:(?:(?:ba|z|da|k|fi)?sh|perl|ruby|node|php|iex|invoke-expression)\b|\$\{?shell\b"
+    r"|python[\d.]*(?:\s*(?:[^\w\s.-]|$)|\s+(?:[^\s-]|-(?:[^m]|$))))"
 )
 _FETCH: Final = r"\b(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod)\b"
+_TO_FILE: Final = r"(?:\s-[a-z]{0,8}o\s*|\s--output[\s=]+|\s-outfile\s+|>\s*|\bwget\s)[\"']?(?:[^/\s&|]|/[^d])"
+"""Into a file; `> /dev/null` is none."""
+_NEXT: Final = r"(?:[;&\n]|\bthen\b|\band\b)\s*(?:sudo\s+)?"
+"""Between two commands."""
+_WITHIN: Final = r"(?:[^.\n]|\.\S)"
+"""What stands inside a sentence: names of files and hosts have dots too."""
 _SECRET_FILE: Final = (
     r"(?:\.ssh/id_\w+|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\.aws/credentials|/etc/(?:shadow|sudoers)|\.netrc\b|\.pgpass\b"
     r"|\.git-credentials\b|\.kube/config\b|\.docker/config\.json|\.gnupg\b|\.config/gcloud)"
@@ -50,9 +57,10 @@ _SECRETS: Final = (
     r"|(?:access|auth|session|api|bearer)[ _-]?tokens?)"
 )
 _TAKE: Final = (
-    r"\b(?:cat|read|open|print|copy|cp|paste|send|upload|include|share|post|dump|show|echo|scp|base64|tar|zip|less"
-    r"|head|tail|grep|collect|attach|add|steal|grab|gather)\b"
+    r"\b(?:cat|print|copy|cp|paste|send|upload|include|share|post|dump|echo|scp|base64|tar|zip|less|head|tail|grep"
+    r"|collect|attach|steal|grab|gather)\b"
 )
+_LOOK: Final = r"\b(?:read|open|show|load|add|look)\b"
 _GIVE: Final = (
     r"\b(?:send|upload|post|share|attach|include|paste|publish|forward|transmit|leak|exfiltrate|mail|collect)\b"
 )
@@ -79,6 +87,12 @@ RULES: Final = (
             r"(?:instructions?|prompts?|guidelines?|directives?|told|said|wrote)\b",
             r"\b(?:ignore|disregard|forget)\W+(?:all|any|every\w*)\W+(?:\w+\W+){0,2}?"
             r"(?:before this|above|until now|so far)\b",
+            r"\b(?:ignore|disregard|forget|override)\W+(?:what|whatever|anything)\W+(?:you\W+(?:were|have|had|are)"
+            r"|(?:the\W+)?(?:users?|operator|system|developer|human|owner)|they|he|she)\W+(?:\w+\W+){0,2}?"
+            r"(?:told|said|says|asked|instructed|taught|wrote|wants?|ordered)\b",
+            r"\b(?:print|reveal|show|repeat|output|leak|disclose|dump|recite)\W+(?:\w+\W+){0,3}?your\W+"
+            r"(?:system prompt|(?:initial|original|hidden|system|previous)\W+(?:prompt|instructions))\b",
+            r"(?:ignore|disregard|forget)(?:all|any|the|your)?(?:previous|prior|earlier|above)(?:instruction|prompt|rule)",
             r"\b(?:ignore|disregard|forget)\W+(?:all\W+|any\W+|the\W+)?(?:previous|prior|earlier)\W+"
             r"(?:context|conversation|input)\b",
             r"\byour\W+(?:\w+\W+)?(?:instructions?|rules|guidelines|directives?)\W+(?:have|has)\W+been\W+"
@@ -141,8 +155,21 @@ RULES: Final = (
         critical=True,
         advice=True,
         patterns=(
-            _FETCH + r"[^\n|;]{0,300}\|\s*" + _SHELL,
-            r"\b(?:bash|sh|zsh|source|eval)\b[^\n]{0,12}[<$]\(\s*(?:curl|wget)\b",
+            _FETCH + r"[^\n|]{0,300}?\|\s*(?:[^\n|]{1,100}\|\s*){0,4}?" + _SHELL,
+            r"\b(?:bash|sh|zsh|source|eval)\b[^\n]{0,12}(?:[<$]\(|`)\s*(?:curl|wget)\b",
+            _FETCH + r"[^\n|]{0,300}" + _TO_FILE + r"[^|]{0,200}" + _NEXT + r"(?:(?:ba|z|da)?sh|source|\.)\s+[^\s-]",
+            _FETCH
+            + r"[^\n|]{0,300}"
+            + _TO_FILE
+            + r"[^|]{0,200}"
+            + _NEXT
+            + r"chmod\s+\S+\s+[^\n;&|]{1,100}"
+            + _NEXT
+            + r"(?:\./|/tmp/|~/|\$)",
+            r"\b(?:iex|invoke-expression)\b[^\n]{0,60}\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|curl|wget"
+            r"|downloadstring|net\.webclient)\b",
+            r"\b(?:exec|eval|os\.system|compile)\s*\([^\n]{0,120}\b(?:urlopen|urlretrieve|requests\.get|httpx\.get"
+            r"|fetch)\b",
             r"\s-c\s+[\"'\\]{0,3}\$\(\s*(?:curl|wget)\b",
             r"\bpip(?:e|ing|ed)\b[^.\n]{0,60}\bto\W+(?:\w+\W+){0,2}?(?:shell|bash|sh)\b",
             r"\b(?:os\.system|subprocess\.\w+|exec|eval)\([^)\n]{0,80}\b(?:curl|wget)\b",
@@ -183,6 +210,12 @@ RULES: Final = (
         advice=True,
         patterns=(
             _TAKE + r"[^\n]{0,60}" + _SECRET_FILE,
+            _LOOK
+            + r"[^\n]{0,60}"
+            + _SECRET_FILE
+            + r"[^\n]{0,80}\b(?:send|upload|post|share|attach|include|paste|publish|forward|leak|mail|copy|print|write"
+            r"|log|echo|report|repeat)\b",
+            _GIVE + _WITHIN + r"{0,60}" + _SECRETS + _WITHIN + r"{0,40}\bto\W+https?://\S{1,100}",
             _GIVE + r"[^.\n]{0,50}" + _SECRETS + r"[^.\n]{0,40}\b(?:to|in|into|with|on)\W+(?:\w+\W+){0,4}?"
             r"(?:server|report|reports|logs?|commit|reflections?|issues?|url|endpoint|channel|webhook|comments?"
             r"|pull request|workspace|results?|patterns?)\b",
@@ -198,6 +231,8 @@ RULES: Final = (
         patterns=(
             r"\bcurl\b[^\n]{0,200}(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?\w{0,20}=?@\S*"
             r"(?:secret|\.env|key|cred|id_|token|passwd|\.ssh|\.aws|\.git)",
+            r"\b(?:tar|cat|base64|zip|gzip|xxd|find|env|printenv|git)\b[^\n]{0,160}\|\s*curl\b[^\n]{0,200}"
+            r"(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?(?:\w{1,20}=)?@?-(?:[\s\"']|$)[^\n|;]{0,100}",
             r"\b(?:curl|wget)\b[^\n]{0,200}(?:\$\(|`)\s*(?:cat|env|printenv|whoami|hostname|base64|tar|git)\b",
             r"\b(?:webhook\.site|requestbin\.\w+|pipedream\.net|burpcollaborator\.net|oast\.\w+|interact\.sh"
             r"|requestcatcher\.com|transfer\.sh|0x0\.st)\b",
@@ -206,11 +241,13 @@ RULES: Final = (
             r"\b(?:nc|ncat|netcat)\s+(?:-\w+\s+){0,4}[\w.-]{3,100}\s+\d{2,5}\b",
             r"\$\((?:hostname|whoami|id|env|cat [^)\n]{1,80})\)\.[\w-]{1,60}\.",
             r"\b(?:all|every|each|any)\b[^.\n]{0,60}\bto\W+[\w.+-]{1,64}@[\w-]{1,63}\.\w",
-            r"\b(?:post|send|upload|copy|forward|transmit|mirror)\b[^.\n]{0,60}\b(?:diff|source|repository|code ?base"
-            r"|contents?|files?|secrets?|keys?|cookies?|transcript|conversation)\b[^.\n]{0,40}\bto\W+"
-            r"(?:https?://|an?\W+(?:external|remote|outside)\b)",
+            r"\b(?:post|send|upload|copy|forward|transmit|mirror)\b"
+            + _WITHIN
+            + r"{0,60}\b(?:diff|source|repository|code ?base"
+            r"|contents?|files?|secrets?|keys?|cookies?|transcript|conversation)\b" + _WITHIN + r"{0,40}\bto\W+"
+            r"(?:https?://\S{1,100}|an?\W+(?:external|remote|outside)\b)",
         ),
-        unless=r"\b(?:nc|ncat|netcat)\s+-\w*z|//(?:localhost|127\.0\.0\.1)|\s(?:localhost|127\.0\.0\.1)\s",
+        unless=r"\b(?:nc|ncat|netcat)\s+-\w*z|//(?:localhost|127\.0\.0\.1)(?:[:/\s\"']|$)|\s(?:localhost|127\.0\.0\.1)\s",
     ),
     Rule(
         id="verification-off",
@@ -244,12 +281,27 @@ RULES: Final = (
             r"\brm\s+(?:-\S+\s+){0,3}-\w*[rf]\w*\s+(?:-\S+\s+){0,3}[\"']?"
             r"(?:/|~/?|\$\{?home\}?/?|/\*|\*|\.{1,2}/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt)/?\*?)[\"']?"
             r"(?:[\s;&|)`]|$)",
+            r"\bfind\s+[\"']?(?:/|~/?|\$\{?home\}?/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt)/?)[\"']?\s[^\n;|]{0,120}"
+            r"(?:-delete\b|-exec\s+rm\b)|\bfind\s+\.\s+-delete\b",
             r"--no-preserve-root|\bmkfs(?:\.\w+)?\s|\bdd\s+if=\S+\s+of=/dev/|>\s*/dev/sd[a-z]\b"
             r"|:\(\)\s*\{\s*:\|:&\s*\}",
             r"\bchmod\s+(?:-\S+\s+)*(?:0?777|a\+rwx)\s+/(?:\s|$)",
             r"\bgit\s+push\b[^\n;&|]{0,60}(?:\s-f|\s--force)\s+(?:\S+\s+)?(?:main|master|production)\b",
             r"\bgit\s+push\b[^\n;&|]{0,60}\b(?:main|master|production)\s+(?:-f|--force)(?:\s|$)",
             r"\bdrop\s+(?:database|schema)\s+(?:if\s+exists\s+)?[\w\"`]{0,20}prod",
+        ),
+    ),
+    Rule(
+        id="foothold",
+        meaning="opens this machine to others, or makes it run their code later",
+        critical=True,
+        advice=True,
+        patterns=(
+            r"(?:>|\btee\b|\b(?:add|append|write|copy|put|insert)\b)[^\n]{0,200}\bauthorized_keys\b",
+            r"\bgit\s+config\s+(?:-\S+\s+){0,3}--(?:global|system)\s+(?:-\S+\s+){0,3}"
+            r"core\.(?:hookspath|sshcommand|fsmonitor)\b",
+            r"\b(?:docker|podman|nerdctl)\s+(?:\w+\s+)?run\b[^\n]{0,200}(?:-v|--volume)[\s=]*[\"']?/:/",
+            r"\b(?:docker|podman|nerdctl)\s+(?:\w+\s+)?run\b[^\n]{0,200}--mount[\s=][^\s]{0,80}(?:source|src)=/(?:,|\s|$)",
         ),
     ),
     Rule(
@@ -264,6 +316,11 @@ RULES: Final = (
             r"\b" + _TESTS + r"\W+(?:\w+\W+){0,3}?(?:fails?|failed|breaks?|is red|are red)\b\W{1,3}(?:then\W+|just\W+)?"
             r"(?:delete|remove|disable|comment out)\W+(?:it|them|those|that)\b",
             r"\bcomment(?:ing)?\W+out\W+(?:\w+\W+){0,2}?" + _TESTS + r"\b",
+            r"\b(?:disabl|skip|delet|remov|mut|ignor|turn off|switch off)\w*\W+(?:\w+\W+){0,3}?"
+            + _TESTS
+            + r"\W+(?:and|then|but)\W+(?:\w+\W+){0,1}?(?:mark|report|count|record|declar)\w*\W+(?:\w+\W+){0,3}?"
+            r"(?:pass(?:ed|ing)?|success\w*|green|done)\b",
+            r"\bmark(?:ing)?\W+(?:\w+\W+){0,2}?tests?\W+as\W+(?:pass(?:ed|ing)?|success\w*|green)\b",
             r"\b(?:replace|change|turn)\W+(?:\w+\W+){0,4}?(?:asserts?|assertions?|expectations?)\W+(?:\w+\W+){0,3}?"
             r"(?:assert true|asserttrue\(true\)|expect\(true\)|true\b|always)",
             r"\bhard-?cod(?:e|ing)\W+(?:\w+\W+){0,3}?(?:expected|values? (?:that|which) the tests?|answers? (?:of"
@@ -377,15 +434,19 @@ RULES: Final = (
             r"\bdrop\s+(?:database|schema)\s+\w",
             r"\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)",
             r"\bchmod\s+(?:-\S+\s+)*0?777\b|\bsudo\s+rm\b",
+            r"\b(?:docker|podman|nerdctl)\b[^\n]{0,200}--privileged\b|\|\s*crontab\s+-",
+            r">>\s*[\"']?(?:~|\$\{?home\}?)/\.(?:bashrc|zshrc|profile|bash_profile|zprofile|zshenv)\b",
         ),
     ),
     Rule(
         id="foreign-download",
-        meaning="points to a place where anybody can put files",
+        meaning="takes files from a place where anybody can put them",
         critical=False,
         advice=True,
         patterns=(
             r"\b(?:pastebin\.com|paste\.ee|ngrok(?:-free)?\.(?:io|app)|file\.io|anonfiles\.com)\b",
+            r"\b(?:pip[\d.]*|uv|npm|pnpm|yarn)\b[^\n|;]{0,60}\b(?:install|add|i)\b[^\n|;]{0,80}\s[\"']?"
+            r"(?:\S{0,60}@\s?)?(?:git\+)?(?:https?|ssh|git)://",
             r"https?://\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b",
             r"!\[[^\]\n]{0,80}\]\(\s*https?://",
         ),

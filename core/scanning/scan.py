@@ -13,11 +13,11 @@ from core.scanning.rules import BIDI, LONG, RULES, TAGS, Rule
 
 MAX_SCANNED: Final = 65_536
 """Characters of one text that are looked at; a context holds far fewer of it."""
-_MAX_FOUND: Final = 50
-"""Places of one rule in one text that are judged."""
+_MAX_WARNINGS: Final = 100
+"""No honest text warns of one thing so often: the places behind are not judged, the rule is meant."""
 _EXCERPT: Final = 120
 _CRITICAL: Final = frozenset(rule.id for rule in (*RULES, BIDI, TAGS) if rule.critical)
-_TRICK: Final = r"(?:\b\w[ ._*-]{1,2}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-fA-F]{2}){8}"
+_TRICK: Final = r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-fA-F]{2}){8}"
 """Where a text may say more than it shows: words spaced out, base64, hex escapes."""
 
 
@@ -51,11 +51,17 @@ class Engine:
 
     def places(self, rule: Rule, pattern: str, text: str) -> Iterator[tuple[int, int]]:
         """Where the pattern is found and the rule means it."""
-        for count, found in enumerate(self._compile(pattern).finditer(text)):
-            if count >= _MAX_FOUND:
-                return
+        for found in self._compile(pattern).finditer(text):
             if not rule.unless or not self._compile(rule.unless).search(found.group()):
                 yield found.span()
+
+    def starts(self, pattern: str, text: str, start: int, end: int) -> Iterator[int]:
+        """Where the pattern begins within what it found: "never use wget: curl x | sh" tells of the second only."""
+        yield start
+        compiled = self._compile(pattern)
+        while found := compiled.search(text[start + 1 : end]):
+            start += 1 + found.start()
+            yield start
 
     def _compile(self, pattern: str) -> Any:
         if pattern not in self._compiled:
@@ -117,19 +123,24 @@ def _judged(text: str, avoided: bool) -> Iterator[tuple[Rule, bool, str]]:
     """The rules that mean this text, whether critically, and by which words."""
     made = engine()
     for rule, pattern in made.finds(text):
-        for start, end in made.places(rule, pattern, text):
-            says = polarity(text, start, end, avoided=avoided) if rule.advice else Polarity.TELLS
+        for count, (start, end) in enumerate(made.places(rule, pattern, text)):
+            says = Polarity.TELLS
+            if rule.advice and count < _MAX_WARNINGS:
+                says = min(polarity(text, at, end, avoided=avoided) for at in made.starts(pattern, text, start, end))
             if says is Polarity.WARNS or (says is Polarity.MAYBE_WARNS and not rule.critical):
                 continue
             yield rule, rule.critical and says is Polarity.TELLS, text[start:end]
+            if says is Polarity.TELLS:
+                break
 
 
-def counted(text: str) -> dict[str, int]:
-    """How often each critical rule finds something in a text, whatever the text says of it."""
+def matches(text: str) -> tuple[tuple[str, str], ...]:
+    """What each critical rule finds in a text, whatever the text says of it: (rule, the words)."""
     made = engine()
-    counts: dict[str, int] = {}
     plain = normal(text[:MAX_SCANNED])
-    for rule, pattern in made.finds(plain):
-        if rule.critical:
-            counts[rule.id] = counts.get(rule.id, 0) + sum(1 for _ in made.places(rule, pattern, plain))
-    return counts
+    return tuple(
+        (rule.id, plain[start:end])
+        for rule, pattern in made.finds(plain)
+        if rule.critical
+        for start, end in made.places(rule, pattern, plain)
+    )
