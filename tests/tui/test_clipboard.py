@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -58,12 +59,17 @@ def test_a_record_as_markdown_cannot_break_out_of_it() -> None:
 
 async def test_copying_selections_rows_and_details(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
+        await told.press("Y")
+        assert "- status: running\n- iteration: 2 of 15\n" in told.app.clipboard
         await told.go("patterns")
         key = told.table.cursor_key or ""
         await told.press("y")
         assert told.app.clipboard == key and "OSC 52" in told.toasts()[-1]
         await told.press("Y")
-        assert told.app.clipboard.startswith(f"## {key}\n") and "### Overview" in told.app.clipboard
+        copied = told.app.clipboard
+        assert copied.startswith(f"## {key}\n") and "### Overview" in copied
+        assert re.search(r"- state: proven\n(- flags: pinned\n)?- type: (error|success) pattern\n", copied), "no marks"
+        assert re.search(r"- 90 % interval: \d+ % to \d+ %\n", copied)
 
         row = told.row(key)
         await told.pilot.mouse_down(told.table, offset=(2, 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from textual.content import Content
 
 from core.records.findings import Finding, Severity
@@ -35,6 +37,18 @@ def findings_lines(view: View) -> list[Content]:
     if len(ordered) > MOST:
         lines.append(Content.styled(f"and {plural(len(ordered) - MOST, 'more finding')}", "$quiet"))
     return lines
+
+
+def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> Content | None:
+    """That there would be something to list, if its files could be read; None if none of them is in error.
+
+    Args:
+        parts: What the paths of these files contain, one of it each.
+        key: What lists the findings.
+    """
+    files = {found.file for found in findings if found.severity is Severity.ERROR}
+    count = sum(any(part in file for part in parts) for file in files)
+    return Content.styled(f"{plural(count, 'file')} cannot be read: {key} tells why", "$warning") if count else None
 
 
 def _finding(finding: Finding) -> list[Content]:

@@ -23,8 +23,9 @@ class Telling(IntEnum):
 
     WORDS = 0
     SHORT = 1
-    SIGNS = 2
-    NOTHING = 3
+    BRIEF = 2
+    SIGNS = 3
+    NOTHING = 4
 
 
 class Fit(NamedTuple):
@@ -49,6 +50,7 @@ FITS: Final = (
     Fit(20, "", 12, Telling.SHORT),
     Fit(4, "", 12, Telling.SHORT),
     Fit(3, "", 12, Telling.SHORT),
+    Fit(3, "", 12, Telling.BRIEF),
     Fit(3, "", 12, Telling.SIGNS),
     Fit(3, "", 6, Telling.SIGNS),
     Fit(3, "", 6, Telling.NOTHING),
@@ -105,17 +107,24 @@ def pulse(
     errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
     parts: list[tuple[str, str]] = []
     if is_readonly:
-        parts.append((("read-only ", "read-only ", "ro ")[telling], "$warning"))
+        parts.append(("ro " if telling is Telling.SIGNS else "read-only ", "$warning"))
     if errors:
         told = plural(errors, "error")
-        parts.append(((f"{told} in files {key}  ", f"{told} {key}  ", f"{errors}! ")[telling], "$warning"))
+        brief = f"{told} {key} "
+        parts.append((_by(telling, f"{told} in files {key}  ", f"{brief} ", brief, f"{errors}! "), "$warning"))
     if watch is None or watch.mode == "events":
-        parts.append(((f"live {glyphs.live}", glyphs.live, glyphs.live)[telling], "$success"))
+        parts.append((f"live {glyphs.live}" if telling is Telling.WORDS else glyphs.live, "$success"))
     elif watch.mode == "polling":
-        parts.append((("polling", "polling", "poll")[telling], "$warning"))
+        parts.append(("poll" if telling is Telling.SIGNS else "polling", "$warning"))
     else:
-        parts.append((("waiting for .aiwg", "waiting for .aiwg", "no .aiwg")[telling], "$warning"))
+        parts.append(("no .aiwg" if telling is Telling.SIGNS else "waiting for .aiwg", "$warning"))
         if telling is not Telling.WORDS:
             return Content.assemble(*parts)  # without files nothing runs
-    parts.append(((f" {plural(running, 'loop')} running", f" {running} running", f" {running}")[telling], "$quiet"))
+    count = f" {running}"
+    parts.append((_by(telling, f" {plural(running, 'loop')} running", f"{count} running", count, count), "$quiet"))
     return Content.assemble(*parts)
+
+
+def _by(telling: Telling, *texts: str) -> str:
+    """The one of these texts, from the longest on, that says so much."""
+    return texts[telling]

@@ -62,6 +62,16 @@ def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyph
     }
 
 
+def drawn_words(loop: Loop) -> dict[str, str]:
+    """What a row abbreviates or draws, by the titles of its columns, in words that need no screen around them."""
+    most = f" of {loop.max_iterations}" if loop.max_iterations else ""
+    return {
+        "status": ", ".join([loop.status.value, *loop.badges, *(["archived"] if loop.archived else [])]),
+        "iteration": "" if loop.iteration is None and not most else f"{loop.iteration or 0}{most}",
+        "quality": ", ".join(f"{quality:.2f}" for quality in loop.quality),
+    }
+
+
 def below_text(loop: Loop) -> Content:
     """The second line of a row: id, owner and tags, for which the first one has no room."""
     owner = f"   {visible_line(loop.owner, 40)}" if loop.owner else ""

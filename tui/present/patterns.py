@@ -45,6 +45,28 @@ def pattern_cells(pattern: Pattern, assessment: Assessment, now: datetime, glyph
     }
 
 
+def pattern_words(pattern: Pattern, assessment: Assessment, now: datetime) -> dict[str, str]:
+    """What a row says, by name, in words that need no screen around them."""
+    low, high = assessment.interval
+    flags = (
+        "pinned" * bool(assessment.pin),
+        "due for inversion" * assessment.inversion_due,
+        "suspect text" * bool(pattern.suspicions),
+    )
+    return {
+        "state": assessment.shown,
+        "flags": ", ".join(filter(None, flags)),
+        "type": TYPE_WORDS[pattern.type],
+        "id": pattern.id,
+        "what": _what(pattern),
+        "success rate": percent(assessment.rate),
+        "90 % interval": f"{percent(low)} to {percent(high)}",
+        "uses": f"{assessment.uses:,}",
+        "last used": ago(assessment.last_used, now) if assessment.last_used else "never",
+        "score": f"{assessment.score:.2f}",
+    }
+
+
 def below_text(pattern: Pattern) -> Content:
     """The second line of a row: the words that the first one has no column for."""
     what = visible_line(_what(pattern), 400)

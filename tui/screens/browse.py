@@ -17,6 +17,7 @@ from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
 from tui.actions import PLACES
+from tui.present.findings import unreadable
 from tui.present.markdown import record_markdown
 from tui.screens.place import Place
 from tui.views import SavedView
@@ -43,6 +44,8 @@ class Browse(Place):
     """
 
     COLUMNS: ClassVar[tuple[Column, ...]] = ()
+    FILES: ClassVar[tuple[str, ...]] = ()
+    """Parts of the paths of the files that the rows come from."""
     FIELDS: ClassVar[tuple[str, ...]] = ()
     HINT: ClassVar[str] = ""
     TABS: ClassVar[tuple[str, ...]] = ("Details",)
@@ -140,6 +143,8 @@ class Browse(Place):
         """Select anew if the change can matter."""
         if delta is None or self.touched(delta):
             self._select(view)
+        elif delta.findings and not self.table.keys:
+            self.table.redraw()
         self._show_details(top=delta is None)
 
     def _select(self, view: View) -> None:
@@ -165,7 +170,7 @@ class Browse(Place):
             return Content.styled("reading…", "$quiet")
         if self._query.terms:
             return Content.styled("nothing fits this filter; esc takes it off", "$quiet")
-        return self.empty()
+        return unreadable(self.view.findings, self.FILES, self.deck_app.shown_key("findings")) or self.empty()
 
     def _show_details(self, *, top: bool = True) -> None:
         key = self.table.cursor_key
@@ -364,9 +369,12 @@ class Browse(Place):
         key = self.table.cursor_key
         if key is None:
             return ""
+        return record_markdown(self.named(key), list(self.words(key).items()), [(self.tab(key), self.pane.plain)])
+
+    def words(self, key: str) -> dict[str, str]:
+        """What a row says, by name, in words that can be read away from the screen."""
         titles = {column.id: column.title or column.id for column in self.table.columns}
-        cells = [(titles[id], cell.plain) for id, cell in self.cells(key).items() if id in titles]
-        return record_markdown(self.named(key), cells, [(self.tab(key), self.pane.plain)])
+        return {titles[id]: cell.plain for id, cell in self.cells(key).items() if id in titles}
 
     def why_not(self, action: str) -> str | None:
         """Sorting wants columns, opening wants a record."""

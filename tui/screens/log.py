@@ -35,6 +35,7 @@ class LogPlace(Browse):
         Column("by", "by", 10, flex=1, keep=5),
         Column("reason", "reason", 16, flex=3, keep=3),
     )
+    FILES = ("/curation/ledger.jsonl",)
     FIELDS = DECISION_FIELDS
     HINT = "filter, e.g. verb:promote by:ana"
 

@@ -43,6 +43,7 @@ class LoopsPlace(Extracting, Browse):
         Column("sign", "last sign", 10, align="right", keep=6),
         Column("id", "id", 9, flex=3, keep=1, keep_end=8),
     )
+    FILES = ("/ralph/loops/", "/ralph/archive/", "/ralph/registry.json", "/ralph/current-loop.json", "/ralph-external/")
     FIELDS = LOOP_FIELDS
     HINT = "filter, e.g. status:running auth -is:archived"
     TABS = present.TABS
@@ -97,6 +98,11 @@ class LoopsPlace(Extracting, Browse):
         found = self.view.outcome(key)
         offer = offers.offer_count(self.view.offers.get(key))
         return dict(present.loop_cells(loop, found[1] if found else None, self.deck_app.now(), self.glyphs, offer))
+
+    def words(self, key: str) -> dict[str, str]:
+        """The same with nothing abbreviated or drawn."""
+        loop = self.view.snapshot.loops.get(key)
+        return super().words(key) | present.drawn_words(loop) if loop is not None else {}
 
     def below(self, key: str) -> Content:
         """The id, and the whole task where it is cut."""

@@ -72,6 +72,7 @@ class MemoryPlace(Browse):
         Column("errors", "errors", 7, align="right", keep=5),
         Column("sign", "last sign", 10, align="right", keep=6),
     )
+    FILES = ("/ralph/tasks/", "/debug-memory/")
     FIELDS = MEMORY_FIELDS
     HINT = "filter, e.g. is:attempt outcome:failure oauth"
     TABS = TABS["group"]

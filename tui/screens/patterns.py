@@ -40,6 +40,7 @@ class PatternsPlace(Browse, Deciding):
         Column("last_used", "last used", 11, align="right", keep=1),
         Column("score", "score", 7, align="right", keep=5),
     )
+    FILES = ("/shared/patterns/",)
     FIELDS = PATTERN_FIELDS
     HINT = "filter, e.g. type:error state:candidate uses:>3 null"
     TABS = present.TABS
@@ -83,6 +84,12 @@ class PatternsPlace(Browse, Deciding):
         if pattern is None:
             return {}
         return dict(present.pattern_cells(pattern, view.assessment(key), view.now, self.glyphs))
+
+    def words(self, key: str) -> dict[str, str]:
+        """The same with nothing abbreviated or drawn."""
+        view = self.view
+        pattern = view.snapshot.patterns.get(key)
+        return present.pattern_words(pattern, view.assessment(key), view.now) if pattern is not None else {}
 
     def below(self, key: str) -> Content:
         """Title or description, and the tags."""

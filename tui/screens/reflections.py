@@ -48,6 +48,7 @@ class ReflectionsPlace(Extracting, Browse):
         Column("loop", "by", 20, flex=1, keep=3),
     )
     """The columns where learnings that recur are shown."""
+    FILES = ("reflections", "/memory/tasks/")
     FIELDS = REFLECTION_FIELDS
     HINT = "filter, e.g. kind:error effect:helpful timeout"
     SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))

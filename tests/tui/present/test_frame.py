@@ -43,4 +43,5 @@ def test_errors_have_a_word_and_a_key_where_there_is_room() -> None:
 
     assert "118 errors in files F" in said(160)
     assert "118 errors F" in said(120)
+    assert "118 errors F" in said(88)
     assert "118!" in said(80)

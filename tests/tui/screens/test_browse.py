@@ -1,0 +1,24 @@
+"""What all lists have in common."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from tests.tui.story import NOW, set_times, story
+
+
+async def test_a_list_whose_files_cannot_be_read_does_not_say_that_there_is_nothing(tmp_path: Path, home: Path) -> None:
+    shared = tmp_path / "broken/.aiwg/ralph/shared"
+    for name in ("patterns/error-patterns.json", "patterns/anti-patterns.json", "curation/ledger.jsonl"):
+        file = shared / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{garbage\n")
+    set_times(tmp_path / "broken", NOW - timedelta(days=1))  # what was written just now may be torn, and is read again
+    async with story(tmp_path / "broken", home, size=(80, 24)) as told:
+        await told.sees("no loops yet")
+        for place, said in (("patterns", "2 files cannot be read: F tells why"), ("log", "1 file cannot be read: F")):
+            await told.go(place)
+            await told.sees(said)
+        await told.press("F")
+        await told.sees("error-patterns.json")
