@@ -12,15 +12,18 @@ from msgspec.structs import replace
 
 from core.audience import Contexts, Reader, audience
 from core.checks import shown
+from core.curation.breaks import CODE as NOT_AS_WRITTEN
+from core.curation.ledger import FILE as LEDGER
 from core.curation.verifying import verify_ledger
 from core.errors import BadInput
 from core.learning.assessment import HUMAN
 from core.paths import ProjectPaths
-from core.records.findings import Severity
+from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
 from core.retrieval.ranking import Given
 from core.scanning.rendered import put_together
 from core.sources import dialects
+from core.sources.scanning import Kind, can_hold, wanted
 from core.sources.yaml_text import decode_yaml
 from core.text import plural, visible_line
 from core.view import View
@@ -30,6 +33,10 @@ MAX_BYTES: Final = 64 << 10
 _MAX_UNKNOWN: Final = 5
 _NAME_CHARS: Final = 80
 _SWITCH: Final = {"on": True, "off": False}
+_TOLD_ANYWAY: Final = frozenset({"log_verified", "max_errors"})
+"""Rules that are about what cannot be read, too."""
+_NEEDED: Final = frozenset({Kind.PATTERNS, Kind.HISTORY, Kind.EVENTS, Kind.LEDGER})
+"""What the other rules rest on: files that say which patterns there are, and what loops and people did with them."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -62,7 +69,8 @@ class Kept(Struct, frozen=True, kw_only=True):
         rule: Its name, as a policy writes it.
         kept: Whether it holds; None if it is off.
         text: What was found, in words; displayable.
-        subjects: Ids of the patterns, loops or tasks that break it; untrusted.
+        subjects: Ids of the patterns, loops or tasks that break it, or names of the files that keep it from being told;
+            untrusted.
     """
 
     rule: str
@@ -119,7 +127,13 @@ def _value(file: str, key: str, value: Any) -> Any:
 
 
 def check(policy: Policy, view: View, paths: ProjectPaths) -> tuple[Kept, ...]:
-    """What became of every rule, in the order of `Policy`."""
+    """What became of every rule, in the order of `Policy`. What cannot be told, as files cannot be read, is not kept.
+
+    Args:
+        policy: The rules.
+        view: With all that could be asked in Review, if the policy counts it.
+        paths: The project.
+    """
     checker = _Checker(policy, view, paths)
     return tuple(checker.kept(field) for field in Policy.__struct_fields__)
 
@@ -133,6 +147,11 @@ class _Checker:
         rule = rule_name(field)
         if setting is None or setting is False:
             return Kept(rule=rule, kept=None, text="off")
+        if self._unread and field not in _TOLD_ANYWAY:
+            first = self._unread[0]
+            more = f" (and {plural(len(self._unread) - 1, 'more file')})" if len(self._unread) > 1 else ""
+            text = f"cannot be told: {visible_line(first.file, 200)} {visible_line(first.message, 200)}{more}"
+            return Kept(rule=rule, kept=False, text=text, subjects=tuple(one.file for one in self._unread))
         rules: dict[str, Callable[[], tuple[Sequence[str], str]]] = {
             "no_quarantined": self._quarantined,
             "no_critical": self._critical,
@@ -150,6 +169,20 @@ class _Checker:
             text=f"{plural(len(found), noun, many)}, at most {setting:,}",
             subjects=tuple(found) if len(found) > setting else (),
         )
+
+    @cached_property
+    def _unread(self) -> list[Finding]:
+        """For each file or folder that cannot be read as a whole, or of the ledger in part, what is wrong with it."""
+        snapshot = self._view.snapshot
+        found = {
+            finding.file: finding
+            for finding in reversed(snapshot.findings)
+            if finding.severity is Severity.ERROR
+            and (not finding.pointer or finding.file in snapshot.unreadable or finding.file == LEDGER)
+            and finding.code != NOT_AS_WRITTEN
+            and (wanted(finding.file) in _NEEDED or can_hold(finding.file))
+        }
+        return list(found.values())
 
     @cached_property
     def _contexts(self) -> list[tuple[Reader, Given]]:

@@ -32,6 +32,7 @@ def check_command(policy: Path | None, as_json: bool) -> None:
     """Hold a project to a policy, for CI: a line a rule, ok, failed or off.
 
     A policy is a YAML file of these rules; what it leaves out stays as here. A rule that counts is off or a number.
+    Where a file that a rule rests on cannot be read, the rule is not kept.
 
     \b
       no-quarantined: on     no loop gets what waits in quarantine
@@ -53,7 +54,10 @@ def check_command(policy: Path | None, as_json: bool) -> None:
     """
     try:
         rules = _policy(policy)
-        results = check(rules, open_deck().view, chosen_project())
+        deck = open_deck()
+        if rules.max_questions is not None:
+            deck.look_at_all()
+        results = check(rules, deck.view, chosen_project())
     except RalphdeckError as error:
         error.exit_code = UNUSABLE
         raise

@@ -90,13 +90,16 @@ def end_findings(
         places, is_chained: See `DecisionLog`.
     """
     anchor = read_anchor(paths.ledger)
-    if _stamp(paths) == stamp:  # else it is written to just now: the anchor may be ahead of what was read
+    if _is_still(stamp, paths):  # else the anchor may be ahead of what was read
         found = last_lines(places or (Chain().place,), anchor, is_begun=is_chained)
         yield from map(break_finding, found)
 
 
-def _stamp(paths: ProjectPaths) -> Stamp | None:
+def _is_still(stamp: Stamp | None, paths: ProjectPaths) -> bool:
+    """Whether the ledger is the one that has this stamp; of None, whether there is none."""
     try:
-        return Stamp.of(paths.ledger.lstat())
+        return Stamp.of(paths.ledger.lstat()) == stamp
+    except FileNotFoundError:
+        return stamp is None
     except OSError:
-        return None
+        return False

@@ -89,3 +89,31 @@ def test_what_a_policy_leaves_out_stays_as_built_in(sample: Path, tmp_path: Path
     assert read_policy("p", json.dumps({"max-tokens": "off"}).encode()).max_tokens is None
     assert call("check", "--policy", tmp_path / "gone.yml", "--project", sample).code == 2
     assert call("check", "--project", tmp_path / "nowhere").code == 2
+
+
+def test_what_cannot_be_read_is_not_kept(sample: Path, call: Call) -> None:
+    ledger = new_log(sample, call)
+    shared = sample / ".aiwg/ralph/shared"
+    (shared / "patterns/error-patterns.json").write_text('{"pattern_registry": ')
+    done = call("check", "--json", "--project", sample)
+    told = {rule["rule"]: rule["text"] for rule in done.document["rules"]}
+    assert done.code == 1 and rules(done.document)["log-verified"] == "ok"
+    for rule in ("no-quarantined", "no-critical", "no-single-loop", "max-tokens"):
+        assert rules(done.document)[rule] == "failed"
+        assert told[rule].startswith("cannot be told: .aiwg/ralph/shared/patterns/error-patterns.json ")
+    ledger.with_name("ledger.jsonl.anchor").unlink()
+    ledger.write_bytes(bytes(range(200)) * 3)
+    done = call("check", "--project", sample)
+    assert done.code == 1 and ": as written" not in done.out
+    assert [line.split()[0] for line in done.out.splitlines() if not line.startswith("  ")].count("failed") == 5
+    doctor = call("doctor", "--json", "--project", sample).document["checks"]
+    assert [check["status"] for check in doctor if (check["area"], check["name"]) == ("curation", "log")] == ["error"]
+
+
+def test_questions_are_counted_as_review_counts_them(sample: Path, tmp_path: Path, call: Call) -> None:
+    waiting = len(call("review", "--json", "--project", sample).document["questions"])
+    policy = tmp_path / "policy.yml"
+    policy.write_text("max-questions: 1")
+    done = call("check", "--policy", policy, "--json", "--project", sample)
+    (told,) = [rule for rule in done.document["rules"] if rule["rule"] == "max-questions"]
+    assert told["text"] == f"{waiting} open questions, at most 1" and len(told["subjects"]) == waiting
