@@ -9,7 +9,8 @@ from typing import Any, Final
 from core.records.suspicions import Suspicion
 from core.scanning.normal import decoded, despaced, normal, odd_characters
 from core.scanning.polarity import Polarity, polarity
-from core.scanning.rules import BIDI, LONG, RULES, TAGS, Rule
+from core.scanning.rule import Rule
+from core.scanning.rules import BIDI, LONG, RULES, TAGS
 
 MAX_SCANNED: Final = 65_536
 """Characters of one text that are looked at; a context holds far fewer of it."""
