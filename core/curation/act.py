@@ -8,14 +8,13 @@ from typing import Any, Final
 
 from core.curation.ledger import Ledger
 from core.curation.merging import as_read
-from core.curation.registry import Registry
+from core.curation.registry import Registry, check_keepable
 from core.curation.rules import OVERRIDE
 from core.curation.settling import FreeIds, pattern_path
 from core.errors import BadInput, Refused, Unwritable
 from core.paths import ProjectPaths
 from core.records.patterns import Pattern
-from core.sources.json_text import BadJson, JsonText
-from core.sources.pattern_text import Record, id_key, records
+from core.sources.pattern_text import id_key
 from core.sources.patterns import text_of
 
 MAX_TEXT_KEPT: Final = 64 << 10
@@ -34,7 +33,7 @@ class Act:
         self._paths = paths
         self._ledger = ledger
         self._writable: dict[str, bool] = {}
-        self._overridden: dict[str, tuple[JsonText, dict[str, Record]] | None] = {}
+        self._overridden: dict[str, bool] = {}
 
     @cached_property
     def ids(self) -> FreeIds:
@@ -65,34 +64,33 @@ class Act:
         could not be kept.
         """
         try:
-            record = self.registry.record(pattern).value
-        except (Refused, Unwritable):
+            record = self.registry.records((pattern,))[pattern.id]
+            found = text_of(record, pattern.type)
+            check_keepable(found, pattern.id)
+        except (KeyError, Refused, Unwritable):
             return {}
-        found = text_of(record, pattern.type)
         told = as_read({**found, id_key(record): pattern.id}, pattern.type)
         kept = told.content_hash == pattern.content_hash and len(json.dumps(found)) <= MAX_TEXT_KEPT
         return found if kept else {}
 
     def written_override(self, pattern: Pattern) -> str | None:
         """The override in the pattern's record as written there, for undo, unless the ledger wrote it."""
-        if pattern.file not in self._overridden:
-            self._overridden[pattern.file] = self._read_overridden(pattern.file)
-        found = self._overridden[pattern.file]
-        record = found[1].get(pattern.id) if found else None
-        if found is None or record is None or OVERRIDE not in record.value:
-            return None
-        value = record.value[OVERRIDE]
-        if isinstance(value, dict) and value.get("decision") in self._ledger:
-            return None
-        return found[0].text_at((*record.path, OVERRIDE))
-
-    def _read_overridden(self, file: str) -> tuple[JsonText, dict[str, Record]] | None:
-        """A file that holds an override, and the first record of each id in it."""
         try:
-            data = pattern_path(self._paths, file).read_bytes()
-            if OVERRIDE.encode() not in data:
+            if not self._is_overridden(pattern.file):
                 return None
-            document = JsonText(data)
-        except (OSError, BadInput, BadJson):
+            value = self.registry.records((pattern,)).get(pattern.id, {}).get(OVERRIDE)
+            if isinstance(value, dict) and value.get("decision") in self._ledger:
+                return None
+            return self.registry.written(pattern, OVERRIDE)
+        except Unwritable:
             return None
-        return document, {record.id: record for record in reversed([*records(document)])}
+
+    def _is_overridden(self, file: str) -> bool:
+        """Whether a file holds an override at all; without one it need not be taken apart."""
+        if file not in self._overridden:
+            try:
+                data = pattern_path(self._paths, file).read_bytes()
+            except (OSError, BadInput):
+                data = b""
+            self._overridden[file] = OVERRIDE.encode() in data
+        return self._overridden[file]

@@ -92,6 +92,14 @@ class Registry:
                 found[pattern.id] = read[1][pattern.id].value
         return found
 
+    def written(self, pattern: Pattern, key: str) -> str | None:
+        """The value of a key in the record of a pattern, as it is written; None where there is none."""
+        document, records = self._read(pattern.file) or (None, {})
+        record = records.get(pattern.id)
+        if document is None or record is None or key not in record.value:
+            return None
+        return document.text_at((*record.path, key))
+
     def archives(self) -> tuple[str, ...]:
         """The archive files, newest month first; project-relative."""
         return tuple(self._paths.relative(path) for path in sorted(self._paths.archive.glob("*.json"), reverse=True))

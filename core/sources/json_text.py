@@ -69,6 +69,7 @@ class JsonText:
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self._ascii = text.isascii() and _ESCAPED.search(text) is not None
         self.is_lines = False
+        self._known_spans: tuple[str, tuple[Path, frozenset[int]], dict[int, Child]] | None = None
         try:
             self.value: Any = _DECODER.decode(self._text)
         except RecursionError:
@@ -160,23 +161,29 @@ class JsonText:
 
     def items(self, path: Path, indices: Collection[int]) -> dict[int, JsonText]:
         """Some items of the list at `path`, each open for edits of its own; `put_back` brings them in."""
-        start = self._find(path)
         found = {}
-        for index, child in enumerate(_children(self._text, start)):
-            if index in indices:
-                found[index] = item = JsonText(self._text[child.value : child.end].encode())
-                item._ascii, item._newline = self._ascii, self._newline
+        for index, child in self._spans(path, indices).items():
+            found[index] = item = JsonText(self._text[child.value : child.end].encode())
+            item._ascii, item._newline = self._ascii, self._newline
         return found
+
+    def _spans(self, path: Path, indices: Collection[int]) -> dict[int, Child]:
+        """Where some items of the list at `path` stand; found once for the same text, since all of it is read."""
+        wanted = (path, frozenset(indices))
+        if self._known_spans is None or self._known_spans[0] is not self._text or self._known_spans[1] != wanted:
+            children = enumerate(_children(self._text, self._find(path)))
+            spans = {index: child for index, child in children if index in indices}
+            self._known_spans = self._text, wanted, spans
+        return self._known_spans[2]
 
     def put_back(self, path: Path, edited: Mapping[int, JsonText]) -> None:
         """Put items of the list at `path` in place of what they were."""
         container = self._at(path)
         text, done, pieces = self._text, 0, []
-        for index, child in enumerate(self._children(self._find(path))):
-            if index in edited:
-                pieces += [text[done : child.value], edited[index]._text]
-                done = child.end
-                container[index] = edited[index].value
+        for index, child in self._spans(path, edited).items():
+            pieces += [text[done : child.value], edited[index]._text]
+            done = child.end
+            container[index] = edited[index].value
         self._text = "".join([*pieces, text[done:]])
 
     def wrap(self) -> None:

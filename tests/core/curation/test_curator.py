@@ -18,6 +18,7 @@ from core.errors import BadInput, Refused, Unwritable
 from core.paths import ProjectPaths
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Maturity, PatternType, SourceLoop
+from core.sources.json_text import JsonText
 from core.sources.locking import lease
 from tests.core.curation.making import (
     FILE,
@@ -651,3 +652,21 @@ def test_a_decision_and_its_undo_leave_every_byte(curator: Curator, paths: Proje
     assert decided.decision.id.encode() in path.read_bytes()
     curator.undo(now=NOW)
     assert path.read_bytes() == content
+
+
+def test_a_file_is_taken_apart_once_to_decide_and_once_to_write(
+    curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of 25,000 records takes half a second each time."""
+    promote(curator, id="pat-error-b-001")
+    size = paths.pattern_file("error").stat().st_size
+    taken: list[int] = []
+    take_apart = JsonText.__init__
+
+    def counted(document: JsonText, data: bytes) -> None:
+        taken.append(len(data))
+        take_apart(document, data)
+
+    monkeypatch.setattr(JsonText, "__init__", counted)
+    promote(curator)
+    assert taken.count(size) == 2
