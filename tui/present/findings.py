@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
+from core.curation.ledger import FILE as LEDGER
 from core.records.findings import Finding, Severity
 from core.text import plural, visible_line
 from core.view import View
@@ -49,6 +50,23 @@ def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> C
     files = {found.file for found in findings if found.severity is Severity.ERROR}
     count = sum(any(part in file for part in parts) for file in files)
     return Content.styled(f"{plural(count, 'file')} cannot be read: {key} tells why", "$warning") if count else None
+
+
+def log_doubt(view: View, findings_key: str) -> Content:
+    """Why the log of decisions cannot be trusted as it stands; empty where nothing speaks against it.
+
+    Args:
+        view: What is known.
+        findings_key: The key that lists all findings.
+    """
+    found = [one for one in view.snapshot.findings if one.file == LEDGER and one.severity is Severity.ERROR]
+    if not found:
+        return Content("")
+    first = f"{found[0].pointer} {found[0].message}".strip()
+    more = f", and {plural(len(found) - 1, 'more place')}: {findings_key} lists them" if len(found) > 1 else ""
+    return Content.assemble(
+        ("The log is not as it was written: ", "$error b"), (f"{visible_line(first, 160)}{more}", "$error")
+    )
 
 
 def _finding(finding: Finding) -> list[Content]:

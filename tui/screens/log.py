@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.content import Content
+from textual.widgets import Static
 
 from core.curation.turning import one_act
 from core.errors import Refused
@@ -15,6 +17,7 @@ from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
 from tui.present import decisions as present
+from tui.present.findings import log_doubt
 from tui.screens.browse import Browse
 from tui.widgets.record_table import Column
 
@@ -38,6 +41,19 @@ class LogPlace(Browse):
     FILES = ("/curation/ledger.jsonl",)
     FIELDS = DECISION_FIELDS
     HINT = "filter, e.g. verb:promote by:ana"
+
+    def compose_content(self) -> ComposeResult:
+        """What speaks against the log, then as elsewhere."""
+        yield Static(Content(""), classes="log--doubt")
+        yield from super().compose_content()
+
+    def refresh_view(self, view: View, delta: Delta | None) -> None:
+        """Also whether the log is as it was written."""
+        doubt = log_doubt(view, self.deck_app.shown_key("findings"))
+        line = self.query_one(".log--doubt", Static)
+        line.display = bool(doubt)
+        line.update(doubt)
+        super().refresh_view(view, delta)
 
     def _decision(self, key: str | None) -> Decision | None:
         return next((d for d in self.view.snapshot.decisions if d.id == key), None)

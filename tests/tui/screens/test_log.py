@@ -137,3 +137,17 @@ async def test_the_decision_under_the_cursor_is_taken_back_unless_one_rests_on_i
         await told.decides("x")
         assert told.app.view.snapshot.decisions[-1].verb is Verb.UNDO
         assert "undo note pat-error-null" in " ".join(told.row(told.table.keys[0]).split())
+
+
+async def test_a_log_that_is_not_as_it_was_written_says_so_at_its_top(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(80, 24)) as told:
+        await told.go("log")
+        assert "not as it was written" not in told.text() and "error" not in told.text().splitlines()[0]
+        ledger = told.app.deck.project.ledger
+        lines = ledger.read_bytes().splitlines(keepends=True)
+        lines[0] = lines[0].replace(b'"reason":"', b'"reason":"Not ', 1)
+        ledger.write_bytes(b"".join(lines))
+        await told.sees("The log is not as it was written: line 1 was changed")
+        assert any(short in told.text().splitlines()[0] for short in ("1 error", "1!"))
+        await told.press("F")
+        await told.sees("ledger.jsonl line 1", "was changed after it was written")
