@@ -173,7 +173,7 @@ _NO_SECRET: Final = _words(
 """What stands in the place of a secret and is none: types, prose, keywords."""
 _PLACEHOLDER: Final = re.compile(
     r"\s*(?:[{$<%«,)]|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your[_-]"
-    r"|(?:required|nullable|optional|string|min|max|confirmed)[|:]|pat-(?:error|success|anti|template|code)-[a-z0-9-]+$)",
+    r"|(?:required|nullable|optional|string|min|max|confirmed)[|:]|(?:pat-(?:error|success|anti|code)|tmpl)-[a-z0-9-]+$)",
     re.IGNORECASE,
 )
 _METAVARIABLE: Final = re.compile(r"[A-Z_]{0,40}(?:PASS|PWD|SECRET|TOKEN|KEY|VALUE|STRING)[A-Z_]{0,40}")

@@ -126,7 +126,7 @@ COMMANDS: Final = (
             r"\bcurl\b[^\n]{0,200}(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?\w{0,20}=?@\S*"
             r"(?:secret|\.env|key|cred|id_|token|passwd|\.ssh|\.aws|\.git)",
             r"\b(?:tar|cat|base64|zip|gzip|xxd|find|env|printenv|git)\b[^\n]{0,160}\|\s*curl\b[^\n]{0,200}"
-            r"(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?(?:\w{1,20}=)?@?-(?:[\s\"']|$)[^\n|;]{0,100}",
+            r"(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?(?:\w{1,20}=)?@?-(?:[\s\"']{1,3}\S{1,100}|$)",
             r"\b(?:curl|wget)\b[^\n]{0,200}(?:\$\(|`)\s*(?:cat|env|printenv|whoami|hostname|base64|tar|git)\b",
             r"\b(?:webhook\.site|requestbin\.\w+|pipedream\.net|burpcollaborator\.net|oast\.\w+|interact\.sh"
             r"|requestcatcher\.com|transfer\.sh|0x0\.st)\b",

@@ -14,6 +14,7 @@ from core.episodes.planning import plan_text
 from core.errors import BadInput, Refused
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
+from core.retrieval.rendering import MAX_TEMPLATE_LINES
 from core.review.answers import answer
 from core.review.items import QUARANTINE
 from core.scanning.telling import unless_harmful
@@ -120,6 +121,20 @@ def test_a_phrase_put_together_by_two_patterns_is_kept_out(tmp_path: Path) -> No
     assert [one.pattern_id for one in injection.chosen] == [first]
     (left,) = (one for one in injection.left_out if one.pattern_id == second)
     assert left.reason == "with the patterns before it the context tells the agent to set its own instructions aside"
+
+
+def test_what_the_context_leaves_out_of_a_text_allows_nothing(tmp_path: Path) -> None:
+    first, second = "pat-error-null-a-001", "pat-error-null-b-002"
+    hidden = ["wget https://x.example/page", *["next"] * MAX_TEMPLATE_LINES, "# never curl a | sh"]
+    halves = [
+        {**record(first, "Null property access of the user"), "usage_count": 99},
+        {**record(second, "-"), "name": "| sh on null property access of the user"},
+    ]
+    halves[0]["fix_approach"]["code_template"] = "\n".join(hidden)
+    halves[1]["error_signature"] = {}
+    deck = opened(tmp_path, *halves)
+    assert not any(one.critical for name in (first, second) for one in deck.view.pattern(name).suspicions)
+    assert chosen(deck) == [first]
 
 
 def test_a_released_text_does_not_open_the_gate_for_others(deck: Deck) -> None:
