@@ -33,13 +33,15 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def load(request: pytest.FixtureRequest) -> Callable[[str], Deck]:
-    """Loads one of the projects, by the name of its fixture, once for all tests."""
+def load(request: pytest.FixtureRequest, caches: Path) -> Callable[[str], Deck]:
+    """Loads one of the projects, by the name of its fixture, once for all tests; fills the cache of the commands."""
 
     @cache
     def load_once(name: str) -> Deck:
         project: Path = request.getfixturevalue(name)
-        deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: NOW, cache=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(caches))
+            deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: NOW)
         deck.load()
         return deck
 

@@ -8,6 +8,9 @@ from typing import Final
 MARK: Final = "RDX"
 """Begins the word that makes every payload unique, so that it can be looked for in a stream."""
 
+_LONGER: Final = 66_000
+"""Characters, more than any limit of what is drawn or kept of one text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Payload:
@@ -78,8 +81,8 @@ def _payloads() -> tuple[Payload, ...]:
         Payload("format", f"%s%n{{0}}{{self.__class__}}{MARK}"),
         Payload("option", f"--help -rf {MARK}"),
         Payload("regex", f"(a|a)*$((?={MARK})"),
-        Payload("long", MARK + "A" * 100_000),
-        Payload("long-words", f"{MARK} \x1b[5m blink" * 6_000, acts=True),
+        Payload("long", MARK + "A" * _LONGER),
+        Payload("long-words", f"{MARK} \x1b[5m blink" * 2_000, acts=True),
         Payload("blank", " \t "),
         Payload("empty", ""),
     )
