@@ -249,8 +249,8 @@ async def test_every_action_can_be_asked_for_without_harm(
     monkeypatch.delenv("VISUAL", raising=False)
     async with story(sample, home) as told:
         for action in actions_of(place):
-            if action.id in {"quit", "theme"}:
-                continue
+            if action.id in {"quit", "theme"} or (action.id.startswith("go_") and place != "loops"):
+                continue  # going to a place is the same from all of them
             if told.app.screen.id != place:
                 told.app.go(place)
                 await told.pilot.pause()

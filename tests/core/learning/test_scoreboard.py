@@ -361,7 +361,7 @@ SUSPICIOUS = Settings(learning=LearningSettings(max_marks=1, burst_minutes=3 * 2
 """Thresholds under which what is drawn here holds bursts now and then."""
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(_snapshots(), st.integers(-40, 40), st.integers(0, 500))
 def test_rescored_is_a_new_board_at_that_time(snapshot: Snapshot, first: int, second: int) -> None:
     board = Scoreboard.build(snapshot, NOW, SUSPICIOUS)
@@ -371,7 +371,7 @@ def test_rescored_is_a_new_board_at_that_time(snapshot: Snapshot, first: int, se
         same(board, Scoreboard.build(snapshot, now, SUSPICIOUS))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(_snapshots(), st.integers(-40, 500))
 def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
     now = NOW + timedelta(days=days)
@@ -383,7 +383,7 @@ def test_vectors_and_direct_sums_agree(snapshot: Snapshot, days: int) -> None:
         assert board.harmful[row] == pytest.approx(harmful, rel=1e-12, abs=1e-300)
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=120)
 @given(_snapshots(), _snapshots(), st.integers(0, 6), st.integers(-10, 40))
 def test_updated_is_a_new_board_of_what_changed(before: Snapshot, new: Snapshot, known: int, days: int) -> None:
     def changed(one: Mapping[str, object], other: Mapping[str, object]) -> frozenset[str]:

@@ -32,14 +32,15 @@ async def test_loops_at_work_stand_first(sample: Path, home: Path) -> None:
         await told.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} loops running")
 
 
-async def test_each_tab_of_each_loop_can_be_read(sample: Path, home: Path) -> None:
+async def test_each_tab_of_loops_of_each_status_and_source_can_be_read(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
-        for _ in told.table.keys:
+        kinds = {(loop.status, loop.sources): key for key, loop in told.app.view.snapshot.loops.items()}
+        for key in kinds.values():
+            told.place.go_to(key)
             for _ in TABS:
                 await told.settled()
                 assert details(told).strip()
                 await told.press("right_square_bracket")
-            await told.press("j")
 
 
 async def test_the_story_of_a_loop_is_read_when_it_is_looked_at(sample: Path, home: Path) -> None:
