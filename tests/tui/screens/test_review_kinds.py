@@ -129,6 +129,15 @@ async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample
         await told.decides("enter")
         assert told.app.view.snapshot.decisions[-1].reason == "four of six failed"
         assert told.app.view.assessment(subject).state is Maturity.DEPRECATED
+        await told.decides("u")
+        await told.press("d")
+        seen = told.app.view.pattern(subject)
+        path = sample / seen.file
+        path.write_text(path.read_text().replace(seen.description, "Run the statement twice"))
+        await told.until(lambda: told.app.view.pattern(subject).content_hash != seen.content_hash)
+        await told.type("four of six failed")
+        await told.decides("enter")
+        assert any("another one by now" in toast for toast in told.toasts()), "the dialog covered the new text"
 
 
 async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_or_put_back(
