@@ -13,11 +13,9 @@ from core.curation.curator import Decided, Refusal
 from core.deck import Deck
 from core.embeddings import Coverage
 from core.errors import RalphdeckError
-from core.forecast import SUPPOSED, Stop
-from core.learning.maturity import STATES
+from core.forecast import SHOWN, SUPPOSED, Stop, shown_codes
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Verb
-from core.records.patterns import Maturity
 from core.text import visible_line
 
 _NAMED = 80
@@ -43,7 +41,7 @@ class BulkForecast:
     asked: int
     decided: int
     refused: tuple[tuple[str, int], ...]
-    turned: tuple[tuple[Maturity, Maturity, int], ...] = ()
+    turned: tuple[tuple[str, str, int], ...] = ()
     gone: int = 0
     loops: int = 0
     tasks: int = 0
@@ -108,9 +106,9 @@ def _grouped(refused: Iterable[Refusal]) -> tuple[tuple[str, int], ...]:
     return tuple(reasons.most_common())
 
 
-def _turned(before: Scoreboard, after: Scoreboard) -> tuple[tuple[Maturity, Maturity, int], ...]:
+def _turned(before: Scoreboard, after: Scoreboard) -> tuple[tuple[str, str, int], ...]:
     ids = [id for id in after.ids if id in before]
-    one, two = before.state_codes[before.rows_of(ids)], after.state_codes[after.rows_of(ids)]
+    one, two = shown_codes(before)[before.rows_of(ids)], shown_codes(after)[after.rows_of(ids)]
     moved = np.flatnonzero(one != two)
     turns = Counter(zip(one[moved].tolist(), two[moved].tolist(), strict=True))
-    return tuple((STATES[old], STATES[new], count) for (old, new), count in turns.most_common())
+    return tuple((SHOWN[old], SHOWN[new], count) for (old, new), count in turns.most_common())

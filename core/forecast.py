@@ -13,16 +13,20 @@ from core.audience import LOOP, TASK, TOPIC, Contexts, Reader, audience, same_te
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.embeddings import Coverage
-from core.learning.assessment import Assessment
+from core.learning.assessment import QUARANTINE, Assessment
+from core.learning.columns import Codes
 from core.learning.maturity import STATES
+from core.learning.scoreboard import Scoreboard
 from core.lineage import LineageEvent
-from core.records.patterns import Maturity, Pattern
+from core.records.patterns import Pattern
 from core.retrieval.ranking import Given
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
 from core.review.items import DUPLICATE, ReviewItem
 from core.view import View
 
+SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE)
+"""The states that people are told of: that a text waits in quarantine is one."""
 SUPPOSED: Final = "supposed"
 """The reason that a rehearsed decision gets where one is required; no context shows it."""
 
@@ -96,7 +100,7 @@ class Forecast:
         loops, tasks: How many running loops and past tasks were looked at.
         changed: The contexts that would be others, those of running loops first.
         tokens: Of all contexts that were looked at, before and after.
-        turned: Patterns whose state would be another one, with the state before and after.
+        turned: Patterns whose state would be another one, with the state before and after, as `SHOWN` has them.
         added, gone: Ids of patterns that would come into the registry or leave it.
         places: Where the patterns in question stand, before and after.
         merger: For a merge, what would come of it.
@@ -108,7 +112,7 @@ class Forecast:
     tasks: int
     changed: tuple[ContextChange, ...] = ()
     tokens: tuple[int, int] = (0, 0)
-    turned: tuple[tuple[str, Maturity, Maturity], ...] = ()
+    turned: tuple[tuple[str, str, str], ...] = ()
     added: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     places: tuple[tuple[str, Place, Place], ...] = ()
@@ -244,15 +248,20 @@ def _topic(view: View, about: tuple[str, ...]) -> Iterator[Reader]:
             yield Reader(TOPIC, pattern.id, f"{pattern.title} {pattern.description}")
 
 
-def _turned(view: View, after: View) -> Iterator[tuple[str, Maturity, Maturity]]:
+def shown_codes(board: Scoreboard) -> Codes:
+    """The state of every row as people are told it; indices into `SHOWN`."""
+    return np.where(board.quarantined, SHOWN.index(QUARANTINE), board.state_codes).astype(np.int8)
+
+
+def _turned(view: View, after: View) -> Iterator[tuple[str, str, str]]:
     """The patterns that are there before and after, in the order of the registry, and in another state."""
     ids = after.board.ids
     if ids != view.board.ids:
         ids = tuple(id for id in ids if id in view.board)
-    one = view.board.state_codes[view.board.rows_of(ids)]
-    two = after.board.state_codes[after.board.rows_of(ids)]
+    one = shown_codes(view.board)[view.board.rows_of(ids)]
+    two = shown_codes(after.board)[after.board.rows_of(ids)]
     for place in np.flatnonzero(one != two).tolist():
-        yield ids[place], STATES[one[place]], STATES[two[place]]
+        yield ids[place], SHOWN[one[place]], SHOWN[two[place]]
 
 
 def _place(view: View, pattern_id: str, given: list[tuple[str, ...]]) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import StrEnum
 from typing import Any, Final
 
@@ -69,15 +70,17 @@ class Happening(Struct, frozen=True, kw_only=True):
         return {"what": self.what.value, "subject": self.subject, "text": self.text, "severity": self.severity.value}
 
 
-def happenings(before: View, after: View, delta: Delta) -> list[Happening]:
+def happenings(before: View, after: View, delta: Delta, mine: Container[str] = ()) -> list[Happening]:
     """Everything that a person who watches wants to hear of, what broke first.
 
     Args:
         before, after: The views.
         delta: What changed between them.
+        mine: Ids of the decisions of who is told: the questions that come with them are no news.
     """
     found = [*_loops(before, after, delta), *_patterns(before, after, delta)]
     known = {decision.id for decision in before.snapshot.decisions}
+    is_own = any(decision.id in mine for decision in after.snapshot.decisions if decision.id not in known)
     for decision in after.snapshot.decisions:
         if decision.id not in known:
             verb = decision.verb.value.replace("_", " ")
@@ -92,7 +95,7 @@ def happenings(before: View, after: View, delta: Delta) -> list[Happening]:
             found.append(Happening(what=What.ESCALATED, subject=item.subject, text=text, severity=Severity.WARNING))
         else:
             text = f"Review asks: {visible_line(item.question, 120)}"
-            severity = Severity.INFO if item.kind in _TIDYING else Severity.WARNING
+            severity = Severity.INFO if item.kind in _TIDYING or is_own else Severity.WARNING
             found.append(Happening(what=What.ASKED, subject=item.subject, text=text, severity=severity))
     if delta.findings:
         old = set(before.findings)
@@ -146,8 +149,8 @@ def _patterns(before: View, after: View, delta: Delta) -> list[Happening]:
         elif key in before.snapshot.patterns and key not in after.snapshot.patterns:
             found.append(Happening(what=What.LEFT, subject=key, text=f"no longer in the registry: {name}"))
         elif key in before.board and key in after.board:
-            old, new = before.assessment(key).state, after.assessment(key).state
-            if old is not new:
+            old, new = before.assessment(key).shown, after.assessment(key).shown
+            if old != new:
                 found.append(Happening(what=What.STATE, subject=key, text=f"{name}: {old} → {new}"))
     return found
 

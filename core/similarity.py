@@ -24,6 +24,7 @@ MAX_CHARS: Final = 2000
 
 Rows = NDArray[np.int32]
 
+_MOST_SHOWN: Final = 0.99
 _RARE_SHARE: Final = 0.75
 """This share of a pattern's words, the rarest ones, finds what it is compared with."""
 _SHARED: Final = 0.6
@@ -46,6 +47,13 @@ def similarity(one: Pattern, other: Pattern) -> float:
         return 0.0
     text = _text(one)
     return _ratios(text, [_text(other)], 0.0)[0] if text else 0.0
+
+
+def shown_likeness(likeness: float) -> float:
+    """A likeness as people may read it, 0..1: as only some fields are compared, and their words in any order, the most
+    alike are not the same.
+    """
+    return min(likeness, _MOST_SHOWN)
 
 
 def _same_task(one: Pattern, other: Pattern) -> bool:

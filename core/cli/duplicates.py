@@ -14,6 +14,7 @@ from core.cli.shapes import json_help
 from core.curation.merging import Tally, as_read, check_pair, merged
 from core.curation.registry import Registry
 from core.records.patterns import Pattern
+from core.similarity import shown_likeness
 from core.view import View
 
 
@@ -52,7 +53,7 @@ def duplicates(threshold: float | None, as_json: bool, strict: bool) -> None:
             Column("TITLE", free=True),
         )
         rows = (
-            (kept, other, percent(ratio), _uses(view, kept, other), view.snapshot.patterns[kept].title)
+            (kept, other, percent(shown_likeness(ratio)), _uses(view, kept, other), view.snapshot.patterns[kept].title)
             for kept, other, ratio in pairs
         )
         print_table(columns, rows)

@@ -121,5 +121,7 @@ def _verdict(proposal: Proposal) -> tuple[str, str, str]:
     if proposal.refused:
         return "-", "yellow", f" ({proposal.refused})"
     if proposal.duplicate_of:
-        return "=", "", f" ({percent(proposal.similarity)} like {proposal.duplicate_of})"
+        from core.similarity import shown_likeness  # numpy: only where there is something to compare
+
+        return "=", "", f" ({percent(shown_likeness(proposal.similarity))} like {proposal.duplicate_of})"
     return "+", "green", ""

@@ -71,7 +71,7 @@ def _json(decided: Decided, found: Forecast) -> dict[str, Any]:
         "summary": decided.summary,
         "warnings": list(decided.warnings),
         "refused": [{"id": refusal.pattern_id, "why": refusal.why} for refusal in decided.refused],
-        "turned": [{"id": id, "before": before.value, "after": after.value} for id, before, after in found.turned],
+        "turned": [{"id": id, "before": str(before), "after": str(after)} for id, before, after in found.turned],
         "added": list(found.added),
         "gone": list(found.gone),
         "loops": found.loops,

@@ -127,7 +127,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         pattern.id,
         pattern.type.value,
-        QUARANTINE if assessment.quarantined else assessment.state.value,
+        assessment.shown,
         percent(assessment.rate),
         f"{low:.2f}-{high:.2f}",
         str(assessment.uses),

@@ -47,9 +47,9 @@ def review(
 ) -> None:
     """List what waits for a decision, most worth deciding first, and say how far a sitting gets.
 
-    What is at stake are the failures a week that a good decision is expected to spare loops; the seconds are what it
-    takes to read and decide. With --minutes: list what to decide in that time, best use of it first, at the pace of
-    the one who decides as far as the log tells it.
+    Where an agent waits for a person comes before all that is weighed. What is at stake are the failures a week that a
+    good decision is expected to spare loops; the seconds are what it takes to read and decide. With --minutes: list
+    what to decide in that time, best use of it first, at the pace of the one who decides as far as the log tells it.
 
     \b
     Examples:
@@ -74,8 +74,8 @@ def review(
             }
         )
     else:
-        _print(listed)
-        line(sitting.text)
+        _print(listed, len(queue if minutes is None else sitting.items))
+        line(sitting.text if minutes is not None and len(listed) == len(sitting.items) else sitting.told())
     end(view.findings, strict=strict)
 
 
@@ -144,6 +144,7 @@ def item_json(item: ReviewItem) -> dict[str, Any]:
         "reason": item.reason,
         "worth": number(item.worth),
         "stake": number(item.stake),
+        "urgent": item.is_urgent,
         "seconds": number(item.seconds),
         "evidence": item.evidence,
         "other": item.other or None,
@@ -163,7 +164,12 @@ def sitting_json(sitting: Plan) -> dict[str, Any]:
     }
 
 
-def _print(items: Sequence[ReviewItem]) -> None:
+def _at_stake(item: ReviewItem) -> str:
+    return "waits" if item.is_urgent else f"{item.stake:.3f}"
+
+
+def _print(items: Sequence[ReviewItem], waiting: int) -> None:
+    """List questions, of so many."""
     columns = (
         Column("KIND"),
         Column("AT STAKE", right=True),
@@ -171,9 +177,11 @@ def _print(items: Sequence[ReviewItem]) -> None:
         Column("QUESTION"),
         Column("REASON", free=True),
     )
-    rows = ((item.kind, f"{item.stake:.3f}", f"{item.seconds:.0f}", item.question, item.reason) for item in items)
+    rows = ((item.kind, _at_stake(item), f"{item.seconds:.0f}", item.question, item.reason) for item in items)
     print_table(columns, rows)
     if not items:
         remark("nothing waits for a decision")
     else:
-        remark(f"{plural(len(items), 'question')}; at stake: failures a week that a good decision spares loops")
+        count = plural(waiting, "question")
+        count = count if len(items) == waiting else f"{len(items):,} of {count}"
+        remark(f"{count}; at stake: failures a week that a good decision spares loops")

@@ -96,7 +96,7 @@ With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], su
 With --dry-run, where there is one: {dry_run, summary, warnings, refused, turned: [{id, before, after}], added, gone,
 loops, tasks, changed: [{kind, id}], tokens: {before, after}}""",
     "review": """\
-{questions: [{kind, subject, key, question, reason, worth, stake, seconds, evidence, other}],
+{questions: [{kind, subject, key, question, reason, worth, stake, urgent, seconds, evidence, other}],
 sitting: {minutes, decisions, keys, seconds, share, later, not_worth_the_time}, findings}""",
     "check": """\
 {kept, rules: [{rule, setting, result, text, subjects}]}.

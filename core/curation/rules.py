@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core.errors import BadInput, Refused
-from core.learning.assessment import Assessment
+from core.learning.assessment import QUARANTINE, Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
 from core.records.decisions import CurationState, Decision, Effect, Pin, Verb
@@ -26,6 +26,8 @@ OVERRIDE: Final = "override"
 """The key of a pattern record that tells other tools of a decision (formats C23); only the ledger decides."""
 SEEN_TEXT: Final = "seen_text"
 """The key in `after` of a decision under which the text that was seen is kept."""
+_QUARANTINED: Final = "quarantined"
+"""The key in `before` of a release that says what it was released from."""
 _ABOUT: Final = "about"
 """The key in `after` of a decision on a question that is filed under more than a person wants to read."""
 _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
@@ -290,17 +292,19 @@ def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> 
 
 
 def quarantine(case: Case) -> Draft:
-    """Keep the pattern out of every context until somebody has seen its text."""
+    """Keep the pattern out of every context until somebody has seen its text. A decision on another text of it is no
+    bar: it does not hold for this one.
+    """
     if not case.reason:
         raise BadInput(f"putting {case.name} into quarantine needs a reason")
     if _waits(case) or _is_blocked(case):
         raise Refused(f"{case.name} is in quarantine already")
-    if case.pin is not None:
+    if case.pin is not None and case.pin.content_hash in ("", case.pattern.content_hash):
         raise Refused(f"a decision on {case.name} holds{since(case.pin)}; deprecate it, or reset it first")
     return Draft(
         verb=Verb.QUARANTINE,
         subject=case.pattern.id,
-        summary=f"put {case.name} into quarantine",
+        summary=f"put {case.name} into quarantine: {change(case.effective, QUARANTINE)}",
         reason=case.reason,
         before=case.seen(case.effective),
         after={**case.seen(Maturity.CANDIDATE), "hashes": {case.pattern.id: case.pattern.content_hash}},
@@ -324,7 +328,7 @@ def release(case: Case) -> Draft:
         subject=case.pattern.id,
         summary=f"kept {case.name}: {state}" if kept else f"released {case.name}: {state}",
         reason=case.reason,
-        before=case.seen(case.effective),
+        before=case.seen(case.effective) if kept else {**case.seen(case.effective), _QUARANTINED: True},
         after=case.approved(state),
     )
 
@@ -470,6 +474,8 @@ def changed(decision: Decision) -> str:
             told.append(plural(len(joined), "further use"))
         return ", ".join(told)
     before, after = decision.before.get("state"), decision.after.get("state")
+    before = QUARANTINE if decision.before.get(_QUARANTINED) is True else before
+    after = QUARANTINE if decision.verb is Verb.QUARANTINE else after
     return change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
 
 

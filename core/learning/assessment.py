@@ -70,3 +70,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
     quarantined: bool
     last_used: datetime | None
     next_change: tuple[datetime, Maturity] | None
+
+    @property
+    def shown(self) -> str:
+        """The state as people are told it: `quarantine` has a word of its own."""
+        return QUARANTINE if self.quarantined else self.state.value

@@ -141,6 +141,8 @@ def open_questions(queue: Sequence[ReviewItem]) -> tuple[Open, ...]:
 
 
 def first_half(queue: Sequence[ReviewItem]) -> int:
-    """How many questions, in the order of the queue, hold half of what is at stake in all of them."""
-    sums = list(accumulate(item.stake for item in queue))
-    return bisect_left(sums, sums[-1] / 2) + 1 if sums else 0
+    """How many questions, in the order of the queue, hold half of what is at stake in all of them; those are left out
+    that stand first because an agent waits.
+    """
+    sums = list(accumulate(item.stake for item in queue if not item.is_urgent))
+    return bisect_left(sums, sums[-1] / 2) + 1 if sums and sums[-1] else 0

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
-from core.curation.rules import day, shown
+from core.curation.rules import day
 from core.debug_memory.waiting import Escalated
-from core.learning.decay import decayed_value
 from core.review.items import BURST, ESCALATION, ReviewItem
 from core.review.reading import seconds
 from core.review.telling import burst_text, call_text, stuck_text
 from core.review.weighing import Scales
-from core.review.worth import STUCK
 from core.text import plural, visible_line
+
+STUCK: Final = timedelta(days=14)
+"""An agent that called longer ago waits no more: somebody has looked, or its work has ended another way."""
+WAITS: Final = "an agent waits for a person"
+"""Why an escalation stands first."""
 
 
 def bursts(scales: Scales) -> Iterator[ReviewItem]:
@@ -23,7 +27,8 @@ def bursts(scales: Scales) -> Iterator[ReviewItem]:
         yield scales.item(
             BURST,
             burst.source,
-            question=f"Do the {count:,} harmful marks of {shown(burst.source)} count?",
+            question=f"Do the {count:,} harmful marks of {{}} count?",
+            this="this loop",
             reason=burst_text(burst),
             place="",
             stake=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
@@ -34,20 +39,26 @@ def bursts(scales: Scales) -> Iterator[ReviewItem]:
 
 
 def escalations(scales: Scales, escalated: Iterable[Escalated], now: datetime) -> Iterator[ReviewItem]:
-    """(4) on_escalation notify_human, whoever told that a session is escalated."""
-    half_life = scales.settings.learning.half_life_days
-    for one in escalated:
+    """(4) on_escalation notify_human, whoever told that a session is escalated: the newest first.
+
+    They spare no failures that could be weighed against other questions: those of late come first, those of old last.
+    """
+    for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
         session, at = one.session, one.at
         since = f", on {day(at)}" if at is not None else ""
         called = f"; {call_text(one.call)}" if one.call is not None else ""
         stuck = stuck_text(session)
+        is_stuck = at is None or now - at <= STUCK
         yield scales.item(
             ESCALATION,
             session.id,
-            question=f"An agent is stuck at {visible_line(session.file_path, 80) or shown(session.id)}: seen?",
+            question="An agent is stuck at {}: seen?",
+            name=visible_line(session.file_path, 80),
+            this="this file" if session.file_path else "this",
             reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
-            place="",
-            stake=STUCK * decayed_value(at or now, now, half_life),
+            place=WAITS if is_stuck else "",
+            is_urgent=is_stuck,
+            stake=0.0,
             seconds=seconds(ESCALATION, len(stuck)),
             escalated=one,
             evidence=len(session.executions),

@@ -39,7 +39,7 @@ SNOOZE_DAYS: Final = 7
 SNOOZE_EVIDENCE: Final = 3
 """New evidence after which a question is asked again that was snoozed until there is some."""
 TOO_BROAD: Final = "its trigger fits nearly everything"
-"""Why a pattern is suspended whose trigger nobody said more about."""
+"""Why a pattern is put into quarantine whose trigger nobody said more about."""
 REJECTED: Final = "rejected in review"
 """Why a text is archived that nobody gave a reason for."""
 
@@ -104,7 +104,7 @@ def why_not_decide(action: str, view: View, pattern_id: str) -> str:
     if action == "quarantine":
         if assessment.quarantined:
             return "it is in quarantine already"
-        if assessment.pin is not None:
+        if assessment.pin is not None and not assessment.pin_stale:
             return "a decision on it holds: deprecate it, or reset it first"
     if action == "archive" and view.pattern(pattern_id).mirror_of:
         return "it stands in a file that is not written to"
@@ -251,8 +251,8 @@ def _doubted(item: ReviewItem, view: View) -> Answer:
 def _broad(item: ReviewItem, view: View) -> Iterator[Answer]:
     yield Answer(
         action="accept",
-        label="suspend",
-        effect="no loop gets it until its trigger is another one and somebody has seen it",
+        label="quarantine",
+        effect="suspended: no loop gets it until its trigger is another one and somebody has seen it",
         decide=lambda deck, reason: deck.quarantine(item.subject, reason=reason or TOO_BROAD),
         why_not=why_not_decide("quarantine", view, item.subject),
     )
@@ -261,8 +261,8 @@ def _broad(item: ReviewItem, view: View) -> Iterator[Answer]:
 
 
 _LEFT: Final = {
-    BORDERLINE: ("leave it", "left the state of {} to the evidence"),
-    UNRECONCILED: ("leave it", "left the counts of {} as they are"),
+    BORDERLINE: ("dismiss", "dismissed the question on the state of {}: the evidence decides"),
+    UNRECONCILED: ("dismiss", "dismissed the question on the counts of {}: they stay as they are"),
 }
 """Questions that nothing is proposed for: how not to be asked again is called, and what the log says then."""
 
@@ -319,8 +319,8 @@ def _removals(item: ReviewItem, view: View) -> Iterator[Answer]:
     if item.kind != BROAD:  # where that is what is proposed
         yield Answer(
             action="quarantine",
-            label="suspend",
-            effect="no loop gets it until somebody has seen its text",
+            label="quarantine",
+            effect="suspended: no loop gets it until somebody has seen its text",
             decide=lambda deck, reason: deck.quarantine(id, reason=reason),
             needs_reason=True,
             why_not=why_not_decide("quarantine", view, id),
@@ -337,7 +337,9 @@ def _removals(item: ReviewItem, view: View) -> Iterator[Answer]:
 
 
 def _reset_effect(assessment: Assessment) -> str:
-    return f"the evidence decides: {assessment.computed}" if assessment.pin is not None else "it may be promoted"
+    if assessment.pin is None:
+        return "its state stays, and promoting it is no longer refused"
+    return f"the evidence decides: {assessment.computed}"
 
 
 def _snoozes(item: ReviewItem) -> Iterator[Answer]:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from core.curation.rules import day, shown
+from core.curation.rules import day
 from core.extraction.proposals import Extraction
 from core.records.decisions import CurationState
 from core.recurring import Cluster
@@ -15,7 +15,7 @@ from core.review.items import EXTRACTED, OFFER, QUARANTINE, RECURRING, ReviewIte
 from core.review.reading import chars_of, chars_offered, seconds
 from core.review.telling import offer_text
 from core.review.weighing import Scales
-from core.review.worth import UNSEEN_USES, weekly
+from core.review.worth import UNSEEN_USES
 from core.scanning.telling import told
 from core.text import plural, visible_line
 
@@ -40,7 +40,7 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             yield scales.item(
                 QUARANTINE,
                 pattern_id,
-                question=f"May loops get {shown(pattern_id)}?",
+                question="May loops get {}?",
                 reason=f"{came}{reason}",
                 place="no loop gets it until you have seen its text",
                 stake=doubt * scales.unseen(pattern_id, kept_out=True),
@@ -50,8 +50,8 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             yield scales.item(
                 EXTRACTED,
                 pattern_id,
-                question=f"Keep {shown(pattern_id)}?",
-                reason=f"{came}{reason}; nobody has read it",
+                question="Keep {}, which nobody has read?",
+                reason=f"{came}{reason}",
                 place=scales.given(pattern_id),
                 stake=doubt * scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
                 seconds=seconds(EXTRACTED, chars_of(pattern)),
@@ -69,7 +69,7 @@ def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
         yield scales.item(
             QUARANTINE,
             pattern.id,
-            question=f"May loops get {shown(pattern.id)}?",
+            question="May loops get {}?",
             reason=f"this text {told(pattern.suspicions)}",
             place="no loop gets it unless you release it for a reason",
             stake=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
@@ -90,10 +90,11 @@ def offered(scales: Scales, offers: Mapping[str, Extraction]) -> Iterator[Review
             yield scales.item(
                 OFFER,
                 source_id,
-                question=f"Extract what {shown(source_id)} has learned?",
+                question="Extract what {} has learned?",
+                this="this loop",
                 reason=f"{offer_text(offer)}{also}",
                 place="",
-                stake=_gain(scales, (1 + len(others) + UNSEEN_USES) * len(offer.new)),
+                stake=scales.new((1 + len(others) + UNSEEN_USES) * len(offer.new)),
                 seconds=seconds(OFFER, chars_offered(offer), len(offer.new) - 1),
                 offer=offer,
                 evidence=len(said) + len(others),
@@ -110,16 +111,13 @@ def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> 
         yield scales.item(
             RECURRING,
             cluster.id,
-            question=f"Make a pattern of what {sources} learned: {visible_line(cluster.text, 80)}?",
+            question=f"Make a pattern of what {sources} learned{{}}?",
+            name=f": {visible_line(cluster.text, 80)}",
+            this="",
             reason="no pattern says it",
             place=f"told {plural(len(cluster.members), 'time')}{last}",
-            stake=_gain(scales, float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
+            stake=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
             seconds=seconds(RECURRING, len(cluster.text) + chars_offered(offer)),
             offer=offer,
             evidence=len(cluster.members),
         )
-
-
-def _gain(scales: Scales, uses: float) -> float:
-    """The stake of a text that is in no registry yet, for decayed uses that it would have had."""
-    return float(weekly(np.array([uses]), scales.settings.maturity.half_life_days)[0]) * scales.stakes.unjudged[1]

@@ -49,9 +49,12 @@ class ReviewItem:
         subject: Id of the pattern that it is about; of a burst its source; of an offer the loop; of an escalation
             the debug session; of a recurring learning its id.
         question: What is asked, one line.
+        asks: The same of what is in front of the reader, without its name.
         reason: Why it is asked, and why at this place; one line.
         worth: 0..1, `stake` less the price of `seconds`, see `core.review.worth.worth`; the queue is sorted by it.
-        stake: Failures a week that a good decision is expected to spare loops (`core.review.worth`).
+        stake: Failures a week that a good decision is expected to spare loops (`core.review.worth`); 0 for what
+            changes nothing for them, such as an escalation.
+        is_urgent: An agent waits for a person: it stands before all others, whatever they are worth.
         seconds: How long it takes to read and to decide, estimated.
         position_reason: The end of `reason`: why at this place.
         evidence: How much is known, of which a snooze until new evidence waits for more: uses of the pattern or of
@@ -69,6 +72,8 @@ class ReviewItem:
     reason: str
     worth: float = field(compare=False)
     stake: float = field(default=0.0, compare=False)
+    is_urgent: bool = False
+    asks: str = ""
     seconds: float = 0.0
     position_reason: str = ""
     evidence: int = 0

@@ -58,8 +58,9 @@ def review_queue(
 ) -> tuple[ReviewItem, ...]:
     """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first.
 
-    The order is that of `core.review.worth.net`: what is at stake less the price of reading; ties by kind, then by
-    subject. Of several questions that one answer would be filed under, only the weightiest is asked.
+    Where an agent waits for a person comes first. The order of all else is that of `core.review.worth.net`: what is at
+    stake less the price of reading; ties by kind, then by subject. Of several questions that one answer would be filed
+    under, only the weightiest is asked.
 
     Args:
         patterns, board, curation, settings: What is known.
@@ -86,7 +87,9 @@ def review_queue(
         *escalations(scales, escalated, now),
     ]
     weights = {id(item): net(item.stake, item.seconds, settings) for item in items}
-    items.sort(key=lambda item: (-weights[id(item)], item.kind, item.subject))
+    others = [item for item in items if not item.is_urgent]
+    others.sort(key=lambda item: (-weights[id(item)], item.kind, item.subject))
+    items = [*(item for item in items if item.is_urgent), *others]
     first = {item.question_key: item for item in reversed(items)}
     return tuple(item for item in _open(items, curation, now) if first[item.question_key] is item)
 

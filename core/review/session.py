@@ -43,7 +43,7 @@ class Plan:
     """What to decide in a sitting.
 
     Attributes:
-        items: In the order in which to decide them.
+        items: In the order in which to decide them: first where an agent waits, of which nothing is at stake.
         minutes: How long the sitting is.
         seconds: What they take.
         share: How much of what is at stake in the whole queue they cover, 0..1.
@@ -59,22 +59,34 @@ class Plan:
     left: int
 
     @property
+    def weighed(self) -> int:
+        """How many of the decisions are those that cover the share."""
+        return sum(not item.is_urgent for item in self.items)
+
+    @property
     def text(self) -> str:
         """It in one line: `You have 12 minutes: these 22 decisions cover 61% of what is at stake`."""
+        return self.told("these ")
+
+    def told(self, which: str = "") -> str:
+        """The same; `which` stands before the number of decisions, "" where they are not the ones listed."""
         minutes = "1 minute" if self.minutes == 1 else f"{self.minutes:g} minutes"
         if not self.items:
             unworthy = "no question is worth the time" if self.left else "nothing waits for a decision"
             return f"You have {minutes}: {'too short for the next decision' if self.later else unworthy}"
-        count = len(self.items)
-        these = "this decision covers" if count == 1 else f"these {count:,} decisions cover"
-        told = [f"You have {minutes}: {these} {self.share:.0%} of what is at stake"]
+        count, waiting = self.weighed, len(self.items) - self.weighed
+        this = "this" if which else "1"
+        covers = f"{this} decision covers" if count == 1 else f"{which}{count:,} decisions cover"
+        parts = [f"{plural(waiting, 'agent')} {'waits' if waiting == 1 else 'wait'} for you"] * bool(waiting)
+        parts += [f"{covers} {self.share:.0%} of what is at stake"] * bool(count)
+        told = [f"You have {minutes}: {', then '.join(parts)}"]
         told += [f"{plural(self.later, 'more question')} for another time"] if self.later else []
         told += [f"{plural(self.left, 'question')} not worth the time"] if self.left else []
         return "; ".join(told)
 
 
 def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: Pace | None = None) -> Plan:
-    """What to decide in so many minutes, most stake per second first.
+    """What to decide in so many minutes: first where an agent waits, then most stake per second.
 
     A question is not worth the time where its stake brings less than `review.worthwhile_per_hour`, the price of
     reading: there a sitting stops, however much time is left. One that no longer fits in is passed over for the next.
@@ -86,8 +98,10 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
         pace: The reviewer's own, which scales what the questions are estimated to take; None for none known.
     """
     scale = _scale(queue, pace)
-    ordered = sorted(queue, key=lambda item: (-_rate(item), item.kind, item.subject))
-    worthwhile = [item for item in ordered if net(item.stake, item.seconds * scale, settings) > 0]
+    urgent = [item for item in queue if item.is_urgent]
+    others = [item for item in queue if not item.is_urgent]
+    others.sort(key=lambda item: (-_rate(item), item.kind, item.subject))
+    worthwhile = [*urgent, *(item for item in others if net(item.stake, item.seconds * scale, settings) > 0)]
     left = minutes * SECONDS_PER_MINUTE
     chosen = []
     for item in worthwhile:

@@ -10,6 +10,7 @@ from core.review.items import BROAD, DUPLICATE, UNRECONCILED, ReviewItem
 from core.review.reading import chars_of, seconds
 from core.review.weighing import Scales
 from core.review.worth import WASTED_USE
+from core.similarity import shown_likeness
 from core.text import plural, visible_line
 
 
@@ -27,8 +28,10 @@ def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Itera
         yield scales.item(
             DUPLICATE,
             kept,
-            question=f"Merge {shown(merged)} into {shown(kept)}?",
-            reason=f"{likeness:.0%} alike",
+            question="Merge {}?",
+            name=f"{shown(merged)} into {shown(kept)}",
+            this="these two",
+            reason=f"{shown_likeness(likeness):.0%} alike",
             place=f"{scales.given(kept)}, the other one {plural(scales.times(merged), 'time')}",
             stake=WASTED_USE * likeness * scales.uses(merged),
             seconds=seconds(DUPLICATE, chars_of(patterns[kept]) + chars_of(patterns[merged])),
@@ -50,7 +53,7 @@ def broad(scales: Scales, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
         yield scales.item(
             BROAD,
             pattern_id,
-            question=f"Is the trigger of {shown(pattern_id)} too broad?",
+            question="Is the trigger of {} too broad?",
             reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
             f"{share:.0%} of everyday messages",
             place=scales.given(pattern_id),
@@ -67,7 +70,7 @@ def unreconciled(scales: Scales, doubts: Mapping[str, Finding]) -> Iterator[Revi
             yield scales.item(
                 UNRECONCILED,
                 pattern_id,
-                question=f"Are the counts of {shown(pattern_id)} right?",
+                question="Are the counts of {} right?",
                 reason=visible_line(doubt.message, 160),
                 place=scales.given(pattern_id),
                 stake=scales.held(pattern_id),

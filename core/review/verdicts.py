@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from core.curation.rules import day, shown
+from core.curation.rules import day
 from core.learning.columns import Codes, Flags
 from core.learning.maturity import STATES, state_codes
 from core.records.decisions import CurationState, Pin
@@ -47,7 +47,7 @@ def inversions(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
         yield scales.item(
             INVERSION,
             pattern_id,
-            question=f"Turn {shown(pattern_id)} into a warning?",
+            question="Turn {} into a warning?",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
             place=scales.given(pattern_id),
             stake=scales.unwarned(pattern_id),
@@ -67,7 +67,7 @@ def pins(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             yield scales.item(
                 STALE_PIN,
                 pattern_id,
-                question=f"Does the decision on {shown(pattern_id)} hold for its new text?",
+                question=f"Keep {{}} {pin.verb} with its new text?",
                 reason=f"{decided(pin)}; its text has changed since",
                 place=scales.given(pattern_id),
                 stake=scales.unseen(pattern_id, kept_out=pin.state is Maturity.DEPRECATED),
@@ -79,13 +79,20 @@ def pins(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
 
 def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
     good, bad = scales.board.later_results(pattern_id)
-    against, word = (good, "succeeded") if pin.state is Maturity.DEPRECATED else (bad, "failed")
+    words = ("right", "wrong") if scales.is_warning(pattern_id) else ("succeeded", "failed")
+    against, word = (good, words[0]) if pin.state is Maturity.DEPRECATED else (bad, words[1])
+    total = good + bad
+    since = (
+        f"the warning was {word} in {against} of {total}"
+        if scales.is_warning(pattern_id)
+        else f"{against} of {plural(total, 'use')} {word}"
+    )
     stake, place = scales.since(pattern_id, good, bad, kept_out=pin.state is Maturity.DEPRECATED)
     return scales.item(
         CONTRADICTED,
         pattern_id,
-        question=f"Keep {shown(pattern_id)} {pin.verb}?",
-        reason=f"{decided(pin)}; since then {against} of {plural(good + bad, 'use')} {word}",
+        question=f"Keep {{}} {pin.verb}?",
+        reason=f"{decided(pin)}; since then {since}",
         place=place,
         stake=stake,
         seconds=seconds(CONTRADICTED, chars_of(scales.patterns[pattern_id])),
@@ -118,25 +125,41 @@ def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
         yield scales.item(
             BORDERLINE,
             pattern_id,
-            question=_WORTH_ASKING[bool(stakes.kept_out[row])].format(shown(pattern_id)),
-            reason=f"{STATES[now[row]]}, {int(board.failures[row])} of {plural(int(board.uses[row]), 'use')} failed"
-            + _border(row, now, better, worse, later, settings.review.soon_days),
+            question=_WORTH_ASKING[bool(stakes.kept_out[row])],
+            reason=f"{STATES[now[row]]}, {_came_to(scales, row)}" + _border(scales, row, (now, better, worse, later)),
             place=scales.place(pattern_id),
             stake=float(stakes.held[row]),
             seconds=seconds(BORDERLINE, chars_of(pattern)),
         )
 
 
-_WORTH_ASKING: Final = {True: "Should loops get {}, which is kept out now?", False: "Should loops go on to get {}?"}
+_WORTH_ASKING: Final = {True: "Should loops get {} after all?", False: "Should loops go on to get {}?"}
 
 
-def _border(row: int, now: Codes, better: Codes, worse: Codes, later: Codes, soon_days: float) -> str:
-    """What would change a state, in words."""
+def _came_to(scales: Scales, row: int) -> str:
+    """What the uses of a pattern came to, in words; of a warning, whether it was right."""
+    board = scales.board
+    uses = int(board.uses[row])
+    if scales.is_warning(board.ids[row]):
+        return f"the warning was right in {int(board.successes[row])} of {uses}"
+    return f"{int(board.failures[row])} of {plural(uses, 'use')} failed"
+
+
+def _border(scales: Scales, row: int, codes: tuple[Codes, Codes, Codes, Codes]) -> str:
+    """What would change a state, in words.
+
+    Args:
+        codes: The states now, with one more success, with one more failure, and soon, by age alone.
+    """
+    now, better, worse, later = codes
+    failure, success = "failure", "success"
+    if scales.is_warning(scales.board.ids[row]):
+        failure, success = "wrong warning", "right warning"
     parts = [
-        f"one more {result} makes it {STATES[codes[row]]}"
-        for codes, result in ((worse, "failure"), (better, "success"))
-        if codes[row] != now[row]
+        f"one more {result} makes it {STATES[turned[row]]}"
+        for turned, result in ((worse, failure), (better, success))
+        if turned[row] != now[row]
     ]
     if later[row] != now[row]:
-        parts.append(f"by age alone it is {STATES[later[row]]} within {soon_days:g} days")
+        parts.append(f"by age alone it is {STATES[later[row]]} within {scales.settings.review.soon_days:g} days")
     return "".join(f"; {part}" for part in parts)

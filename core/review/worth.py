@@ -32,8 +32,6 @@ WASTED_USE: Final = 0.05
 """Failures that a place in a context costs which says what another place says, or nothing to the task."""
 WARNED_SHARE: Final = 0.25
 """Of the uses that a pattern had, so many go its way again where nothing warns of it, 0..1."""
-STUCK: Final = 0.5
-"""Failures a week that an agent is good for which is stuck until somebody looks; it decays like outcomes."""
 _HALF_WORTH_AT: Final = 0.1
 """Failures a week, net, that make a worth of 1/2."""
 
@@ -91,6 +89,14 @@ class Stakes:
             losses=losses,
             prior=(good, bad),
         )
+
+    @cached_property
+    def unwarned(self) -> Floats:
+        """For each pattern that fails, E[max(0, m - p)] where p < t: what a use costs that a warning would have turned
+        to what patterns in general come to, m.
+        """
+        good, bad = self.prior
+        return self.below + max(good / (good + bad) - self.losses.threshold, 0.0) * self.chance
 
     @cached_property
     def held(self) -> Floats:

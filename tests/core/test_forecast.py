@@ -75,8 +75,8 @@ def in_short(view: View) -> dict[str, str]:
     return {reader.id: view.given(view.relevance(reader.task)).context for reader in audience(view.snapshot)}
 
 
-def states(view: View) -> dict[str, Maturity]:
-    return {id: view.assessment(id).state for id in view.snapshot.patterns}
+def states(view: View) -> dict[str, str]:
+    return {id: view.assessment(id).shown for id in view.snapshot.patterns}
 
 
 def files(deck: Deck) -> dict[Path, bytes]:
@@ -108,7 +108,7 @@ def check_outcome(
         id: (before[id], after[id]) for id in before if before[id] != after[id]
     }
     assert (told.loops + told.tasks) == len(before)
-    assert {(id, stood[id], stand[id]) for id in stood.keys() & stand.keys() if stood[id] is not stand[id]} == set(
+    assert {(id, stood[id], stand[id]) for id in stood.keys() & stand.keys() if stood[id] != stand[id]} == set(
         told.turned
     )
     assert (set(told.added), set(told.gone)) == (stand.keys() - stood.keys(), stood.keys() - stand.keys())

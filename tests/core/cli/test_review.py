@@ -16,7 +16,10 @@ def asked(call: Call, project: Path, *words: str) -> dict[str, Any]:
 def test_it_lists_what_waits_and_how_far_a_sitting_gets(sample: Path, call: Call) -> None:
     document = asked(call, sample)
     questions, sitting = document["questions"], document["sitting"]
-    worths = [one["worth"] for one in questions]
+    urgent = [one["urgent"] for one in questions]
+    assert any(urgent) and urgent == sorted(urgent, reverse=True)
+    assert {(one["stake"], one["kind"]) for one in questions if one["urgent"]} == {(0, "escalation")}
+    worths = [one["worth"] for one in questions if not one["urgent"]]
     assert worths == sorted(worths, reverse=True)
     assert len({one["key"] for one in questions}) == len(questions)
     assert all(f"{key}" in DOCUMENTS["review"] for key in (*document, *questions[0], *sitting))
@@ -26,7 +29,9 @@ def test_it_lists_what_waits_and_how_far_a_sitting_gets(sample: Path, call: Call
     assert [one["key"] for one in short["questions"]] == short["sitting"]["keys"]
     told = call("review", "--limit", "2", "--project", sample)
     assert len(told.out.splitlines()) == 4
-    assert told.out.splitlines()[-1].startswith("You have 12 minutes: ")
+    last = told.out.splitlines()[-1]
+    assert last.startswith("You have 12 minutes: ") and "these" not in last
+    assert f"2 of {len(questions)} questions" in told.err
 
 
 def test_a_snooze_ends_with_so_many_more_uses(sample: Path, call: Call) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from core.curation.rules import changed
 from core.deck import Deck
 from core.differences import field_changes
 from core.errors import BadInput, RalphdeckError, Refused
@@ -92,6 +93,19 @@ def test_the_question_whether_a_state_is_right_is_left_without_silencing_others(
 def test_what_is_too_broad_is_suspended_without_being_asked_why(deck: Deck) -> None:
     answer_of(deck, about(BROAD), "accept").decide(deck, "")
     assert deck.view.assessment(SUBJECT).quarantined
+
+
+def test_a_decision_on_another_text_is_no_bar_to_quarantine_which_the_log_names(deck: Deck) -> None:
+    deck.promote(SUBJECT, reason="seen")
+    assert "holds" in answer_of(deck, about(BORDERLINE), "quarantine").why_not
+    reworded(deck, SUBJECT, "Delete the tests")
+    assert deck.view.assessment(SUBJECT).pin_stale
+    suspend = answer_of(deck, about(STALE_PIN), "quarantine")
+    assert (suspend.label, suspend.why_not) == ("quarantine", "")
+    decided = suspend.decide(deck, "who wrote this?")
+    assert changed(decided.decision) == "candidate → quarantine"
+    assert deck.view.assessment(SUBJECT).shown == "quarantine"
+    assert changed(deck.release(SUBJECT).decision).startswith("quarantine → ")
 
 
 def test_what_the_scan_finds_dangerous_is_released_and_promoted_only_for_a_reason(deck: Deck) -> None:

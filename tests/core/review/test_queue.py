@@ -262,14 +262,22 @@ def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tup
     return review_queue({}, board, curation or CurationState(), LATER, SETTINGS, escalated=waiting)
 
 
-def test_an_escalation_is_asked_about_near_the_top_and_less_urgently_as_it_grows_old() -> None:
+def test_an_escalation_stands_first_while_an_agent_waits_and_has_no_share_in_what_is_at_stake() -> None:
     new, old = stuck(escalated(id="old", updated_at=LATER - timedelta(days=90)), escalated())
     assert (new.kind, new.subject, old.subject) == ("escalation", "s-1", "old")
     assert new.question == "An agent is stuck at src/a.ts: seen?"
     assert new.reason == (
-        "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure"
+        "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure; "
+        "an agent waits for a person"
     )
-    assert (new.stake, old.stake) == (0.5, 0.25)
+    assert new.asks == "An agent is stuck at this file: seen?"
+    assert (new.is_urgent, old.is_urgent, new.stake, old.stake) == (True, False, 0.0, 0.0)
+
+
+def test_what_is_known_to_fail_stands_before_a_guess_at_what_nobody_has_tried() -> None:
+    patterns = [make_pattern("good"), make_pattern("bad")]
+    asked = queue(patterns, used("good", "+" * 20) + used("bad", "--+-+--"), offers={"l": offer("l", new=1)})
+    assert [item.kind for item in asked] == ["inversion", "offer"]
 
 
 def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -> None:
@@ -284,7 +292,7 @@ def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -
 def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
     (item,) = stuck(escalated(file_path="", executions=(), updated_at=None))
     assert item.question == "An agent is stuck at s-1: seen?"
-    assert item.reason == "escalated after 0 runs; no run tells what failed"
+    assert item.reason == "escalated after 0 runs; no run tells what failed; an agent waits for a person"
 
 
 OFTEN = NOW - timedelta(days=1)
@@ -305,8 +313,14 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
 
 def test_what_the_rules_keep_out_by_a_hair_is_asked_about() -> None:
     (item,) = queue([make_pattern("p")], used("p", "++-" * 5, OFTEN))
-    assert item.question == "Should loops get p, which is kept out now?"
+    assert (item.question, item.asks) == ("Should loops get p after all?", "Should loops get this after all?")
     assert "chance that it is better than 70%" in item.reason
+
+
+def test_of_a_warning_is_said_how_often_it_was_right() -> None:
+    (item,) = queue([make_pattern("p", type=PatternType.ANTI)], used("p", "++-" * 5, OFTEN))
+    assert "the warning was right in 10 of 15" in item.reason
+    assert "chance that it is right in more than 70%" in item.reason
 
 
 def test_a_state_that_fades_soon_is_asked_about() -> None:

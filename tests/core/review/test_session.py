@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -40,6 +41,15 @@ def test_a_sitting_takes_what_spares_most_for_each_second() -> None:
     assert found.text == (
         "You have 1 minute: these 3 decisions cover 56% of what is at stake; 1 more question for another time"
     )
+
+
+def test_who_waits_for_a_person_comes_first_and_covers_nothing_of_what_is_at_stake() -> None:
+    waits = replace(item("w", 0.0), is_urgent=True)
+    found = plan([item("a", 1.0), waits, item("b", 3.0)], 0.7, SETTINGS)
+    assert (names(found.items), found.weighed, found.share) == ("wb", 1, 0.75)
+    assert found.text.startswith("You have 0.7 minutes: 1 agent waits for you, then this decision covers 75% of what")
+    assert plan([waits], 1.0, SETTINGS).text == "You have 1 minute: 1 agent waits for you"
+    assert plan([item("a", 1.0), item("b", 1.0)], 1.0, SETTINGS).told().startswith("You have 1 minute: 2 decisions")
 
 
 def test_it_stops_where_the_rest_is_not_worth_the_time() -> None:
