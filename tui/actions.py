@@ -144,6 +144,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("to_reflections", "r", "reflections", "To the reflections on this", "Look", _MEMORY),
     Action("back", "escape", "back", "Leave the filter, the details, or clear the marks", "Look", shown=False),
     Action("mark", "m", "mark", "Mark this one, to act on many at once", "Look", ("patterns",)),
+    Action("mark_many", "m,M", "mark", "Why nothing is marked here", "Look", ("review",), shown=False),
     Action(
         "mark_all",
         "M",

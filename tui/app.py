@@ -262,8 +262,10 @@ class DeckApp(Comforts, inherit_bindings=False):
             for place in self._places():
                 place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
         else:
-            self._tell(happenings(before, self.view, delta, self._mine))
-            self._caller.note(all_happenings(before, self.view, delta))
+            front = self._front()
+            is_deciding = front is not None and front.place == "review"
+            self._tell(happenings(before, self.view, delta, self._mine, is_deciding=is_deciding))
+            self._caller.note(all_happenings(before, self.view, delta, self._mine))
             for place in self._places():
                 place.changed(delta)
         if isinstance(self.screen, AskLine):
@@ -451,16 +453,23 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     # Actions that every place has
 
-    def do_undo(self) -> None:
-        """Take the newest decision back; somebody else's only when asked."""
+    def do_undo(self, taken_back: Callable[[Decision], None] = lambda decision: None) -> None:
+        """Take the newest decision back; somebody else's only when asked.
+
+        Args:
+            taken_back: Is called with the decision when this is on its way; not where it is left alone after all.
+        """
         last = self._last_decision()
         if last is None or last.by == self.deck.by:
+            if last is not None:
+                taken_back(last)
             self.decide(lambda deck: deck.undo())
             return
         seen = self.view
 
         def answered(yes: bool | None) -> None:
             if yes:
+                taken_back(last)
                 self.decide(lambda deck: deck.undo(last.act), seen)
 
         title = f"Take back what {visible_line(last.by, 30)} decided?"

@@ -57,7 +57,7 @@ def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) ->
 
         tmux.keys("3")
         tmux.sees("1 of ")
-        while "Make it an anti-pattern?" not in tmux.text():
+        while "Turn this into a warning?" not in tmux.text():
             next_question(tmux)
         tmux.keys("a")
         tmux.sees("Review·", "undo accept")

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from core.bulk import BulkForecast
 from core.text import plural, visible_line
-from tui.present.marks import Glyphs, state_mark
+from tui.present.marks import Glyphs, shown_mark
 from tui.present.numbers import bar
 
 _REASONS: Final = 3
@@ -36,9 +36,9 @@ def _turned(forecast: BulkForecast, glyphs: Glyphs) -> Content:
     turns = [
         Content.assemble(
             f"\n  {count:>6,}  ",
-            state_mark(before, glyphs),
+            shown_mark(before, glyphs),
             (f" {glyphs.arrow} ", "$quiet"),
-            state_mark(after, glyphs),
+            shown_mark(after, glyphs),
         )
         for before, after, count in forecast.turned
     ]

@@ -16,6 +16,7 @@ from core.snapshot import Delta
 from core.text import plural
 from core.view import View
 
+_OF_LOOPS: Final = frozenset({What.STARTED, What.ENDED})
 _LEVELS: Final[dict[Severity, SeverityLevel]] = {
     Severity.ERROR: "error",
     Severity.WARNING: "warning",
@@ -23,15 +24,20 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 }
 
 
-def happenings(before: View, after: View, delta: Delta, mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
+def happenings(
+    before: View, after: View, delta: Delta, mine: Container[str], *, is_deciding: bool = False
+) -> list[tuple[str, SeverityLevel]]:
     """Loops that started, finished or broke, decisions by others, escalations, new questions; most important first.
 
     Args:
         before, after: The views.
         delta: What changed between them.
         mine: Ids of the decisions made in this dashboard; they are not news.
+        is_deciding: Somebody reads what a decision would change: loops that start or end well stand in Loops alone.
     """
-    found = all_happenings(before, after, delta)
+    found = all_happenings(before, after, delta, mine)
+    if is_deciding:
+        found = [one for one in found if one.what not in _OF_LOOPS or one.severity is not Severity.INFO]
     lines: list[tuple[str, SeverityLevel]] = []
     ended: Counter[LoopStatus] = Counter(one.status for one in found if one.status is not None)
     for one in found:

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.learning.assessment import Assessment
+from core.learning.assessment import QUARANTINE, Assessment
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
 
@@ -94,11 +94,23 @@ def state_mark(state: Maturity, glyphs: Glyphs, *, short: bool = False) -> Conte
     return Content.styled(f"{glyphs.state(state)} {word}", STATE_STYLES[state])
 
 
+def shown_mark(state: str, glyphs: Glyphs, *, short: bool = False) -> Content:
+    """Glyph and word of a state as people are told it, see `Assessment.shown`."""
+    if state == QUARANTINE:
+        return Content.styled(f"{glyphs.quarantine} {'quar' if short else 'quarantine'}", "$warning")
+    return state_mark(Maturity(state), glyphs, short=short)
+
+
+def shown_glyph(state: str, glyphs: Glyphs) -> Content:
+    """The glyph alone."""
+    if state == QUARANTINE:
+        return Content.styled(glyphs.quarantine, "$warning")
+    return Content.styled(glyphs.state(Maturity(state)), STATE_STYLES[Maturity(state)])
+
+
 def standing_mark(assessment: Assessment, glyphs: Glyphs, *, short: bool = False) -> Content:
     """How a pattern stands: in quarantine, else its state."""
-    if assessment.quarantined:
-        return Content.styled(f"{glyphs.quarantine} {'quar' if short else 'quarantine'}", "$warning")
-    return state_mark(assessment.state, glyphs, short=short)
+    return shown_mark(assessment.shown, glyphs, short=short)
 
 
 _STATUS_STYLES: Final = {

@@ -9,6 +9,7 @@ from textual.content import Content
 
 from core.curation.merging import as_read
 from core.extraction.proposals import Extraction, Proposal
+from core.similarity import shown_likeness
 from core.text import plural, visible_line
 from core.view import View
 from tui.present.loops import now_lines
@@ -90,7 +91,7 @@ def _one(proposal: Proposal, glyphs: Glyphs) -> Iterator[Content]:
     standing = (
         Content.styled(
             f"{glyphs.arrow} a further use of {visible_line(proposal.duplicate_of, 80)}, "
-            f"{percent(proposal.similarity)} alike",
+            f"{percent(shown_likeness(proposal.similarity))} alike",
             "$secondary",
         )
         if proposal.duplicate_of

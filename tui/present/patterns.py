@@ -163,16 +163,17 @@ def state_line(assessment: Assessment, now: datetime, glyphs: Glyphs) -> Content
 
 def rate_line(pattern: Pattern, assessment: Assessment, glyphs: Glyphs) -> Content:
     """The rate with its interval, and the counts that it comes of."""
-    word = "failure rate" if pattern.type is PatternType.ANTI else "success rate"
+    is_warning = pattern.type is PatternType.ANTI
+    right, wrong = (" right", " wrong") if is_warning else ("", "")
     low, high = assessment.interval
     return Content.assemble(
         (percent(assessment.rate), "bold"),
-        f" {word} ",
+        " of its warnings were right " if is_warning else " success rate ",
         (interval_bar(low, high, assessment.rate, 15, glyphs), "$quiet"),
-        f"  {plural(assessment.uses, 'use')}: ",
-        (f"{assessment.successes:,} {glyphs.done}", "$success"),
+        f"  {plural(assessment.uses, 'warning' if is_warning else 'use')}: ",
+        (f"{assessment.successes:,} {glyphs.done}{right}", "$success"),
         "  ",
-        (f"{assessment.failures:,} {glyphs.failed}", "$error"),
+        (f"{assessment.failures:,} {glyphs.failed}{wrong}", "$error"),
         (f"  injected only {assessment.exposures:,}" if assessment.exposures else "", "$quiet"),
         (f"  score {fraction(assessment.score)}", "$quiet"),
     )

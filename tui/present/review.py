@@ -14,19 +14,17 @@ from core.review.answers import question_of
 from core.review.items import (
     BORDERLINE,
     BROAD,
-    BURST,
     CONTRADICTED,
     DUPLICATE,
-    ESCALATION,
     EXTRACTED,
     INVERSION,
-    OFFER,
     QUARANTINE,
     RECURRING,
     STALE_PIN,
     UNRECONCILED,
     ReviewItem,
 )
+from core.similarity import shown_likeness
 from core.text import visible_line
 from core.view import View
 from tui.present.arrivals import exact_text, origin
@@ -43,28 +41,18 @@ from tui.present.review_doubts import claims, matched, nearness, standing
 from tui.present.review_evidence import evidence, uses
 from tui.present.text_changes import told_anew
 
-KINDS: Final = {
-    INVERSION: "Make it an anti-pattern?",
-    CONTRADICTED: "Does this decision still hold?",
-    STALE_PIN: "The text has changed: does this decision still hold?",
-    BORDERLINE: "Is this state right?",
-    BURST: "Do these marks count?",
-    QUARANTINE: "May loops get this text?",
-    EXTRACTED: "Keep what nobody has read?",
-    DUPLICATE: "Are these two one pattern?",
-    OFFER: "Extract what this loop has learned?",
-    RECURRING: "Make a pattern of what loops keep telling?",
-    BROAD: "Is this trigger too broad?",
-    UNRECONCILED: "Which counts are right?",
-    ESCALATION: "An agent is stuck. Seen?",
-}
 EMPTY: Final = (
     "Escalations, inversions, decisions that later evidence contradicts, texts that nobody has read, patterns that "
     "say the same and what finished loops offer will stand here."
 )
-_HIGH, _SOME = 0.66, 0.33
-"""Worth, 0..1, from which it is called high, and some."""
-_WORTH_CELLS: Final = 5
+_PROPOSED: Final = {
+    "accept": "nothing is proposed here to accept",
+    "reject": "nothing is proposed here to reject",
+    "rewrite": "there is no text here to put in other words",
+}
+"""What is missing where an answer to a proposal does not fit."""
+_WORTHS: Final = ("little", "little", "some", "some", "high", "high")
+"""What a worth is called, by the cells of its bar."""
 
 Sides = tuple[str, str, list[Content], list[Content]]
 """Headings and paragraphs of the left and the right side."""
@@ -89,19 +77,22 @@ class Desk:
     own_words: bool = False
 
 
-def head(item: ReviewItem, number: int, total: int, glyphs: Glyphs) -> tuple[Content, Content]:
-    """What is asked, and how much hangs on it."""
-    filled = round(item.worth * _WORTH_CELLS)
-    worth = "high" if item.worth >= _HIGH else "some" if item.worth >= _SOME else "little"
-    return (
-        Content.assemble(
-            (KINDS.get(item.kind, visible_line(item.kind, 40)), "bold"), (f"   {number} of {total}", "$quiet")
-        ),
-        Content.assemble(
-            (f"worth: {worth} ", "$quiet"),
-            (glyphs.full * filled, "$accent"),
-            (glyphs.empty * (_WORTH_CELLS - filled), "$quiet"),
-        ),
+def head(item: ReviewItem, number: int, total: int) -> Content:
+    """What is asked."""
+    asked = visible_line(item.asks or item.question, 100)
+    return Content.assemble((asked, "bold"), (f"   {number} of {total}", "$quiet"))
+
+
+def worth_bar(item: ReviewItem, glyphs: Glyphs, *, short: bool = False) -> Content:
+    """How much hangs on it; of what stands first because an agent waits, that."""
+    if item.is_urgent:
+        return Content.styled("an agent waits", "$warning")
+    cells = len(_WORTHS) - 1
+    filled = round(item.worth * cells)
+    return Content.assemble(
+        (f"{'' if short else 'worth: '}{_WORTHS[filled]} ", "$quiet"),
+        (glyphs.full * filled, "$accent"),
+        (glyphs.empty * (cells - filled), "$quiet"),
     )
 
 
@@ -121,6 +112,16 @@ def gone(item: ReviewItem, by: Decision | None, view: View) -> str:
         return "This question waits no more: what is known has changed."
     why = f" “{visible_line(words(by), 120)}”" if words(by) else ""
     return f"{visible_line(by.by, 40)} has answered this, {moment_text(by.at, view.now)}: {verb_text(by)}{why}"
+
+
+def no_answer(action: str, item: ReviewItem) -> str:
+    """Why an action is no answer to a question."""
+    if action == "restore_text" and item.is_about_pattern:
+        return "its text is the one that was decided on"
+    if item.is_about_pattern and item.kind != DUPLICATE and action not in _PROPOSED:
+        return "the proposal is just that"
+    missing = _PROPOSED.get(action, "that is decided about one pattern alone")
+    return f"{missing}: this question is about {about(item)}"
 
 
 def about(item: ReviewItem) -> str:
@@ -175,7 +176,8 @@ def _inversion(view: View, item: ReviewItem, desk: Desk) -> Sides:
 def _duplicate(view: View, item: ReviewItem, desk: Desk) -> Sides:
     kept, other = beside(view, view.pattern(item.subject), view.pattern(item.other), desk.glyphs)
     turn = f"{desk.key('rewrite')} turns it"
-    return f"this one stays, {turn}", f"this one goes into it, {percent(item.likeness)} alike", kept, other
+    alike = percent(shown_likeness(item.likeness))
+    return f"this one stays, {turn}", f"this one goes into it, {alike} alike", kept, other
 
 
 def _arrival(view: View, item: ReviewItem, desk: Desk) -> Sides:

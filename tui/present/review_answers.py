@@ -14,13 +14,11 @@ from core.forecast import ContextChange, Forecast
 from core.review.answers import Answer
 from core.text import plural, visible_line
 from core.view import View
-from tui.present.marks import STATE_STYLES, Glyphs, state_mark
+from tui.present.marks import Glyphs, shown_glyph, shown_mark
 from tui.present.merging import merged_counts, merged_lineage
 
-WIDE: Final = 100
-"""Cells from which a line has room for what an answer does, in words."""
 LEAST_EFFECT: Final = 12
-"""Cells from which it is worth beginning with that."""
+"""Cells from which it is worth saying what an answer does, in words."""
 _GAP: Final = 2
 _SAME: Final = 3
 """Contexts that change alike which are named."""
@@ -57,37 +55,61 @@ def answer_rows(
         about: Id of the pattern in question.
         width: Cells there are.
     """
-    wide = width >= WIDE
-    columns = [
-        [
-            Content.styled(key, "$quiet" if answer.why_not else "$accent bold")
-            for answer, key in zip(answers, keys, strict=True)
-        ],
-        [Content.styled(visible_line(answer.label, 20), "$quiet" if answer.why_not else "bold") for answer in answers],
-        [_states(outlook, about, glyphs) for outlook in outlooks],
-        [_ranks(outlook, about, glyphs) for outlook in outlooks],
-        [_contexts(answer, outlook, wide=wide) for answer, outlook in zip(answers, outlooks, strict=True)],
+    pairs = list(zip(answers, keys, strict=True))
+    names = [
+        _padded([Content.styled(key, "$quiet" if answer.why_not else "$accent bold") for answer, key in pairs]),
+        _padded([Content.styled(visible_line(one.label, 20), "$quiet" if one.why_not else "bold") for one, _ in pairs]),
     ]
-    widths = [max((cell.cell_length for cell in cells), default=0) for cells in columns]
-    room = width - sum(cells + _GAP for cells in widths if cells) - _GAP
+    changes = [
+        _padded([_states(outlook, about, glyphs) for outlook in outlooks]),
+        _padded([_ranks(outlook, about, glyphs) for outlook in outlooks]),
+    ]
+    effects = [Content("" if answer.why_not else visible_line(answer.effect, 200)) for answer in answers]
+    longest = max((effect.cell_length for effect in effects), default=0)
+    contexts: list[Content] = []
+    room = 0
+    for wide in (True, False):
+        contexts = _padded([_contexts(one, outlook, wide=wide) for one, outlook in zip(answers, outlooks, strict=True)])
+        room = width - sum(cells[0].cell_length + _GAP for cells in (*names, *changes, contexts) if _has_any(cells))
+        if room >= longest:
+            break
+    room = min(room, longest) if room >= LEAST_EFFECT else 0
     rows = []
-    for n, answer in enumerate(answers):
-        key, label, *told = (
-            cell[n].pad_right(cells - cell[n].cell_length) for cell, cells in zip(columns, widths, strict=True)
-        )
-        said = [key, label]
+    for n, (answer, effect) in enumerate(zip(answers, effects, strict=True)):
+        said = [cells[n] for cells in names]
         if answer.why_not:
             rows.append(_row([*said, Content.styled(f"not now: {visible_line(answer.why_not, 200)}", "$quiet")]))
             continue
-        if wide and room >= LEAST_EFFECT:
-            effect = Content(visible_line(answer.effect, 200)).truncate(room, ellipsis=True)
-            said.append(effect.pad_right(room - effect.cell_length))
-        rows.append(_row([*said, *told]))
+        told = [cells[n] for cells in (*changes, contexts) if _has_any(cells)]
+        rows.append(_row([*said, *_worded(effect, room, told)]))
     return rows
+
+
+def _padded(cells: Sequence[Content]) -> list[Content]:
+    """One column."""
+    most = max((cell.cell_length for cell in cells), default=0)
+    return [cell.pad_right(most - cell.cell_length) for cell in cells]
+
+
+def _has_any(cells: Sequence[Content]) -> bool:
+    return any(cell.cell_length for cell in cells)
 
 
 def _row(cells: Sequence[Content]) -> Content:
     return Content(" " * _GAP).join([cell for cell in cells if cell]).rstrip()
+
+
+def _worded(effect: Content, room: int, told: Sequence[Content]) -> list[Content]:
+    """What an answer does, in words, before what it changes, in numbers: where there are none of the first ones, the
+    words run on into their columns.
+    """
+    while told and told[0].plain.isspace():
+        room += told[0].cell_length + (_GAP if room else 0)
+        told = told[1:]
+    if room < LEAST_EFFECT:
+        return [Content(" " * room), *told]
+    words = effect.truncate(room, ellipsis=True)
+    return [words.pad_right(room - words.cell_length), *told]
 
 
 def _states(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
@@ -98,9 +120,7 @@ def _states(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
     own = [turn for turn in found.turned if turn[0] == about]
     if own:
         _, before, after = own[0]
-        return Content.assemble(
-            (glyphs.state(before), STATE_STYLES[before]), f" {glyphs.arrow} ", state_mark(after, glyphs)
-        )
+        return Content.assemble(shown_glyph(before, glyphs), f" {glyphs.arrow} ", shown_mark(after, glyphs))
     turned = len(found.turned)
     return Content(f"{plural(turned, 'pattern')} {'turn' if turned > 1 else 'turns'}") if turned else Content("")
 
@@ -189,9 +209,9 @@ def _turned_lines(found: Forecast, glyphs: Glyphs) -> Iterator[Content]:
     for id, before, after in found.turned:
         yield Content.assemble(
             (f"{visible_line(id, 80)}  ", "$secondary"),
-            state_mark(before, glyphs),
+            shown_mark(before, glyphs),
             f" {glyphs.arrow} ",
-            state_mark(after, glyphs),
+            shown_mark(after, glyphs),
         )
 
 

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from core.learning.explanation import Step
 from core.records.loops import Outcome
-from core.records.patterns import Pattern
+from core.records.patterns import Pattern, PatternType
 from core.review.everyday import ERRORS, TASKS
 from core.review.items import ReviewItem
 from core.text import matcher, plural, visible_line
@@ -53,16 +53,18 @@ def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
 def nearness(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """How few further results would change the state, the fewest first."""
     steps = sorted(view.why(pattern.id).steps, key=lambda step: step.count)
-    return [_step_line(step, glyphs) for step in steps] or [
+    return [_step_line(step, pattern, glyphs) for step in steps] or [
         Content.styled("No further result of one kind alone changes its state.", "$quiet")
     ]
 
 
-def _step_line(step: Step, glyphs: Glyphs) -> Content:
+def _step_line(step: Step, pattern: Pattern, glyphs: Glyphs) -> Content:
     mark, style = (glyphs.done, "$success") if step.helpful else (glyphs.failed, "$error")
     word = plural(step.count, "more success", "more successes") if step.helpful else plural(step.count, "more failure")
+    if pattern.type is PatternType.ANTI:
+        word = plural(step.count, f"more {'right' if step.helpful else 'wrong'} warning")
     return Content.assemble(
-        (f"{mark} ", style), (f"{word:<18}", "bold"), f" {glyphs.arrow} ", state_mark(step.state, glyphs)
+        (f"{mark} ", style), (f"{word:<21}", "bold"), f" {glyphs.arrow} ", state_mark(step.state, glyphs)
     )
 
 

@@ -85,22 +85,30 @@ def pace_text(sitting: Sitting) -> Content:
     return Content.styled(f"{sitting.decided:,} decided{pace}", "$quiet")
 
 
-def budget_text(sitting: Sitting, offer: Plan, waiting: Sequence[ReviewItem], now: datetime, key: str) -> Content:
+def budget_text(
+    sitting: Sitting, offer: Plan, waiting: Sequence[ReviewItem], now: datetime, key: str, *, short: bool = False
+) -> Content:
     """The time that is set and how far it has gone; else what a sitting of the usual length would cover.
 
     Args:
         offer: The plan of such a sitting.
         key: The key that sets the time, for people.
+        short: Numbers without words.
     """
     plan = sitting.plan
     if plan is None:
-        if not offer.items:
+        count = offer.weighed
+        if not count:
             return Content("")
-        covers = f"{plural(len(offer.items), 'decision')} cover {percent(offer.share)} of what is at stake"
+        share = percent(offer.share)
+        covers = f"{plural(count, 'decision')} {'covers' if count == 1 else 'cover'} {share} of what is at stake"
+        covers = f"{count:,} = {share}" if short else covers
         return Content.assemble((key, "$accent"), (f" {offer.minutes:g} min: {covers}", "$quiet"))
     count = len(plan.items)
     done = count - sitting.planned(waiting)
     left = f"{sitting.minutes_left(now):.0f} of {plan.minutes:g} min left"
+    if short:
+        return Content.styled(f"{left}: {done} of {count}", "$accent")
     return Content.styled(f"{left}: {done} of {count}, all of them cover {percent(plan.share)}", "$accent")
 
 

@@ -127,13 +127,18 @@ class ReviewPlace(Leading):
 
     def _show_head(self, item: ReviewItem) -> None:
         waiting = len(self.walk.items)
-        head, worth = present.head(item, self.walk.place, waiting, self.glyphs)
-        now, offer = self.deck_app.now(), self.offer(self.view)
-        budget = budget_text(self.sitting, offer, self.walk.items, now, self.deck_app.shown_key("minutes"))
+        head = present.head(item, self.walk.place, waiting)
+        now, offer, key = self.deck_app.now(), self.offer(self.view), self.deck_app.shown_key("minutes")
         pace = [Item(pace_text(self.sitting))] * bool(self.sitting.decided)
         readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.deck_app.deck.is_readonly
-        told = [Item(head), *readonly, *pace, Item(budget, "minutes")]
-        self.query_one(".question", ItemLine).show(told, [Item(worth)])
+        told, right = list[Item](), list[Item]()
+        for short in (False, True):
+            budget = Item(budget_text(self.sitting, offer, self.walk.items, now, key, short=short), "minutes")
+            told = [Item(head), *readonly, *([budget, *pace] if short else [*pace, budget])]
+            right = [Item(present.worth_bar(item, self.glyphs, short=short))]
+            if ItemLine.cells(told + right) <= self.size.width:
+                break
+        self.query_one(".question", ItemLine).show(told, right)
         self.query_one("#review-reason", Static).update(present.reason(item))
 
     @on(ItemLine.Clicked, ".question")
@@ -280,6 +285,9 @@ class ReviewPlace(Leading):
         """Each kind of question has its own answers."""
         if action in _ALWAYS:
             return None
+        if action == "mark_many":
+            key = self.deck_app.shown_key("go_patterns")
+            return f"one question at a time is asked here: mark many in Patterns, {key}"
         if action in {"next_item", "previous_item"}:
             moves = self.walk.gone or self._may_stop or len(self.walk.items) > 1
             return None if moves else "this is the only question"
@@ -309,16 +317,19 @@ class ReviewPlace(Leading):
             if answer.action == action:
                 return answer.why_not or None
         keys = [self.deck_app.shown_key(answer.action) for answer in self._offered if not answer.why_not]
-        return f"this question is about {present.about(item)}; here: {', '.join(keys)}"
+        return f"{present.no_answer(action, item)}; here: {', '.join(keys)}"
+
+    def do_mark_many(self) -> None:
+        """Nothing is marked here; `why_not` says why."""
 
     def do_undo(self) -> None:
-        """Take the newest decision back, and ask its question again."""
-        undoable = self.view.snapshot.curation.undoable
-        newest = [one for one in self.view.snapshot.decisions if undoable and one.id == undoable[-1]]
-        if newest:
-            self.walk.come_back_to(question_of(newest[0]))
-        self.sitting.take_back()
-        self.deck_app.do_undo()
+        """Take the newest decision back, and ask its question again; one by somebody else is not of this sitting."""
+        self.deck_app.do_undo(self._taken_back)
+
+    def _taken_back(self, decision: Decision) -> None:
+        self.walk.come_back_to(question_of(decision))
+        if decision.by == self.me:
+            self.sitting.take_back()
 
     # Looking
 

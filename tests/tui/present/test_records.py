@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import unicodedata
 from collections.abc import Iterable, Iterator
 
@@ -143,9 +144,19 @@ def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: View) -> None:
 
 def test_the_worth_of_a_question_is_drawn(sample_view: View) -> None:
     for number, item in enumerate(sample_view.queue, start=1):
-        head, worth = review.head(item, number, len(sample_view.queue), DRAWN)
+        head, worth = review.head(item, number, len(sample_view.queue)), review.worth_bar(item, DRAWN)
         assert f"{number} of {len(sample_view.queue)}" in head.plain
-        assert worth.plain.count(DRAWN.full) == round(item.worth * 5)
+        assert worth.plain.count(DRAWN.full) == (0 if item.is_urgent else round(item.worth * 5))
+        assert ("an agent waits" in worth.plain) is item.is_urgent
+
+
+def test_one_length_of_the_bar_has_one_word(sample_view: View) -> None:
+    item = sample_view.queue[-1]
+    words: dict[int, set[str]] = {}
+    for hundredth in range(101):
+        bar = review.worth_bar(dataclasses.replace(item, worth=hundredth / 100, is_urgent=False), DRAWN, short=True).plain
+        words.setdefault(bar.count(DRAWN.full), set()).add(bar.split()[0])
+    assert [words[cells] for cells in range(6)] == [{"little"}, {"little"}, {"some"}, {"some"}, {"high"}, {"high"}]
 
 
 def test_a_diff_shows_only_what_differs() -> None:

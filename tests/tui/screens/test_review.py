@@ -11,7 +11,7 @@ from core.paths import ProjectPaths
 from core.review.items import BURST, CONTRADICTED, ESCALATION, INVERSION
 from core.settings import Settings
 from tests.core.meaning import meaning
-from tests.tui.screens.review_story import at_question, desk, flat, front, pane, row, waiting
+from tests.tui.screens.review_story import TWIN, at_question, desk, flat, front, pane, row, waiting
 from tests.tui.story import NOW, story
 from tui.present.memory_tree import TASKS, session_key
 from tui.widgets.text_pane import TextPane
@@ -22,7 +22,7 @@ async def test_one_goes_around_without_deciding_and_what_was_opened_leads_back(s
         await told.go("review")
         queue = waiting(told)
         seen = [front(told)]
-        await told.sees(f"1 of {len(queue)}", "worth:", told.app.view.queue[0].reason.split(";")[0][:40])
+        await told.sees(f"1 of {len(queue)}", "an agent waits", told.app.view.queue[0].reason.split(";")[0][:40])
         for _ in queue[1:]:
             await told.press("n")
             seen.append(front(told))
@@ -74,6 +74,23 @@ async def test_an_answered_question_leaves_at_once_and_comes_back_when_it_is_ref
         assert first in [item.subject for item in desk(told).walk.items]
 
 
+async def test_to_leave_what_another_has_decided_alone_takes_nothing_off_this_sitting(sample: Path, home: Path) -> None:
+    other = Deck(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
+    other.load()
+    async with story(sample, home) as told:
+        await at_question(told, INVERSION)
+        await told.decides("s")
+        other.note(TWIN, text="asked the authors")
+        await told.until(lambda: told.app.view.snapshot.decisions[-1].by == "bob", "what bob wrote")
+        inverted = front(told)
+        await told.press("u")
+        await told.press("n")
+        await told.settled()
+        assert front(told) == inverted
+        await told.sees("1 decided")
+        assert not [toast for toast in told.toasts() if "new question" in toast]
+
+
 async def test_what_another_reviewer_has_answered_stays_to_be_read_and_says_by_whom(sample: Path, home: Path) -> None:
     other = Deck(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
@@ -94,7 +111,7 @@ async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(s
     async with story(sample, home) as told:
         await at_question(told, INVERSION)
         before = waiting(told)
-        assert "of 19 tasks" in row(told, "a") or "of the last 19 tasks" in row(told, "a")
+        assert "of 19 tasks" in row(told, "a") or "/19 tasks" in row(told, "a")
         await told.sees("if you press a, accept")
         accepted = pane(told, "consequence")
         assert "- " in accepted
@@ -108,14 +125,18 @@ async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(s
         following = desk(told).walk.next
         assert following is not None
         await told.press("n")
-        assert not row(told, "a").endswith("…")  # it was worked out while the question before was read
+        assert not row(told, "d").endswith("…")  # it was worked out while the question before was read
 
 
 async def test_a_key_that_can_t_answer_says_why(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await at_question(told, BURST)
         await told.press("p")
-        assert "about many patterns at once; here: a, x, s" in told.toasts()[-1]
+        assert "decided about one pattern alone: this question is about many patterns at once; here: a, x, s" in (
+            told.toasts()[-1]
+        )
+        await told.press("m")
+        assert "one question at a time is asked here" in told.toasts()[-1]
         await told.press("v")
         assert "only a proposed inversion" in told.toasts()[-1]
         subject = await at_question(told, INVERSION)

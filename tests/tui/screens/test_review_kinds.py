@@ -307,9 +307,12 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         await told.go("review")
         told.place.go_to("dm-stuck")
         await told.settled()
-        await told.sees("An agent is stuck. Seen?", "src/stuck.ts", "not asked again", "It changes nothing")
+        await told.sees("An agent is stuck at this file: seen?", "an agent waits")
+        await told.sees("src/stuck.ts", "not asked again", "It changes nothing")
         assert "Run 1" in pane(told, "subject") and "[/] broke" in pane(told, "proposal")
-        assert told.place.why_not("promote") == "this question is about no pattern; here: a, s, W"
+        assert told.place.why_not("promote") == (
+            "that is decided about one pattern alone: this question is about no pattern; here: a, s, W"
+        )
         await told.press("enter")
         await told.settled()
         assert told.place.place == "memory" and told.table.cursor_key == session_key("dm-stuck")
