@@ -156,22 +156,22 @@ async def test_the_mouse_can_do_what_keys_do(sample: Path, home: Path) -> None:
         assert isinstance(told.app.screen, Help)
 
 
-@pytest.mark.parametrize("place", PLACES)
-async def test_the_help_lists_every_action_of_the_place_with_its_keys(sample: Path, home: Path, place: str) -> None:
+async def test_the_help_lists_every_action_of_each_place_with_its_keys(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text('copy = "f8"\n')
     async with story(sample, home, size=(140, 120)) as told:
-        told.app.go(place)
-        await told.settled()
-        told.place.focus_next() if told.app.focused is None else None
-        await told.press("f1")
-        assert isinstance(told.app.screen, Help)
-        dialog = [max(line.split("│"), key=len) for line in told.text().splitlines() if line.count("│") > 1]
-        text = " ".join(" ".join(dialog).split())
-        for action in actions_of(place):
-            assert f" {action.id} {action.tooltip}" in text
-        assert "f8 copy" in text
-        await told.press("escape")
-        assert told.place.place == place
+        for place in PLACES:
+            told.app.go(place)
+            await told.settled()
+            told.place.focus_next() if told.app.focused is None else None
+            await told.press("f1")
+            assert isinstance(told.app.screen, Help)
+            dialog = [max(line.split("│"), key=len) for line in told.text().splitlines() if line.count("│") > 1]
+            text = " ".join(" ".join(dialog).split())
+            for action in actions_of(place):
+                assert f" {action.id} {action.tooltip}" in text, place
+            assert "f8 copy" in text
+            await told.press("escape")
+            assert told.place.place == place
 
 
 async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -> None:
@@ -347,8 +347,8 @@ async def test_in_a_project_that_is_only_read_no_key_decides(
         await told.go("metrics")
         assert told.place.reason_against("screenshot") is None
         monkeypatch.setattr(type(told.app), "is_web", True)
-        for action in ("export", "screenshot"):
-            assert "a browser that only looks writes no files" in (told.place.reason_against(action) or "")
+        for writing in ("export", "screenshot"):
+            assert "a browser that only looks writes no files" in (told.place.reason_against(writing) or "")
         release(sample / ".aiwg")
 
 
