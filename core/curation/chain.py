@@ -13,7 +13,7 @@ import re
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,8 @@ from core.sources.writing import put
 _LINK: Final = re.compile(rb',"line":([1-9][0-9]{0,11}),"chain":"([0-9a-f]{64})"\}\Z')
 _MOST: Final = 110
 """Bytes at the end of a line that its link takes at most."""
+_LINES: Final = 10**11
+"""More than any ledger has; the number of a line stays within what a link can say."""
 _ANCHOR_BYTES: Final = 4096
 UNANCHORED: Final = b'{"kind":"unanchored"}'
 """A line that says: when what follows was written, there was no anchor, though lines before it bear a hash."""
@@ -48,8 +50,8 @@ class Place(NamedTuple):
         chain: What the next line has to bear.
     """
 
-    line: int
-    chain: str
+    line: Annotated[int, msgspec.Meta(ge=0, lt=_LINES)]
+    chain: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class Chain:
@@ -121,7 +123,7 @@ def read_anchor(ledger: Path) -> Place | None:
     with os.fdopen(handle, "rb") as file:
         try:
             return msgspec.json.decode(file.read(_ANCHOR_BYTES), type=Place)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
 
 

@@ -180,7 +180,11 @@ def test_lines_of_an_older_version_are_told_and_sealed_by_the_next(paths: Projec
     assert told(verify_ledger(paths)) == [(4, "one of lines 4 to 5 was changed after it was written"), foreign]
 
 
-@pytest.mark.parametrize("content", [None, b"", b"{", b'[1,"x"] 2', b'{"line":3}'])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"{", b'[1,"x"] 2', b'{"line":3}', b"\xff", b'[4,"a\\"b"]', b'[4,"' + b"a" * 64 + b'\\n"]',
+     b'[-1,"' + b"a" * 64 + b'"]', b'[999999999999,"' + b"a" * 64 + b'"]'],
+)  # fmt: skip
 def test_an_anchor_that_is_gone_is_told(paths: ProjectPaths, ledger: Ledger, content: bytes | None) -> None:
     anchor_of(paths.ledger).unlink()
     if content is not None:
