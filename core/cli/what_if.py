@@ -33,8 +33,9 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
     """Replay all history under other thresholds: which patterns would be in another state, or would invert?
 
-    Nothing is changed. Without arguments: list the thresholds with their values. The group before the dot may be
-    left out where only one has such a field.
+    Nothing is changed. Counted are the states that the rules alone lead to; pinned decisions, which hold, are left out
+    of it, so that other counts of states differ. Without arguments: list the thresholds with their values. The group
+    before the dot may be left out where only one has such a field.
 
     \b
     Examples:
@@ -103,7 +104,7 @@ def _list(settings: Settings, as_json: bool) -> None:
 
 def _print(replay: Replay) -> None:
     counted = (f"{state} {count} → {replay.after[state]}" for state, count in replay.before.items())
-    line(f"{plural(replay.events, 'result')} replayed: {', '.join(counted)}")
+    line(f"{plural(replay.events, 'result')} replayed, by rule, without pins: {', '.join(counted)}")
     columns = (
         Column("ID"),
         Column("BEFORE"),

@@ -70,6 +70,6 @@ def _contexts(forecast: BulkForecast, glyphs: Glyphs) -> Content:
 
 
 def progress(done: int, total: int, glyphs: Glyphs) -> Content:
-    """How many patterns are worked out; what is decided is written at the end, in one go."""
-    told = f"{done:,} of {total:,}" if done < total else "writing…"
+    """How many patterns are worked out; before the first one files are read, at the end all is written in one go."""
+    told = "reading…" if not done else f"{done:,} of {total:,}" if done < total else "writing…"
     return Content.assemble((bar(done, total, _BAR, glyphs), "$accent"), f"  {told}")

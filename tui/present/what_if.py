@@ -169,6 +169,12 @@ def headline(replay: Replay | None, *, as_today: bool, faulty: bool = False) -> 
     return Content.styled(text[0].upper() + text[1:], "bold" if replay.turns else "")
 
 
+def terms(*, wide: bool) -> Content:
+    """What the counts leave out, so that those of Metrics differ; where there is room, also that nothing is written."""
+    long = "A trial by the rules alone, without pins: nothing is written."
+    return Content.styled(long if wide else "A trial by rule, without pins.", "$quiet")
+
+
 def replayed(replay: Replay) -> Content:
     """How much was replayed."""
     return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")

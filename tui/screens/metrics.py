@@ -255,6 +255,8 @@ class MetricsPlace(Place):
             return "this is the shortest time"
         if action == "more_weeks" and self._weeks == RANGES[-1]:
             return "this is the longest time"
+        if action == "back" and not self._in_rows and not self.selections:
+            return "there are no rows to leave: these are the sections"
         return super().why_not(action)
 
     def _why_not_open(self) -> str | None:

@@ -231,17 +231,17 @@ class Place(Screen[None], inherit_bindings=False):
             return "nothing was taken back that could be repeated"
         if action == "back" and self._is_common(action) and not self._can_go_back():
             return "there is nothing to leave here"
-        return self._why_not_move() if action in _MOVES and self._is_common(action) else None
+        return self._why_not_move(action) if action in _MOVES and self._is_common(action) else None
 
     def _is_common(self, action: str) -> bool:
         """Whether an action does here what it does in most places."""
         name = f"do_{action}"
         return getattr(type(self), name) is getattr(Place, name)
 
-    def _why_not_move(self) -> str | None:
+    def _why_not_move(self, action: str) -> str | None:
         mover = None if isinstance(self.focused, Input) else self._mover()
-        if isinstance(mover, RecordTable) and not mover.keys:
-            return "the list is empty"
+        if isinstance(mover, RecordTable):
+            return _why_not_leap(mover, action) if mover.keys else "the list is empty"
         if isinstance(mover, TextPane) and not mover.max_scroll_y:
             return "all of this text is in sight"
         return None
@@ -331,3 +331,12 @@ class Place(Screen[None], inherit_bindings=False):
         """What `Y` copies: the texts that are shown, below each other."""
         panes = [pane for pane in self.query(TextPane) if pane.display and pane.plain.strip()]
         return record_markdown(self.subject() or SCREENS[self.place], (), [("", pane.plain) for pane in panes])
+
+
+def _why_not_leap(table: RecordTable, action: str) -> str | None:
+    """A leap that leads nowhere says so; a key that is held down to the end of a list need not."""
+    if action in {"first", "page_up"} and table.cursor == 0:
+        return "this is the first row"
+    if action in {"last", "page_down"} and table.cursor == len(table.keys) - 1:
+        return "this is the last row"
+    return None

@@ -46,8 +46,9 @@ class WhatIf(Place):
     place = "what_if"
     ABOUT = (
         "Try other thresholds: all history is replayed under them while you type, and every pattern that would be in "
-        "another state, or would invert, is listed, those first that loops would notice most. It is a trial: nothing "
-        "is written."
+        "another state, or would invert, is listed, those first that loops would notice most. What is counted are the "
+        "states by rule; a pin of yours holds whatever they say, and Metrics counts it. It is a trial: nothing is "
+        "written."
     )
     AUTO_FOCUS = "ValueField Input"
     COLUMNS: ClassVar[tuple[Column, ...]] = (
@@ -213,7 +214,7 @@ class WhatIf(Place):
         if self._last is not None:
             what, name = present.about(_knob(self._last))
             right = [*([Item(what)] if self.has_class("-wide") else []), Item(name)]
-        left = [Content.styled("What if", "bold"), Content.styled("A trial: nothing is written.", "$quiet")]
+        left = [Content.styled("What if", "bold"), present.terms(wide=self.has_class("-wide"))]
         self.query_one("#what-if-title", ItemLine).show([Item(part) for part in left], right)
 
     def _show_head(self) -> None:

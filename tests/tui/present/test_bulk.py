@@ -33,3 +33,4 @@ def test_the_preview_tells_what_turns_what_is_refused_and_whose_context_changes(
 def test_the_bar_fills_and_says_when_it_is_written() -> None:
     assert progress(500, 2000, ASCII).plain == f"{'#' * 10}{'-' * 30}  500 of 2,000"
     assert "writing" in progress(2000, 2000, ASCII).plain
+    assert progress(0, 2000, ASCII).plain.endswith("  reading…"), "no pattern is done while files are read"

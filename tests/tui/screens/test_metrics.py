@@ -94,3 +94,13 @@ async def test_other_sections_stand_beside_where_there_is_room(tmp_path: Path) -
         )
         await told.press("enter")
         assert told.toasts()[-1] == "this section has no rows"
+
+
+async def test_a_movement_that_leads_nowhere_says_why(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    async with story(tmp_path / "empty", home, size=(80, 24)) as told:
+        await told.go("metrics")
+        said = {"escape": "there are no rows to leave", "g": "the first row", "G": "", "pagedown": "the last row"}
+        for key, why in said.items():
+            await told.press(key)
+            assert why in told.toasts()[-1]
