@@ -27,7 +27,7 @@ _TELLING: Final = 2_000
 
 
 def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tuple[Suspicion, ...]:
-    """What a pattern might do to an agent that gets it: some 3 us where there is nothing.
+    """What a pattern might do to an agent that gets it: less than 10 us where there is nothing.
 
     Args:
         kind: The pattern's type.
