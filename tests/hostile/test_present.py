@@ -162,7 +162,7 @@ def test_questions_are_harmless(deck: Deck) -> None:
     view = deck.view
     for number, item in enumerate(spread(view.queue, PATTERNS)):
         where = f"{item.kind} of {item.subject[:80]!r}"
-        check(review.head(item, number, len(view.queue), DRAWN), where=where)
+        check([review.head(item, number, len(view.queue))], where=where)
         check([Content(item.reason)], where=f"the reason, {where}")
         for side in review.sides(view, item, review.Desk(glyphs=DRAWN, key=lambda action: action))[2:]:
             check(side, where=where)

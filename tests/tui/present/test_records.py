@@ -14,7 +14,8 @@ from core.deck import Deck
 from core.forecast import ContextChange, forecast
 from core.paths import ProjectPaths
 from core.retrieval.ranking import Injection
-from core.review.answers import answers
+from core.review.answers import Answer, answers
+from core.review.items import ReviewItem
 from core.sample import copy_sample
 from core.settings import Settings
 from core.view import View
@@ -39,6 +40,19 @@ def deck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     while deck.look_further() is not None:
         pass
     return deck
+
+
+Foretold = list[tuple[ReviewItem, list[Answer], list[Outlook]]]
+
+
+@pytest.fixture(scope="module")
+def foretold(deck: Deck) -> Foretold:
+    """Each question with two answers to it and what they would change."""
+    found: Foretold = []
+    for item in deck.view.queue:
+        offered = [given for given in answers(item, deck.view) if not given.why_not][:2]
+        found.append((item, offered, [Outlook(0, forecast(deck, item, given)) for given in offered]))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -102,14 +116,12 @@ def test_every_row_is_one_line(deck: Deck, glyphs: Glyphs) -> None:
 
 
 @BOTH
-def test_every_detail_can_be_drawn(deck: Deck, glyphs: Glyphs) -> None:
+def test_every_detail_can_be_drawn(deck: Deck, foretold: Foretold, glyphs: Glyphs) -> None:
     view = deck.view
     for lines in lines_of(view, glyphs):
         assert lines
         check(lines)
-    for item in view.queue:
-        offered = [given for given in answers(item, view) if not given.why_not][:2]
-        outlooks = [Outlook(0, forecast(deck, item, given)) for given in offered]
+    for item, offered, outlooks in foretold:
         for width in (78, 118):
             check(
                 answer_rows(offered, outlooks, ["a", "x"][: len(offered)], item.subject, glyphs, width), one_line=True
@@ -154,7 +166,9 @@ def test_one_length_of_the_bar_has_one_word(sample_view: View) -> None:
     item = sample_view.queue[-1]
     words: dict[int, set[str]] = {}
     for hundredth in range(101):
-        bar = review.worth_bar(dataclasses.replace(item, worth=hundredth / 100, is_urgent=False), DRAWN, short=True).plain
+        bar = review.worth_bar(
+            dataclasses.replace(item, worth=hundredth / 100, is_urgent=False), DRAWN, short=True
+        ).plain
         words.setdefault(bar.count(DRAWN.full), set()).add(bar.split()[0])
     assert [words[cells] for cells in range(6)] == [{"little"}, {"little"}, {"some"}, {"some"}, {"high"}, {"high"}]
 
