@@ -113,7 +113,7 @@ def test_only_the_beginning_of_an_endless_query_is_read() -> None:
 
 
 @given(QUERIES)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_no_query_raises_and_what_it_finds_is_there(text: str) -> None:
     query = parse_query(text, PATTERN_FIELDS)
     ids = CATALOG.select(query)

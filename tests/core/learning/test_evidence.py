@@ -274,7 +274,7 @@ _CLAIM = st.builds(
 _SOURCES = st.lists(st.builds(source, _IDS, st.none() | _TIMES), max_size=3).map(tuple)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(_LOOPS, _EVENTS, _TREND, _CLAIM, _SOURCES)
 def test_no_use_is_ever_counted_twice(
     entries: dict[str, list[InjectedUse]],

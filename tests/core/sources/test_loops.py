@@ -291,7 +291,7 @@ VALUES = st.recursive(
 JSON_FILES = [file for file in FILES if not file.endswith(".log")]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.sampled_from(JSON_FILES), VALUES)
 def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
     facts, findings = read_loops(file, value, SEEN)

@@ -125,7 +125,7 @@ class TestJson:
         assert not decode_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH).failed
 
     @given(st.binary(max_size=200))
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=150)
     def test_garbage_never_raises(self, data: bytes) -> None:
         decode_json(data)
         decode_jsonl(data)

@@ -265,7 +265,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(st.sampled_from(list(SHAPES)), VALUES), max_size=5))
 def test_any_json_gives_typed_reflections(told: list[tuple[str, Any]]) -> None:
     found: list[Reflection] = []
