@@ -132,8 +132,9 @@ async def test_a_key_that_can_t_answer_says_why(sample: Path, home: Path) -> Non
     async with story(sample, home) as told:
         await at_question(told, BURST)
         await told.press("p")
-        assert "decided about one pattern alone: this question is about many patterns at once; here: a, x, s" in (
-            told.toasts()[-1]
+        assert (
+            "decided about one pattern alone: this question is about many patterns at once; here: a, x, s"
+            in (told.toasts()[-1])
         )
         await told.press("m")
         assert "one question at a time is asked here" in told.toasts()[-1]
