@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -22,7 +23,7 @@ from core.snapshot import Delta
 from core.view import View
 from tui.present import past as present
 from tui.present.state_counts import count_lines
-from tui.screens.place import Place
+from tui.screens.asking import Asking
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.value_field import ValueField
@@ -35,15 +36,13 @@ DEFAULT_SINCE: Final = timedelta(days=7)
 DAY: Final = timedelta(days=1)
 TYPED: Final = frozenset("0123456789-hdw")
 """What a date, or how long ago, is typed of."""
-PAUSE_SECONDS: Final = 0.3
-"""How long nothing must be typed until it is worked out."""
 TALL: Final = 30
 """Lines from which each state's count has a line and a bar of its own."""
 BESIDE: Final = 70
 """Cells from which the two moments stand beside each other."""
 
 
-class Past(Place):
+class Past(Asking):
     """Two moments, how many patterns each state had at both, and all that changed between them."""
 
     place = "past"
@@ -52,7 +51,6 @@ class Past(Place):
         "decision or the results that did it, new and gone patterns, questions, decisions, loops. Type a day such as "
         "2026-11-15, or how long ago: 36h, 7d, 2w. What loops would notice most stands first. Nothing is written."
     )
-    AUTO_FOCUS = "ValueField Input"
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("id", "what", 17, flex=2, keep_end=4),
         Column("change", "then, now", 18),
@@ -73,9 +71,6 @@ class Past(Place):
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked = self._answered = 0
-        """The number of the newest question, and of the one whose answer is shown."""
-        self._at_work = False
         self._since: datetime | None = None
         self._until: datetime | None = None
         """None: now."""
@@ -102,18 +97,8 @@ class Past(Place):
             return LAST_VISIT
         return day_of(self.view.now - DEFAULT_SINCE)
 
-    @property
-    def table(self) -> RecordTable:
-        """What changed."""
-        return self.query_one(RecordTable)
-
-    @property
-    def field(self) -> ValueField | None:
-        """The field that has focus."""
-        return next((field for field in self.query(ValueField) if field.has_focus_within), None)
-
     def _field(self, name: str) -> ValueField:
-        return next(field for field in self.query(ValueField) if field.name == name)
+        return next(field for field in self.fields if field.name == name)
 
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
@@ -125,7 +110,7 @@ class Past(Place):
         """It stays as it was worked out: what comes in meanwhile would move the list that is being read."""
         if self._found is None and not self._at_work:
             self._judge()
-            self._ask()
+            self.ask()
         elif delta is None:
             self._show()
 
@@ -135,7 +120,7 @@ class Past(Place):
     def _typed(self, message: ValueField.Changed) -> None:
         message.stop()
         if self._judge():
-            self._ask()
+            self.ask()
         self._show_head()
 
     def _judge(self) -> bool:
@@ -167,22 +152,10 @@ class Past(Place):
             return self.deck_app.last_visit or now - DEFAULT_SINCE
         return past_moment(field.text, now, end_of_day=False)
 
-    def _ask(self) -> None:
-        self._asked += 1
-        if not self._at_work:
-            self._at_work = True
-            self.run_worker(self._answer(), group="past", exclusive=True)
-
-    async def _answer(self) -> None:
-        """Answer the newest question once nothing more is typed; one at a time, however fast they come."""
-        number = 0
-        while number != self._asked:
-            if number:
-                await asyncio.sleep(PAUSE_SECONDS)
-            number = self._asked
-            if self._since is not None:
-                self.post_message(await asyncio.to_thread(self._compared, number, self.view, self._since, self._until))
-        self._at_work = False
+    def question(self, number: int) -> Callable[[], Message]:
+        """What has changed between the two moments."""
+        assert self._since is not None, "the fields begin with moments, and keep the last ones that were some"
+        return partial(self._compared, number, self.view, self._since, self._until)
 
     def _compared(self, number: int, view: View, since: datetime, until: datetime | None) -> Answered:
         known = self._known
@@ -245,11 +218,6 @@ class Past(Place):
         if not message.field.text:
             message.field.put(NOW if message.field.name == UNTIL else self._first_choice())
 
-    @on(RecordTable.Chosen)
-    def _chosen(self, message: RecordTable.Chosen) -> None:
-        message.stop()
-        self.do_open()
-
     # Actions
 
     def why_not(self, action: str) -> str | None:
@@ -267,10 +235,6 @@ class Past(Place):
         if action == "open":
             return "see the list" if self.field is not None else "go there"
         return None
-
-    def _key_items(self) -> tuple[list[Item], list[Item]]:
-        offered, right = super()._key_items()
-        return offered, [self._key_item("back", "leave"), *right]
 
     def do_day_back(self) -> None:
         """A day earlier."""
@@ -338,14 +302,6 @@ class Past(Place):
 
     def do_past(self) -> None:
         """Leave."""
-        self.dismiss()
-
-    def do_back(self) -> None:
-        """Leave."""
-        self.dismiss()
-
-    def do_quit(self) -> None:
-        """Leave this only."""
         self.dismiss()
 
     def copy_text(self) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -21,7 +20,7 @@ from core.snapshot import Delta
 from core.view import View
 from tui.present import what_if as present
 from tui.present.state_counts import count_lines
-from tui.screens.place import Place
+from tui.screens.asking import Asking
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.value_field import ValueField
@@ -32,15 +31,13 @@ TWO_COLUMNS: Final = 80
 """Cells from which the thresholds above the answer stand in two columns."""
 TALL: Final = 30
 """Lines from which each state's count has a line and a bar of its own."""
-PAUSE_SECONDS: Final = 0.1
-"""How long nothing must be typed until it is replayed."""
 BUSY_SECONDS: Final = 0.3
 """How long an answer may take until it is told that one is on its way."""
 
 KNOBS: Final = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}
 
 
-class WhatIf(Place):
+class WhatIf(Asking):
     """Left (above, where the terminal is narrow) the thresholds, right what would be otherwise."""
 
     place = "what_if"
@@ -50,7 +47,6 @@ class WhatIf(Place):
         "states by rule; a pin of yours holds whatever they say, and Metrics counts it. It is a trial: nothing is "
         "written."
     )
-    AUTO_FOCUS = "ValueField Input"
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("id", "pattern", 17, flex=2, keep_end=4),
         Column("change", "today, then", 18),
@@ -75,9 +71,6 @@ class WhatIf(Place):
         super().__init__()
         self._tried: dict[str, str] = {}
         """What the changed fields say, by threshold, as long as it is a value."""
-        self._asked = self._answered = 0
-        """The number of the newest question, and of the one whose answer is shown; what comes between is dropped."""
-        self._replaying = False
         self._replay: Replay | None = None
         self._as_today = True
         self._turns: dict[str, Turn] = {}
@@ -109,21 +102,6 @@ class WhatIf(Place):
             lambda settings, name: KNOBS[name].put(settings, self._tried[name]), self._tried, self.view.settings
         )
 
-    @property
-    def table(self) -> RecordTable:
-        """The turned patterns."""
-        return self.query_one(RecordTable)
-
-    @property
-    def fields(self) -> list[ValueField]:
-        """All fields, in order."""
-        return list(self.query(ValueField))
-
-    @property
-    def field(self) -> ValueField | None:
-        """The field that has focus."""
-        return next((field for field in self.fields if field.has_focus_within), None)
-
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
@@ -134,7 +112,7 @@ class WhatIf(Place):
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """All that is evidence may change the answer."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
-            self._ask()
+            self.ask()
 
     # Asking
 
@@ -144,7 +122,7 @@ class WhatIf(Place):
         before = self.settings
         self._judge(message.field)
         if self.settings != before:
-            self._ask()
+            self.ask()
         else:
             self._show_head()
 
@@ -163,22 +141,14 @@ class WhatIf(Place):
                 self._tried.pop(knob.name, None)
         field.tell(changed=changed, fault=fault)
 
-    def _ask(self) -> None:
-        self._asked += 1
+    def ask(self) -> None:
+        """Say so if the answer takes long."""
         self.set_timer(BUSY_SECONDS, self._show_head)
-        if not self._replaying:
-            self._replaying = True
-            self.run_worker(self._answer(), group="what-if", exclusive=True)
+        super().ask()
 
-    async def _answer(self) -> None:
-        """Answer the newest question once nothing more is typed; one replay at a time, however fast they come."""
-        number = 0
-        while number != self._asked:
-            number = self._asked
-            await asyncio.sleep(PAUSE_SECONDS)
-            if number == self._asked:
-                self.post_message(await asyncio.to_thread(self._replayed, number, self.view, self.settings))
-        self._replaying = False
+    def question(self, number: int) -> Callable[[], Message]:
+        """What all history would be under the thresholds that are tried."""
+        return partial(self._replayed, number, self.view, self.settings)
 
     def _replayed(self, number: int, view: View, settings: Settings) -> Replayed:
         replay = view.what_if(settings)
@@ -247,11 +217,6 @@ class WhatIf(Place):
         if not message.field.text:
             message.field.put(_knob(message.field).text(self.view.settings))
 
-    @on(RecordTable.Chosen)
-    def _chosen(self, message: RecordTable.Chosen) -> None:
-        message.stop()
-        self.do_open()
-
     # Actions
 
     def why_not(self, action: str) -> str | None:
@@ -269,10 +234,6 @@ class WhatIf(Place):
         if action == "open":
             return "see the patterns" if self.field is not None else "why"
         return None
-
-    def _key_items(self) -> tuple[list[Item], list[Item]]:
-        offered, right = super()._key_items()
-        return offered, [self._key_item("back", "leave"), *right]
 
     def do_step_up(self) -> None:
         """A step more."""
@@ -339,14 +300,6 @@ class WhatIf(Place):
             self.table.focus()
         elif key := self.table.cursor_key:
             self.deck_app.open_record("patterns", key, tab="Why")
-
-    def do_back(self) -> None:
-        """Leave."""
-        self.dismiss()
-
-    def do_quit(self) -> None:
-        """Leave the trial only."""
-        self.dismiss()
 
     def copy_text(self) -> str:
         """The id under the cursor."""
