@@ -19,6 +19,8 @@ from tui.present.merging import merged_counts, merged_lineage
 
 LEAST_EFFECT: Final = 12
 """Cells from which it is worth saying what an answer does, in words."""
+BY_WORDS: Final = "~"
+"""Before what is foretold by words yet, and will be by meaning."""
 _GAP: Final = 2
 _SAME: Final = 3
 """Contexts that change alike which are named."""
@@ -161,7 +163,7 @@ def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content
         told = Content(", ").join(Content.styled(text, "" if count else "$quiet") for text, count in parts)
     else:
         told = Content.styled("changes no context", "$quiet")
-    return told if found.by_words is None else Content.assemble(told, (", by words yet", "$warning"))
+    return told if found.by_words is None else Content.assemble((f"{BY_WORDS} ", "$warning"), told)
 
 
 def what_heading(answer: Answer, key: str) -> Content:
@@ -183,7 +185,7 @@ def what_changes(answer: Answer, outlook: Outlook | None, view: View, glyphs: Gl
         return [Content.styled(visible_line(outlook.problem, 400), "$warning")]
     lines: list[Content] = []
     if found.by_words is not None:
-        lines.append(Content.styled(found.by_words.text, "$warning"))
+        lines.append(Content.styled(f"{BY_WORDS} {found.by_words.text}", "$warning"))
     if found.merger is not None:
         lines += [*merged_counts(found.merger, glyphs), Content("")]
     lines += _turned_lines(found, glyphs)
