@@ -48,7 +48,8 @@ async def test_a_browser_looks_and_decides_only_if_it_may(sample: Path, home: Pa
             await browser.press("p")
             await browser.sees("read-only")
             host = address.partition("/?")[0]
-            foreign = {url for url in browser.asked.values() if not url.startswith((host, host.replace("http", "ws")))}
+            ws = host.replace("http", "ws")
+            foreign = {url for url in browser.asked.values() if not url.startswith((host, ws, "data:"))}
             assert foreign <= browser.blocked, "nothing is fetched from elsewhere"
         assert ledger.read_bytes() == before
         with served(sample, home, "--write") as address:

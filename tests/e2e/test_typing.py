@@ -20,9 +20,11 @@ def open_field(terminal: Terminal, *keys: str) -> None:
     """Press keys that open a field, and wait until it takes what is pasted; `n` goes on to an inversion."""
     for key in keys:
         terminal.press(key)
-        while key == "n" and "anti-pattern?" not in terminal.draw():
-            terminal.press("n")
+        for _ in range(30 if key == "n" else 0):
             terminal.settles(0.2)
+            if "Turn this into a warning?" in terminal.draw():
+                break
+            terminal.press("n")
     for _ in range(20):
         terminal.paste("RDX ")
         terminal.settles(0.3)
