@@ -5,25 +5,19 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
-_COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
-"""Where compiled modules are kept if none may lie beside the sources: each process else compiles all of them again."""
 _GARBAGE_AFTER = 50_000
 """New objects between two collections, as `core.cli.entry` has it."""
+_LONGEST = "tests/hostile/test_terminal.py"
 
 # Vectors are made where a test asks for them, not by the way: that would cost every test its time.
 os.environ["RALPHDECK_MEANING"] = "off"
 
-if sys.dont_write_bytecode and sys.pycache_prefix is None:
-    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(_COMPILED)
-    sys.dont_write_bytecode = False
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
-
-_LONGEST = "tests/hostile/test_terminal.py"
+# There are many processes, and without it each compiles all modules again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

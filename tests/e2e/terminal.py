@@ -21,7 +21,7 @@ from tests.e2e.stream import Screen, feed
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE: Final = 30.0
 """Seconds until a wait is given up; a loaded machine takes its time."""
-_ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "PYTHONPYCACHEPREFIX")
+_ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -39,7 +39,6 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TZ": "UTC",
         "PYTHONPATH": str(ROOT),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "RALPHDECK_USER": "ana",
         "RALPHDECK_MEANING": "off",
         **more,

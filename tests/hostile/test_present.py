@@ -49,7 +49,7 @@ from tui.present.text_changes import words_changed
 
 T = TypeVar("T")
 WIDTH = 60
-PATTERNS, STORIES, TASKS, FORECASTS = 600, 100, 40, 2
+PATTERNS, STORIES, TASKS, FORECASTS = 300, 60, 40, 2
 """How many records are looked at where looking takes time."""
 
 
