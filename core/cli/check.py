@@ -7,13 +7,13 @@ from typing import Final
 
 import click
 
+from core.cli.infile import read_named
 from core.cli.options import project_option
 from core.cli.output import line, print_json
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import json_help
-from core.errors import BadInput, RalphdeckError
+from core.errors import RalphdeckError
 from core.policy import MAX_BYTES, Kept, Policy, check, read_policy, rule_name
-from core.sources.reading import Problem, read_file
 from core.text import visible_line
 
 BROKEN: Final = 1
@@ -72,19 +72,7 @@ def check_command(policy: Path | None, as_json: bool) -> None:
 
 
 def _policy(file: Path | None) -> Policy:
-    if file is None:
-        return Policy()
-    name = visible_line(str(file), 300)
-    try:
-        place = file.resolve()
-    except (OSError, RuntimeError, ValueError):
-        raise BadInput(f"{name} is no path") from None
-    read = read_file(place, place.parent, MAX_BYTES)
-    if read is None:
-        raise BadInput(f"{name} does not exist")
-    if isinstance(read, Problem):
-        raise BadInput(f"{name} {read.message}")
-    return read_policy(str(file), read.data)
+    return Policy() if file is None else read_policy(str(file), read_named(file, MAX_BYTES))
 
 
 def _result(result: Kept, policy: Policy) -> dict[str, object]:

@@ -8,6 +8,7 @@ import click
 
 from core.cli.decide import print_warnings
 from core.cli.exchange_shapes import exported_json, row_json
+from core.cli.infile import read_named
 from core.cli.options import deciding_options, reading_options
 from core.cli.output import (
     Column,
@@ -32,7 +33,6 @@ from core.exchange.origins import project_origin
 from core.learning.scoreboard import Scoreboard
 from core.outfile import export_file, write_file
 from core.records.findings import Severity
-from core.sources.reading import Problem, read_file
 from core.text import plural, visible_line
 
 _COLOURS = {"conflict": "yellow", "refused": "red", "new": "green"}
@@ -103,7 +103,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str, by: str | None, as_j
       ralphdeck patterns import --input team-patterns.json && ralphdeck undo
     """
     deck = open_deck(by)
-    data = _read(file)
+    data = read_named(file, MAX_IMPORT_BYTES)
     plan = deck.import_plan(file.name, data)
     if not plan.rows:
         why = next((finding.message for finding in plan.findings if finding.severity is Severity.ERROR), "")
@@ -122,19 +122,6 @@ def import_patterns(file: Path, dry_run: bool, reason: str, by: str | None, as_j
 
 def _outlook(plan: ImportPlan) -> str:
     return f"would change {plural(len(plan.changes), 'pattern')}" if plan.changes else "nothing new"
-
-
-def _read(file: Path) -> bytes:
-    try:
-        place = file.resolve()
-    except (OSError, RuntimeError, ValueError):
-        raise BadInput(f"{visible_line(str(file), 300)} is no path") from None
-    read = read_file(place, place.parent, MAX_IMPORT_BYTES)
-    if read is None:
-        raise BadInput(f"{visible_line(str(file), 300)} does not exist")
-    if isinstance(read, Problem):
-        raise BadInput(f"{visible_line(str(file), 300)} {read.message}")
-    return read.data
 
 
 def _print_plan(plan: ImportPlan) -> None:
