@@ -13,7 +13,7 @@ from msgspec import Struct
 from core.learning.columns import Flags, Ints
 from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
-from core.records.decisions import Decision, Verb
+from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
 from core.review.items import BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
@@ -248,7 +248,7 @@ def _deciding(decisions: Iterable[Decision], known: Iterable[Decision]) -> Mappi
     found: dict[str, tuple[Decision, Decision]] = {}
     for decision in decisions:
         about = decision
-        if decision.verb in (Verb.UNDO, Verb.REDO):
+        if decision.verb in TURNS:
             by_id = {one.id: one for one in known} if by_id is None else by_id
             about = by_id.get(decision.subject, decision)
         if about.verb in _TURNING:

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from core.learning.sums import AGGREGATE, TREND, rounded
-from core.records.decisions import Decision, Verb
+from core.records.decisions import TURNS, Decision, Verb
 from core.records.events import Observation
 from core.records.loops import Loop
 from core.records.patterns import Pattern
@@ -132,12 +132,12 @@ def _decided(pattern: Pattern, decisions: Iterable[Decision]) -> list[LineageEve
     for decision in decisions:
         if _names(decision, pattern.id):
             own[decision.id] = decision
-        elif decision.verb not in (Verb.UNDO, Verb.REDO) or decision.subject not in own:
+        elif decision.verb not in TURNS or decision.subject not in own:
             continue
         by = f" by {decision.by}" if decision.by else ""
         reason = f": {decision.reason}" if decision.reason else ""
         kind, what = _deed(decision, pattern.id)
-        if decision.subject in own and decision.verb in (Verb.UNDO, Verb.REDO):
+        if decision.subject in own and decision.verb in TURNS:
             what += f" {own[decision.subject].verb.value.replace('_', ' ')}"
         events.append(_event(decision.at, kind, text=f"{what}{by}{reason}"))
     return events
@@ -167,7 +167,7 @@ def _deed(decision: Decision, pattern_id: str) -> tuple[str, str]:
     if decision.verb in (Verb.EXTRACT, Verb.IMPORT):
         joined = ", joined to it" if _lists(decision, "joined", pattern_id) else ""
         return "decided", f"{verb} from {subject}{joined}"
-    if its_own or decision.verb in (Verb.UNDO, Verb.REDO):
+    if its_own or decision.verb in TURNS:
         return "decided", verb
     return "decided", f"{verb} ({subject})"
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from core.curation.merging import as_read
 from core.curation.rules import SEEN_TEXT
-from core.records.decisions import Decision, Effect, Verb
+from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import Pattern, PatternType
 from core.sources.patterns import content_hash
 
@@ -25,7 +25,6 @@ _TEXT: Final = (
 """What `content_hash` covers, of every type, beside the title."""
 _OWN: Final = frozenset({"id", "type", "file", "pointer", "mirror_of", "mirrors", "content_hash"})
 """What a part of a record does not tell."""
-_TURNS: Final = frozenset({Verb.UNDO, Verb.REDO})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ def _read(record: Mapping[str, Any], effect: Effect) -> Pattern | None:
 def _see(patterns: dict[str, Pattern], decision: Decision) -> None:
     """A person decided on this text; some decisions keep it."""
     pattern = patterns.get(decision.subject)
-    if pattern is None or decision.verb in _TURNS:
+    if pattern is None or decision.verb in TURNS:
         return
     after = None if decision.verb is Verb.EDIT else decision.after.get("content_hash")
     seen = decision.before.get("content_hash") or after

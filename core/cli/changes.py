@@ -8,7 +8,19 @@ from typing import Any, Final
 
 import click
 
-from core.changes import BEGUN, ENDED, GONE, NEW, STATE, Changes, LoopChange, PatternChange, Question, Standing
+from core.changes import (
+    BEGUN,
+    ENDED,
+    GONE,
+    NEW,
+    STATE,
+    Changes,
+    LoopChange,
+    PatternChange,
+    Question,
+    Standing,
+    changes_between,
+)
 from core.cli.as_of import PastMoment, tell_undated
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, minute, percent, print_json, print_table
@@ -16,7 +28,7 @@ from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import decision_json, json_help
 from core.cli.userfiles import last_visit
 from core.curation.rules import subject_text
-from core.records.decisions import Decision, Verb
+from core.records.decisions import TURNS, Decision
 from core.records.times import iso
 from core.text import plural
 
@@ -60,7 +72,6 @@ def changes(since: datetime | str | None, until: datetime | None, whole: bool, a
       ralphdeck changes --since 2026-11-01 --until 2026-11-15
       ralphdeck changes --since 36h --json | jq -r '.patterns[].id'
     """
-    from core.changes import changes_between
     from core.past import view_at
 
     view = open_deck().view
@@ -189,7 +200,7 @@ def _pattern_row(change: PatternChange) -> tuple[str, ...]:
 
 def _decision_row(decision: Decision, known: Mapping[str, Decision]) -> tuple[str, ...]:
     subject = subject_text(decision)
-    if decision.verb in (Verb.UNDO, Verb.REDO) and (taken := known.get(decision.subject)) is not None:
+    if decision.verb in TURNS and (taken := known.get(decision.subject)) is not None:
         subject = f"{taken.verb.value} {subject_text(taken)}"
     return minute(decision.at), decision.by, decision.verb.value, subject, decision.reason
 

@@ -10,7 +10,7 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import STRICT_EXIT, Column, end, findings_json, line, minute, print_json, print_table, remark
 from core.cli.project import chosen_project, read_snapshot
 from core.cli.shapes import decision_json, json_help
-from core.curation.rules import changed, subject_text
+from core.curation.rules import about_text, changed
 from core.curation.verifying import verify_ledger
 from core.records.decisions import Decision, Verb
 
@@ -91,13 +91,12 @@ def _verify(as_json: bool) -> None:
 
 
 def _row(decision: Decision, by_id: Mapping[str, Decision], undone: bool) -> tuple[str, ...]:
-    taken = by_id.get(decision.subject) if decision.verb in {Verb.UNDO, Verb.REDO} else None
     note = decision.after.get("text") if decision.verb is Verb.NOTE else None
     return (
         minute(decision.at),
         decision.by,
         decision.verb.value.replace("_", " ") + (" (taken back)" if undone else ""),
-        f"{taken.verb.value.replace('_', ' ')} {subject_text(taken)}" if taken else subject_text(decision),
+        about_text(decision, by_id),
         changed(decision),
         note if isinstance(note, str) else decision.reason,
     )

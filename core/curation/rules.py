@@ -14,7 +14,7 @@ from core.errors import BadInput, Refused
 from core.learning.assessment import QUARANTINE, Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
-from core.records.decisions import CurationState, Decision, Effect, Pin, Verb
+from core.records.decisions import TURNS, CurationState, Decision, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import iso
 from core.scanning.telling import told
@@ -135,6 +135,12 @@ def subject_text(decision: Decision) -> str:
     """What a decision is about, for people: the name that it was given, else what it is filed under."""
     about = decision.after.get(_ABOUT)
     return shown(about if isinstance(about, str) and about else decision.subject)
+
+
+def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
+    """The same; of undo and redo, what was taken back or repeated, if it is among `known`, by id."""
+    taken = known.get(decision.subject) if decision.verb in TURNS else None
+    return f"{taken.verb.value.replace('_', ' ')} {subject_text(taken)}" if taken else subject_text(decision)
 
 
 def promote(case: Case) -> Draft:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from core.curation.rules import Draft, shown, subject_text
-from core.curation.turning import ALONE, TURNS, touched
+from core.curation.rules import Draft, about_text, shown
+from core.curation.turning import ALONE, touched
 from core.errors import Conflict
 from core.learning.outcomes import took
-from core.records.decisions import Decision
+from core.records.decisions import TURNS, Decision
 from core.text import visible_line
 
 
@@ -97,10 +97,5 @@ def _told(decision: Decision, known: Mapping[str, Decision], now: datetime) -> s
     seconds = (now - decision.at).total_seconds()
     when = "just now" if seconds < 1 else f"{took(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
-    what = f"{decision.verb.value.replace('_', ' ')} {_about(decision, known)}"
+    what = f"{decision.verb.value.replace('_', ' ')} {about_text(decision, known)}"
     return f"{shown(decision.by)} decided {when}: {what}{reason}"
-
-
-def _about(decision: Decision, known: Mapping[str, Decision]) -> str:
-    taken = known.get(decision.subject) if decision.verb in TURNS else None
-    return f"{taken.verb.value.replace('_', ' ')} {subject_text(taken)}" if taken else subject_text(decision)

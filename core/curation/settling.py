@@ -11,7 +11,7 @@ from core.curation.effects import Outcome, Step, apply_steps
 from core.curation.ledger import Ledger
 from core.errors import BadInput, Conflict, Unwritable
 from core.paths import PATTERN_FILES, ProjectPaths
-from core.records.decisions import Decision, Effect, Verb
+from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.settings import Settings
 from core.sources.pattern_text import LIST_OF, merge_records
@@ -214,7 +214,7 @@ def _settle_file(
 def steps_of(decision: Decision, file: str, known: Mapping[str, Decision]) -> list[Step]:
     """What a decision changes in one file; `known` are all decisions by id, of which an undo names one."""
     back: Sequence[Effect] = ()
-    if decision.verb in (Verb.UNDO, Verb.REDO) and decision.subject in known:
+    if decision.verb in TURNS and decision.subject in known:
         subject = known[decision.subject]
         back = subject.effects if decision.verb is Verb.UNDO else subject.inverse
     expected = {(effect.file, effect.pattern_id): effect for effect in back}

@@ -8,10 +8,9 @@ from typing import Final
 from core.curation import rules
 from core.curation.rules import Draft, shown
 from core.errors import Refused, UnknownRecord
-from core.records.decisions import CurationState, Decision, Verb
+from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.text import plural
 
-TURNS: Final = frozenset({Verb.UNDO, Verb.REDO})
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
 """Nothing rests on these, and they rest on nothing."""
 _ON_MANY: Final = frozenset({Verb.EXTRACT, Verb.IMPORT, Verb.ARCHIVE})

@@ -15,7 +15,7 @@ from msgspec import Struct
 from core.learning.columns import Flags, Floats
 from core.learning.scoreboard import Scoreboard
 from core.metrics.weeks import WEEK
-from core.records.decisions import CurationState, Decision, Verb
+from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.review.items import ReviewItem
 
 JUDGING: Final = frozenset(
@@ -33,7 +33,7 @@ JUDGING: Final = frozenset(
     }
 )
 """Decisions that nobody makes without having looked at the pattern."""
-_NO_ANSWERS: Final = frozenset({Verb.UNDO, Verb.REDO, Verb.NOTE})
+_NO_ANSWERS: Final = TURNS | {Verb.NOTE}
 
 
 class JudgedWeek(Struct, frozen=True, kw_only=True):

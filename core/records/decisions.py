@@ -44,6 +44,10 @@ class Verb(StrEnum):
     REDO = "redo"
 
 
+TURNS: Final = frozenset({Verb.UNDO, Verb.REDO})
+"""Decisions about decisions: their subject is the one taken back or repeated."""
+
+
 class Effect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a decision changes in one pattern file; idempotent, so that it can be applied again after a crash.
 

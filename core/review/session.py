@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from core.records.decisions import Decision, Verb
+from core.records.decisions import TURNS, Decision
 from core.review.items import ReviewItem
 from core.review.worth import net
 from core.settings import Settings
@@ -22,7 +22,6 @@ ENOUGH_PAUSES: Final = 5
 """Fewer pauses between decisions tell no pace."""
 _RECENT_PAUSES: Final = 200
 """Of so many pauses, the newest: people become practised."""
-_NO_READING: Final = frozenset({Verb.UNDO, Verb.REDO})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +131,7 @@ def pace_of(decisions: Iterable[Decision], by: str) -> Pace:
     pauses = [
         (later.at - earlier.at).total_seconds()
         for earlier, later in pairwise(own)
-        if later.verb not in _NO_READING and _is_one_sitting(earlier.at, later.at) and not _is_one_act(earlier, later)
+        if later.verb not in TURNS and _is_one_sitting(earlier.at, later.at) and not _is_one_act(earlier, later)
     ][-_RECENT_PAUSES:]
     return Pace(seconds=median(pauses) if len(pauses) >= ENOUGH_PAUSES else None, pauses=len(pauses))
 

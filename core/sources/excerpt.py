@@ -8,10 +8,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from core.sources.pattern_text import LIST_OF
+from core.sources.pattern_text import LISTS
 from core.sources.reading import BOM
 
-_LISTS: Final = (*LIST_OF.values(), "template_patterns")
 _REGISTRY: Final = "pattern_registry"
 _PLAIN: Final = "patterns"
 
@@ -42,7 +41,7 @@ def _shape(node: Raw, pointer: str, wanted: dict[str, list[int]]) -> Any:
         return [value[index] for index in sorted(wanted.get(pointer, ()))]
     if _REGISTRY in value:
         return _only(value, _REGISTRY, pointer, wanted)
-    lists = [name for name in _LISTS if name in value]
+    lists = [name for name in LISTS if name in value]
     if lists:
         shapes = {name: _shape(value[name], f"{pointer}/{name}", wanted) for name in lists}
         return None if None in shapes.values() else shapes

@@ -15,7 +15,7 @@ LIST_OF: Final = {
     "template": "code_templates",
 }
 """(3) `pattern_registry`: the list that each pattern type goes into."""
-_LISTS: Final = (*LIST_OF.values(), "template_patterns")
+LISTS: Final = (*LIST_OF.values(), "template_patterns")
 _ID_KEYS: Final = ("pattern_id", "template_id", "id")
 _TELLING_KEYS: Final = frozenset(
     {*_ID_KEYS, "error_signature", "fix_approach", "approach", "approach_description", "template_code"}
@@ -64,7 +64,7 @@ def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], tex
     while isinstance(value, dict):
         if "pattern_registry" in value:
             step = "pattern_registry"
-        elif any(name in value for name in _LISTS):
+        elif any(name in value for name in LISTS):
             if key not in value:
                 document.set(path, key, [record])
                 return
@@ -171,7 +171,7 @@ def _records(value: Any, path: Path) -> Iterator[Record]:
     if isinstance(value, list):
         yield from _entries(value, path)
     elif isinstance(value, dict):
-        lists = [name for name in _LISTS if name in value]
+        lists = [name for name in LISTS if name in value]
         if "pattern_registry" in value:
             yield from _records(value["pattern_registry"], (*path, "pattern_registry"))
         elif lists:

@@ -11,7 +11,7 @@ from textual.content import Content
 from core.learning.explanation import worths
 from core.learning.scoreboard import Assessment
 from core.lineage import LineageEvent
-from core.records.decisions import Decision, Verb
+from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
 from core.scanning.telling import meaning
@@ -353,7 +353,7 @@ def _about(decision: Decision, pattern: Pattern, decisions: Sequence[Decision]) 
     several = [after.get("anti_id"), *(id for key in ("patterns", "joined") for id in _list(after.get(key)))]
     if decision.subject == pattern.id or pattern.id in several:
         return True
-    if decision.verb in (Verb.UNDO, Verb.REDO):
+    if decision.verb in TURNS:
         return any(d.id == decision.subject and _about(d, pattern, ()) for d in decisions)
     return False
 
