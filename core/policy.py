@@ -207,12 +207,12 @@ class _Checker:
 
     def _critical(self) -> tuple[Sequence[str], str]:
         view = self._view
-        patterns, cleared = view.snapshot.patterns, view.snapshot.curation.cleared
+        patterns, curation = view.snapshot.patterns, view.snapshot.curation
         critical = _once(id for id in self._given() if patterns[id].is_critical)
         broken = [
             id
             for id in critical
-            if view.assessment(id).decided_by != HUMAN and patterns[id].content_hash not in cleared.get(id, frozenset())
+            if view.assessment(id).decided_by != HUMAN and not curation.clears(id, patterns[id].content_hash)
         ]
         together = [
             reader.id

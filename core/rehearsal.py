@@ -254,7 +254,7 @@ class _Actor(Curator):
         new = self._memory.decisions[self._done :]
         self._done = len(self._memory.decisions)
         archive = f"{self._paths.relative(self._paths.archive)}/"
-        known = {decision.id: decision for decision in self._memory.decisions} if new else {}
+        known = self._ledger.by_id() if new else {}
         steps: dict[str, list[Step]] = {}
         for decision in new:
             for file in dict.fromkeys(effect.file for effect in decision.effects):

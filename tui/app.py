@@ -36,7 +36,7 @@ from textual.widgets import Input, TextArea
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import RalphdeckError
-from core.happenings import happenings as all_happenings
+from core.happenings import happenings
 from core.moments import LAST_SEEN, LAST_VISIT
 from core.records.decisions import Decision, Verb
 from core.records.times import iso, parse_time
@@ -53,7 +53,7 @@ from tui.keymap import load_keymap
 from tui.palette import DeckCommands, Palette
 from tui.present import frame
 from tui.present.findings import findings_lines
-from tui.present.happenings import happenings
+from tui.present.happenings import toasts
 from tui.present.jumping import JumpIndex
 from tui.screens.browse import Browse
 from tui.screens.context import ContextPlace
@@ -264,8 +264,9 @@ class DeckApp(Comforts, inherit_bindings=False):
         else:
             front = self._front()
             is_deciding = front is not None and front.place == "review"
-            self._tell(happenings(before, self.view, delta, self._mine, is_deciding=is_deciding))
-            self._caller.note(all_happenings(before, self.view, delta, self._mine))
+            found = happenings(before, self.view, delta, self._mine)
+            self._tell(toasts(found, self._mine, is_deciding=is_deciding))
+            self._caller.note(found)
             for place in self._places():
                 place.changed(delta)
         if isinstance(self.screen, AskLine):

@@ -72,12 +72,10 @@ def _read(one: object) -> SavedView | None:
 
 def save_view(kept: Kept, view: SavedView) -> bool:
     """Keep a view; one of the same name is replaced. False if there is no room for another."""
-    views = own_views(kept)
-    if len(views) >= MOST_VIEWS and all(other.name != view.name for other in views):
+    views = {other.name: other for other in own_views(kept)}
+    if len(views) >= MOST_VIEWS and view.name not in views:
         return False
-    _keep(kept, [view if other.name == view.name else other for other in views])
-    if all(other.name != view.name for other in views):
-        _keep(kept, [*views, view])
+    _keep(kept, list((views | {view.name: view}).values()))
     return True
 
 

@@ -346,9 +346,9 @@ def _waits(case: Case) -> bool:
 
 def _is_blocked(case: Case) -> bool:
     """Whether the scan keeps this text out of every context, and nobody has decided otherwise."""
-    cleared = case.state.cleared.get(case.pattern.id, frozenset())
+    cleared = case.state.clears(case.pattern.id, case.pattern.content_hash)
     pinned = case.pin is not None and case.pin.content_hash == case.pattern.content_hash
-    return case.pattern.is_critical and case.pattern.content_hash not in cleared and not pinned
+    return case.pattern.is_critical and not cleared and not pinned
 
 
 def _check_reason(case: Case, doing: str) -> None:

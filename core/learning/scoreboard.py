@@ -194,7 +194,7 @@ class Scoreboard:
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pinned = columns.pin[row] != NO_PIN and not columns.pin_stale[row]
         unread = arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash)
-        cleared = pattern.content_hash in self._curation.cleared.get(id, frozenset())
+        cleared = self._curation.clears(id, pattern.content_hash)
         columns.quarantined[row] = not pinned and (unread or (pattern.is_critical and not cleared))
 
     def _set_inversion(self, row: int) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from core.learning.columns import Flags, Floats
 from core.learning.scoreboard import Scoreboard
-from core.metrics.weeks import WEEK
+from core.metrics.weeks import WEEK, places_of
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.review.items import ReviewItem
 
@@ -87,8 +87,8 @@ def judged_weekly(
     standing = [decision for decision in decisions if decision.id not in curation.undone]
     since = _judged_since(board, standing)
     dated, week, first = board.dated, WEEK.total_seconds(), starts[0].timestamp()
-    places = np.floor((np.minimum(dated.at, board.now.timestamp()) - first) / week).astype(np.int64)
-    counted = (places >= 0) & (places < len(starts)) & registry[dated.rows]
+    places = places_of(board, starts)
+    counted = (places >= 0) & registry[dated.rows]
     places, counts = places[counted], dated.counts[counted]
     seen = since[dated.rows[counted]] < first + (places + 1) * week
     given = np.bincount(places, counts, minlength=len(starts)).astype(np.int64).tolist()

@@ -97,7 +97,7 @@ def weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tu
         registry: Which rows of the board count.
         starts: See `week_starts`.
     """
-    places = _places(board, starts)
+    places = places_of(board, starts)
     dated = board.dated
     counted = (places >= 0) & registry[dated.rows]
     cells = places[counted] * len(KINDS) + dated.kinds[counted]
@@ -120,7 +120,7 @@ def weekly(board: Scoreboard, registry: Flags, starts: Sequence[datetime]) -> tu
 
 def used_in(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str, ...]:
     """The patterns that were used or shown in the week from `start` on, those with most uses first."""
-    places = _places(board, (start,))
+    places = places_of(board, (start,))
     dated = board.dated
     counted = (places == 0) & registry[dated.rows]
     worth = np.where(dated.kinds[counted] == SHOWN, 0, dated.counts[counted])
@@ -129,7 +129,7 @@ def used_in(board: Scoreboard, registry: Flags, start: datetime) -> tuple[str, .
     return tuple(board.ids[row] for row in rows[order].tolist())
 
 
-def _places(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
+def places_of(board: Scoreboard, starts: Sequence[datetime]) -> Ints:
     """In which of the weeks each entry of the board lies; below 0 if in none."""
     at = np.minimum(board.dated.at, board.now.timestamp())
     places = np.floor((at - starts[0].timestamp()) / WEEK.total_seconds()).astype(np.int64)

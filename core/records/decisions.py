@@ -237,3 +237,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
     """By decision id, the act that it was made, taken back or repeated by last: that is undone or redone as one."""
     reset: frozenset[str] = frozenset()
     """Patterns on whose state the last decision that holds is a reset."""
+
+    def clears(self, pattern_id: str, content_hash: str) -> bool:
+        """Whether a person released this very text for a reason, whatever the scan says of it."""
+        return content_hash in self.cleared.get(pattern_id, frozenset())

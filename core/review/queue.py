@@ -86,9 +86,8 @@ def review_queue(
         *unreconciled(scales, found.unreconciled),
         *escalations(scales, escalated, now),
     ]
-    weights = {id(item): net(item.stake, item.seconds, settings) for item in items}
     others = [item for item in items if not item.is_urgent]
-    others.sort(key=lambda item: (-weights[id(item)], item.kind, item.subject))
+    others.sort(key=lambda item: (-net(item.stake, item.seconds, settings), item.kind, item.subject))
     items = [*(item for item in items if item.is_urgent), *others]
     first = {item.question_key: item for item in reversed(items)}
     return tuple(item for item in _open(items, curation, now) if first[item.question_key] is item)

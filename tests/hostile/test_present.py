@@ -17,6 +17,7 @@ from core.episodes.replay import steps
 from core.errors import RalphdeckError
 from core.extraction.proposals import Extraction, Proposal
 from core.forecast import forecast
+from core.happenings import happenings as happened
 from core.memory_links import MemoryLinks
 from core.memory_query import MemoryCatalog
 from core.records.patterns import PatternType
@@ -228,7 +229,10 @@ def test_toasts_are_harmless(deck: Deck, view: View) -> None:
     empty = Deck(deck.project, deck.settings, by="ana", clock=deck.now, cache=False).view
     snapshot = view.snapshot
     delta = Delta(frozenset(snapshot.patterns), frozenset(snapshot.loops), decisions=True)
-    check([Content(text) for text, _ in happenings.happenings(empty, view, delta, frozenset())], where="a toast")
+    check(
+        [Content(text) for text, _ in happenings.toasts(happened(empty, view, delta, frozenset()), frozenset())],
+        where="a toast",
+    )
 
 
 def test_findings_are_harmless(view: View) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final
 
 from textual.notifications import SeverityLevel
 
-from core.happenings import What, ended_word
-from core.happenings import happenings as all_happenings
+from core.happenings import Happening, What, ended_word
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
-from core.snapshot import Delta
 from core.text import plural
-from core.view import View
 
 _OF_LOOPS: Final = frozenset({What.STARTED, What.ENDED})
 _LEVELS: Final[dict[Severity, SeverityLevel]] = {
@@ -24,18 +21,16 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 }
 
 
-def happenings(
-    before: View, after: View, delta: Delta, mine: Container[str], *, is_deciding: bool = False
+def toasts(
+    found: Sequence[Happening], mine: Container[str], *, is_deciding: bool = False
 ) -> list[tuple[str, SeverityLevel]]:
     """Loops that started, finished or broke, decisions by others, escalations, new questions; most important first.
 
     Args:
-        before, after: The views.
-        delta: What changed between them.
+        found: What happened.
         mine: Ids of the decisions made in this dashboard; they are not news.
         is_deciding: Somebody reads what a decision would change: loops that start or end well stand in Loops alone.
     """
-    found = all_happenings(before, after, delta, mine)
     if is_deciding:
         found = [one for one in found if one.what not in _OF_LOOPS or one.severity is not Severity.INFO]
     lines: list[tuple[str, SeverityLevel]] = []

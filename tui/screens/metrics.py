@@ -188,12 +188,16 @@ class MetricsPlace(Place):
             Column(f"part{n}", title, max(len(title), COUNT_CELLS), align="right") for n, title in enumerate(titles)
         ]
 
-    def _draw(self, figure: Figure) -> None:
-        glyphs = self.glyphs
-        at = self._row_number()
+    def _draw_chart(self, figure: Figure) -> None:
+        """The chart of the section, with the row under the cursor marked."""
+        glyphs, at = self.glyphs, self._row_number()
         self.query_one("#metrics-chart", Drawing).show(
             lambda width, height: week_chart(figure, width, height, glyphs, at)
         )
+
+    def _draw(self, figure: Figure) -> None:
+        self._draw_chart(figure)
+        glyphs = self.glyphs
         others = [other for other in self._figures.values() if other is not figure]
         beside = self.query_one("#metrics-beside", Drawing)
         beside.show(lambda width, height: present.tiles(others, width, height, glyphs))
@@ -235,7 +239,7 @@ class MetricsPlace(Place):
     def _other_row(self, message: RecordTable.Highlighted) -> None:
         message.stop()
         if (figure := self.figure) is not None:
-            self._draw(figure)
+            self._draw_chart(figure)
             self.refresh_frame()
 
     @on(RecordTable.Chosen)

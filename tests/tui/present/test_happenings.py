@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
+from core.happenings import happenings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
@@ -13,7 +14,7 @@ from core.settings import Settings
 from core.similarity import LazySimilarity
 from core.snapshot import Delta, Snapshot
 from core.view import View
-from tui.present.happenings import happenings
+from tui.present.happenings import toasts
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
@@ -31,7 +32,7 @@ def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
 
 def told(before: View, after: View) -> list[tuple[str, str]]:
     delta = Delta(loops=frozenset(before.snapshot.loops) | frozenset(after.snapshot.loops), decisions=True)
-    return [(text, severity) for text, severity in happenings(before, after, delta, {"mine"})]
+    return [(text, severity) for text, severity in toasts(happenings(before, after, delta, {"mine"}), {"mine"})]
 
 
 RUNNING, DONE, FAILED, CRASHED = LoopStatus.RUNNING, LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.CRASHED
