@@ -66,6 +66,7 @@ async def picture(
         if keys:
             await told.press(*keys.split())
             await told.settled()
+            await told.settled()  # what was read for the last row may ask for more
         return app.export_screenshot(simplify=True)
 
 
