@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from core.curation.batches import PRUNE
 from core.curation.counting import Counted, brought_counts, record_events
@@ -14,10 +15,6 @@ from core.curation.seeing import Seen
 from core.curation.settling import FreeIds
 from core.deciding import Decider
 from core.errors import Conflict
-from core.exchange.arriving import Arriving, read_import
-from core.exchange.importing import ImportPlan, plan_import
-from core.exchange.importing import Registry as Known
-from core.exchange.origins import known_origin, project_origin
 from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.pruning import Prune, to_prune
@@ -32,6 +29,10 @@ from core.sources.archives import read_archives
 from core.sources.event_log import append_events
 from core.text import visible_line
 from core.view import View
+
+if TYPE_CHECKING:  # what only an import of patterns needs is imported with it
+    from core.exchange.arriving import Arriving
+    from core.exchange.importing import ImportPlan
 
 
 class Deck(Decider):
@@ -145,12 +146,18 @@ class Deck(Decider):
             name: Of the file, without folders.
             data: Its content.
         """
+        from core.exchange.arriving import read_import
+        from core.exchange.origins import known_origin
+
         with self._lock:
             ids = FreeIds(self.project)
             return self._import_plan(read_import(name, data), Registry(self.project), ids, known_origin(self.project))
 
     def import_patterns(self, name: str, data: bytes, *, reason: str = "") -> Decided:
         """Import a file of patterns, as one decision; see `import_plan`. What is new waits in quarantine."""
+        from core.exchange.arriving import read_import
+        from core.exchange.origins import project_origin
+
         arriving = read_import(name, data)
         origin = project_origin(self.project, self.settings.watch.retry_seconds)
 
@@ -168,6 +175,9 @@ class Deck(Decider):
         return self._decide_any(decide)
 
     def _import_plan(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
+        from core.exchange.importing import Registry as Known
+        from core.exchange.importing import plan_import
+
         snapshot = self._view.snapshot
         archives, _ = read_archives(self.project)
         ids.reserve(arriving.ids)

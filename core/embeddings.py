@@ -229,6 +229,8 @@ class Embeddings(Generic[Record]):
         if not available():
             return None
         vectors = self.vectors
+        if not vectors.places:
+            return None  # nothing is made yet: no need to work out the key of every record
         rows = self._rows_of(vectors, ids, records)
         if not (rows >= 0).any():
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -26,14 +26,14 @@ class MemoryLinks:
 
     Args:
         snapshot: The records.
-        catalog: Of the same snapshot.
+        catalog: Of the same snapshot; None where nobody asks for the patterns of a whole task.
     """
 
-    def __init__(self, snapshot: Snapshot, catalog: MemoryCatalog) -> None:
-        self._snapshot = snapshot
+    def __init__(self, snapshot: Snapshot, catalog: MemoryCatalog | None) -> None:
+        self.snapshot = snapshot
         self._catalog = catalog
 
-    def updated(self, snapshot: Snapshot, catalog: MemoryCatalog, delta: Delta) -> MemoryLinks:
+    def updated(self, snapshot: Snapshot, catalog: MemoryCatalog | None, delta: Delta) -> MemoryLinks:
         """The links of a newer snapshot; parts that the delta does not touch are taken over."""
         newer = MemoryLinks(snapshot, catalog)
         kept = {part for part, kind in _MADE_OF.items() if not getattr(delta, kind)}
@@ -42,17 +42,17 @@ class MemoryLinks:
 
     @cached_property
     def _names(self) -> LoopNames:
-        return LoopNames(self._snapshot.loops.values())
+        return LoopNames(self.snapshot.loops.values())
 
     @cached_property
     def _aliases(self) -> Mapping[str, str]:
-        return {alias: loop.id for loop in self._snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
+        return {alias: loop.id for loop in self.snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
 
     @cached_property
     def _given(self) -> Mapping[str, dict[str, None]]:
         """Ids of patterns by the loop, attempt or session that they were extracted from."""
         found: dict[str, dict[str, None]] = {}
-        for pattern in self._snapshot.patterns.values():
+        for pattern in self.snapshot.patterns.values():
             for source in pattern.source_loops:
                 found.setdefault(source.loop_id, {})[pattern.id] = None
         return found
@@ -61,7 +61,7 @@ class MemoryLinks:
     def _used(self) -> Mapping[str, dict[str, None]]:
         """Ids of patterns by the loop or attempt for which the event log tells of them."""
         found: dict[str, dict[str, None]] = {}
-        for event in self._snapshot.events:
+        for event in self.snapshot.events:
             if event.loop_id and event.pattern_id:
                 found.setdefault(event.loop_id, {})[event.pattern_id] = None
         return found
@@ -70,7 +70,7 @@ class MemoryLinks:
     def _reflections(self) -> Mapping[str, tuple[Reflection, ...]]:
         """By the task or loop that they name, newest first."""
         found: dict[str, list[Reflection]] = {}
-        for reflection in self._snapshot.reflections.values():
+        for reflection in self.snapshot.reflections.values():
             for name in {reflection.task_id, reflection.loop_id} - {""}:
                 found.setdefault(name, []).append(reflection)
         return {name: tuple(own) for name, own in found.items()}
@@ -86,8 +86,15 @@ class MemoryLinks:
             for name in (record.loop_id, record.task_id):
                 if name in self._aliases:
                     return self._aliases[name]
-        task = record if isinstance(record, Task) else self._catalog.tasks.get(record.task_id)
+        if isinstance(record, Task):
+            return self.task_loop(record)[0]
+        task = self.snapshot.tasks.get(record.task_id)
+        if task is None and (isinstance(record, Attempt) or self._tried(record.task_id)):
+            task = Task(id=record.task_id)  # nothing but a log of what was done is there of it
         return self.task_loop(task)[0] if task is not None else ""
+
+    def _tried(self, task_id: str) -> Sequence[Attempt]:
+        return self._catalog.attempts.get(task_id, ()) if self._catalog is not None else ()
 
     def patterns_of(self, record: Remembered) -> tuple[str, ...]:
         """Ids of the patterns that it gave or used itself, a task's attempts among them; else those of its loop.
@@ -96,18 +103,18 @@ class MemoryLinks:
         """
         names = [record.id]
         if isinstance(record, Task):
-            names += (attempt.id for attempt in self._catalog.attempts.get(record.id, ()))
+            names += (attempt.id for attempt in self._tried(record.id))
             return tuple(self._gathered((*names, self.loop_of(record))))
         return tuple(self._gathered(names)) or tuple(self._gathered((self.loop_of(record),)))
 
     def _gathered(self, names: Iterable[str]) -> dict[str, None]:
-        known = self._snapshot.patterns
+        known = self.snapshot.patterns
         return {pattern_id: None for name in names for pattern_id in self._told_of(name) if pattern_id in known}
 
     def _told_of(self, name: str) -> Iterator[str]:
         yield from self._given.get(name, ())
         yield from self._used.get(name, ())
-        loop = self._snapshot.loops.get(name)
+        loop = self.snapshot.loops.get(name)
         if loop is not None:
             yield from (use.pattern_id for use in loop.injected)
             yield from (gained.pattern_id for gained in loop.extracted)

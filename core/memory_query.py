@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypeVar
 
 from core.debug_memory.waiting import escalated
-from core.query import Query, Term
+from core.query import Query, Term, parse_query
 from core.records.debug_sessions import ESCALATED, FAILED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus, by_task
+from core.records.loops import Outcome
 from core.snapshot import Snapshot
 
 MEMORY_FIELDS: Final = ("is", "status", "outcome", "agent", "cause", "error", "loop", "task", "tag", "file")
 """Fields of a memory query; `is:` takes task, attempt, session, open, failed and escalated."""
 
+_ONE_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "is": ("task", "attempt", "session", "open", "failed", "escalated"),
+    "outcome": tuple(outcome.value for outcome in Outcome),
+}
+"""Fields that take one of a few words, or the beginning of one."""
+
 _Record = TypeVar("_Record", Task, Attempt, DebugSession)
 _Texts: TypeAlias = Mapping[str, tuple[_Record, str]]
+
+
+def parse_memory_query(text: str) -> Query:
+    """Parse what a person typed; a word that a field does not take is a problem, and nothing has it."""
+    query = parse_query(text, MEMORY_FIELDS)
+    wrong = [
+        f"{term.field}: is one of {', '.join(_ONE_OF[term.field])}"
+        for term in query.terms
+        if term.field in _ONE_OF and not any(word.startswith(term.value) for word in _ONE_OF[term.field])
+    ]
+    return replace(query, problems=(*query.problems, *wrong))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +66,7 @@ class MemoryCatalog:
         tasks: By id; also those of which nothing but an action log is there.
         attempts: Of each task, by number.
         sessions: By id.
-        escalated: Ids of those that are escalated.
+        escalated: Those that are escalated, by id.
     """
 
     def __init__(self, snapshot: Snapshot, before: MemoryCatalog | None = None) -> None:
@@ -55,7 +74,8 @@ class MemoryCatalog:
         missing = {task_id: Task(id=task_id) for task_id in self.attempts.keys() - snapshot.tasks.keys()}
         self.tasks: Mapping[str, Task] = {**snapshot.tasks, **missing} if missing else snapshot.tasks
         self.sessions = snapshot.debug_sessions
-        self.escalated = frozenset(id for id, one in self.sessions.items() if escalated(one, snapshot) is not None)
+        waiting = (escalated(session, snapshot) for session in self.sessions.values())
+        self.escalated = {one.session.id: one for one in waiting if one is not None}
         self._task_texts: _Texts[Task] = _texts(self.tasks, _task_text, before._task_texts if before else {})
         self._attempt_texts: _Texts[Attempt] = _texts(
             snapshot.attempts, _attempt_text, before._attempt_texts if before else {}
@@ -63,6 +83,20 @@ class MemoryCatalog:
         self._session_texts: _Texts[DebugSession] = _texts(
             self.sessions, _session_text, before._session_texts if before else {}
         )
+
+    def with_changed(self, snapshot: Snapshot, attempt_ids: Collection[str]) -> MemoryCatalog:
+        """The catalog of a snapshot that differs in these attempts alone, none of which came or went.
+
+        What one more action costs must not grow with the number of tasks.
+        """
+        newer = copy(self)
+        changed = {attempt_id: snapshot.attempts[attempt_id] for attempt_id in attempt_ids}
+        tasks = {attempt.task_id for attempt in changed.values()}
+        newer.attempts = {**self.attempts} | {
+            task_id: tuple(changed.get(one.id, one) for one in self.attempts[task_id]) for task_id in tasks
+        }
+        newer._attempt_texts = {**self._attempt_texts, **_texts(changed, _attempt_text, self._attempt_texts)}
+        return newer
 
     def select_tasks(self, query: Query) -> list[FoundTask]:
         """The tasks that match or of which attempts do, in their own order."""

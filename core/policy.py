@@ -21,7 +21,7 @@ from core.paths import ProjectPaths
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
 from core.retrieval.ranking import Given
-from core.scanning.rendered import put_together
+from core.scanning.rendered import put_together, when_cut
 from core.sources import dialects
 from core.sources.scanning import Kind, can_hold, wanted
 from core.sources.yaml_text import decode_yaml
@@ -218,6 +218,7 @@ class _Checker:
             reader.id
             for reader, given in self._contexts
             if put_together(given.context, (patterns[id] for id in given.pattern_ids))
+            or any(when_cut(patterns[id], view.settings.injection.max_field_chars) for id in given.pattern_ids)
         ]
         allowed = len(critical) - len(broken)
         released = f"; a person has released {plural(allowed, 'dangerous text')}" if allowed else ""

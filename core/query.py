@@ -411,7 +411,8 @@ def _reflection_has(reflection: Reflection, term: Term) -> bool:
         case "outcome":
             return reflection.outcome.value.startswith(value)
         case _:
-            text = f"{reflection.observation}\n{reflection.analysis}\n{reflection.learning}\n{reflection.loop_id}"
+            told = (reflection.observation, reflection.analysis, reflection.learning)
+            text = "\n".join((*told, reflection.loop_id, reflection.task_id))
             return value in text.lower() or any(value in action.lower() for action in reflection.actions)
 
 

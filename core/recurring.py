@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from core.episodes.linking import LoopNames
 from core.episodes.similar import past_tasks
+from core.opposites import Demand, demand_of, spaced
 from core.records.reflections import Reflection
 from core.similarity import ManyTexts, words_in_order
 from core.snapshot import Snapshot
@@ -35,6 +36,25 @@ class Member(NamedTuple):
 
     source: str
     reflection: Reflection
+
+
+class Saying(NamedTuple):
+    """What a learning says: alike where two say it in the same words, and ask for the same."""
+
+    words: str
+    demand: Demand
+
+    @classmethod
+    def of(cls, learning: str) -> Saying:
+        """A learning by its words in order."""
+        text = told(learning)
+        return cls(words_in_order(spaced(text)), demand_of(text))
+
+    @property
+    def letters(self) -> tuple[str, bool, str]:
+        """Its place among others that no other one has."""
+        denied, numbers, sides, order = self.demand
+        return self.words, denied, f"{numbers} {sides} {[sorted(part) for part in order]}"
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -66,52 +86,64 @@ class Cluster(Struct, frozen=True, kw_only=True):
 def recurring(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> tuple[Cluster, ...]:
     """The learnings that came more than once, those of most loops first. In whatever order the reflections come.
 
-    10,000 reflections take about a second, however alike they are: each is compared with a bounded number of others.
+    10,000 reflections take a few seconds, however alike they are: each is compared with a bounded number of others.
 
     A learning joins only what is more than `ALIKE` to the central one of a cluster, so that no chain of small
-    differences leads from one learning to another. Those that most others are most like become central first.
+    differences leads from one learning to another; and only what asks for the same, see `core.opposites`. Those that
+    most others are most like become central first.
     Reflections that name neither loop nor task, or that were only drafted, take no part.
 
     Args:
         reflections: From all loops and tasks.
         loop_of_task: The loop that a task records, where that is known: both are one source.
     """
-    same: dict[str, list[Member]] = defaultdict(list)
+    same: dict[Saying, list[Member]] = defaultdict(list)
     for reflection in reflections:
         source = reflection.loop_id or loop_of_task.get(reflection.task_id, reflection.task_id)
-        words = words_in_order(told(reflection.learning))
-        if source and not reflection.draft and words.count(" ") + 1 >= _LEAST_WORDS:
-            same[words].append(Member(source, reflection))
+        if not source or reflection.draft:
+            continue
+        saying = Saying.of(reflection.learning)
+        if saying.words.count(" ") + 1 >= _LEAST_WORDS:
+            same[saying].append(Member(source, reflection))
     clusters = []
-    for central, alike in _gathered({words: len(members) for words, members in same.items()}):
-        members = sorted((member for words in alike for member in same[words]), key=_age)
+    for central, alike in _gathered({saying: len(members) for saying, members in same.items()}):
+        members = sorted((member for saying in alike for member in same[saying]), key=_age)
         if len({member.source for member in members}) >= LEAST_LOOPS:
             clusters.append(_cluster(members, min(same[central], key=_age).reflection))
     return tuple(sorted(clusters, key=lambda cluster: (-len(cluster.sources), -len(cluster.members), cluster.id)))
 
 
-def _gathered(told_times: Mapping[str, int]) -> Iterator[tuple[str, list[str]]]:
-    """Central texts, each with all that are alike to it, itself among them; every text once.
+def _gathered(told_times: Mapping[Saying, int]) -> Iterator[tuple[Saying, list[Saying]]]:
+    """Central sayings, each with all that are alike to it, itself among them; every one once.
 
     Args:
-        told_times: How often each text was told.
+        told_times: How often each was told.
     """
-    ordered = sorted(told_times, key=lambda words: (-told_times[words], words))
-    everything = ManyTexts(ordered)
-    weights = {
-        words: math.fsum(ratio * told_times[ordered[row]] for row, ratio in everything.alike(words, ALIKE))
-        for words in ordered
-    }
-    central = ManyTexts()
-    found: list[list[str]] = []
-    for words in sorted(ordered, key=lambda words: (-weights[words], words)):
-        alike = central.alike(words, ALIKE)
-        if alike:
-            found[alike[0][0]].append(words)
-        else:
-            central.add(words)
-            found.append([words])
-    return ((texts[0], texts) for texts in found)
+    ordered = sorted(told_times, key=lambda saying: (-told_times[saying], saying.letters))
+    times = [told_times[saying] for saying in ordered]
+    everything = ManyTexts(saying.words for saying in ordered)
+    weights = [
+        math.fsum(ratio * times[row] for row, ratio in _alike(saying, everything, ordered)) for saying in ordered
+    ]
+    centres: list[Saying] = []
+    texts = ManyTexts()
+    found: list[list[Saying]] = []
+    for at in sorted(range(len(ordered)), key=lambda at: (-weights[at], ordered[at].letters)):
+        saying = ordered[at]
+        row = next((row for row, _ in _alike(saying, texts, centres)), len(centres))
+        if row == len(centres):
+            texts.add(saying.words)
+            centres.append(saying)
+            found.append([])
+        found[row].append(saying)
+    return zip(centres, found, strict=True)
+
+
+def _alike(saying: Saying, texts: ManyTexts, sayings: Sequence[Saying]) -> Iterator[tuple[int, float]]:
+    """Rows of those sayings, whose words are the texts, that say nearly the same."""
+    for row, ratio in texts.alike(saying.words, ALIKE):
+        if not saying.demand.differs(sayings[row].demand):
+            yield row, ratio
 
 
 def recurring_in(snapshot: Snapshot) -> tuple[Cluster, ...]:

@@ -5,6 +5,7 @@ What stands in a file is never changed; only what is shown or passed on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
@@ -17,13 +18,13 @@ _SHORTEST: Final = 8
 _HINTS: Final = (
     *("pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "basic", "identified"),
     *("curl", "mysql", "mariadb", "redis-cli", "ldap", "login", "setx", "://", ":\\/", "hooks.", "discord", "sig="),
-    *("sk-", "k_live_", "k_test_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "glpat-", "github_pat_", "xox"),
+    *("k_live_", "k_test_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "glpat-", "github_pat_", "xox"),
     *("akia", "asia", "aiza", "npm_", "pypi-", "hf_", "sg.", "eyj", "-----begin", ":aa", "_v1_", "convertto-"),
     *("hvs.", "hvb.", "hvr.", "dapi", "shpat_", "shpca_", "shppa_", "shpss_", "lin_", "gocspx-", "ya29.", "atatt3"),
 )
 """A text without any of them, in lower case, holds no secret that the rules know."""
-_HINT_AS_WRITTEN: Final = "SK"
-"""Of Twilio's keys; in lower case it would stand in every task."""
+_HINTS_AS_WRITTEN: Final = re.compile("SK|sk-(?<![A-Za-z0-9]sk-)")
+"""Of keys; in lower case, or behind a letter, they would stand in every task-001."""
 _KEPT: Final = 8192
 _MAX_KEPT: Final = 256
 """Characters of a text whose masked form is kept: cells of tables are drawn again and again."""
@@ -51,7 +52,7 @@ def _mark(kind: str, secret: str) -> str:
 def replaced(text: str, mark: Mark) -> str:
     """`text` with `mark` of it in the place of every secret."""
     lower = text.lower()
-    if _HINT_AS_WRITTEN not in text and not any(hint in lower for hint in _HINTS):
+    if not _HINTS_AS_WRITTEN.search(text) and not any(hint in lower for hint in _HINTS):
         return text
     # Making the shapes takes longer than most commands.
     from core.secret_shapes import Search

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from core.secrets import masked
@@ -19,8 +19,10 @@ MAX_SUBJECT: Final = 4096
 
 _VARIATION_SELECTORS: Final = range(0xFE00, 0xFE10)
 _SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
-# Letters that draw nothing although Unicode does not file them under "format".
-_BLANK_LETTERS: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0})
+# Letters and marks that draw nothing although Unicode does not file them under "format".
+_BLANK: Final = frozenset(
+    {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0}
+)
 
 
 class _Table(dict[int, str]):
@@ -42,14 +44,36 @@ def _shown(code: int) -> str:
     if code in _VARIATION_SELECTORS or code in _SKIN_TONES:
         return ""
     category = unicodedata.category(char)
-    if category in {"Cf", "Zl", "Zp"} or code in _BLANK_LETTERS or 0xE0100 <= code < 0xE01F0:
+    if category in {"Cf", "Zl", "Zp"} or code in _BLANK or 0xE0100 <= code < 0xE01F0:
         return HIDDEN
     if category == "Cn":
         return UNKNOWN
     return char
 
 
+class _Overlooked(dict[int, str]):
+    """Translation table that puts `gap` for what `_shown` drops or marks, and for the marks themselves."""
+
+    def __init__(self, gap: str) -> None:
+        super().__init__()
+        self._gap = gap
+
+    def __missing__(self, code: int) -> str:
+        char, shown = chr(code), _shown(code)
+        if code in _PICTURES or char in {UNKNOWN, HIDDEN}:
+            read = " " if code in _SPACE_PICTURES else self._gap
+        elif shown == char:
+            read = char
+        else:
+            read = " " if char.isspace() else self._gap
+        self[code] = read
+        return read
+
+
 _TABLE: Final = _Table()
+_PICTURES: Final = range(0x2400, 0x2425)
+_SPACE_PICTURES: Final = frozenset({0x2409, 0x240A, 0x240B, 0x240C, 0x240D, 0x2424})
+_overlooked: Final = cache(_Overlooked)
 _MARGIN: Final = 512
 """Characters behind a cut that are looked at, so that half a secret is known for one."""
 _LINE_TABLE: Final = {ord("\n"): "\N{SYMBOL FOR NEWLINE}", ord("\t"): " "}
@@ -79,6 +103,23 @@ def visible_line(text: str, limit: int | None = None) -> str:
     if text.isascii() and text.isprintable():
         return text
     return text.replace("\r\n", "\n").strip("\n").translate(_TABLE).translate(_LINE_TABLE)
+
+
+def legible(text: str, gap: str = "") -> str:
+    """`text` as it is read by who overlooks all that `visible` drops or marks, and the marks of `visible` too.
+
+    What hides inside of a word hides the word from nobody: `Ig\u200bnore` reads as `Ignore`, before and after
+    `visible`. What parts lines or words becomes a space, newlines and tabs stay.
+
+    Args:
+        gap: What such a character becomes.
+    """
+    return text if is_plain(text) else text.replace("\r\n", "\n").translate(_overlooked(gap))
+
+
+def is_plain(text: str) -> bool:
+    """Whether `text` is ASCII without any control character but newline and tab: nothing in it can be overlooked."""
+    return text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()
 
 
 def _shareable(text: str, limit: int | None) -> str:
@@ -131,10 +172,18 @@ class Matcher:
 def _compile(source: str) -> Any:
     import re2
 
+    return re2.compile(source, options=_options())
+
+
+@cache
+def _options() -> Any:
+    """Made once: to make them takes as long as to compile a short regex."""
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 1 << 20
-    return re2.compile(source, options=options)
+    return options
 
 
 @lru_cache(maxsize=4096)

@@ -79,6 +79,13 @@ class View:
         """The patterns, searchable; the first to ask waits until it is made."""
         return self.lazy_index.get()
 
+    def prepare(self) -> None:
+        """Make in an idle moment what the first context of a task would wait for: the index, and the intervals of all
+        rates together with what computes them.
+        """
+        self.lazy_index.get()
+        _ = self.board.interval
+
     @property
     def likeness(self) -> SimilarityIndex:
         """Which patterns say nearly the same; the first to ask waits until it is made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -50,32 +51,25 @@ from tui.driver import PatientDriver
 from tui.engine import Engine
 from tui.kept import Kept
 from tui.keymap import load_keymap
+from tui.modes import MODES
 from tui.palette import DeckCommands, Palette
 from tui.present import frame
 from tui.present.findings import findings_lines
 from tui.present.happenings import toasts
 from tui.present.jumping import JumpIndex
 from tui.screens.browse import Browse
-from tui.screens.context import ContextPlace
 from tui.screens.dialogs import AskLine, Confirm, Findings
 from tui.screens.exporting import export_picture
 from tui.screens.help import Help
-from tui.screens.log import LogPlace
-from tui.screens.loops import LoopsPlace
-from tui.screens.memory import MemoryPlace
-from tui.screens.metrics import MetricsPlace
-from tui.screens.past import Past
-from tui.screens.patterns import PatternsPlace
 from tui.screens.place import Place
-from tui.screens.reflections import ReflectionsPlace
-from tui.screens.review import ReviewPlace
 from tui.screens.topics import topic_of
 from tui.screens.views import Views
-from tui.screens.what_if import WhatIf
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
+from tui.trail import Link
 from tui.vectors import AFTER_SECONDS, VectorMaker
 from tui.views import SavedView
 from tui.widgets.bars import Item, TopBar
+from tui.widgets.line_input import LineInput
 
 log = logging.getLogger("ralphdeck")
 
@@ -105,16 +99,7 @@ class DeckApp(Comforts, inherit_bindings=False):
     COMMANDS = {DeckCommands}
     COMMAND_PALETTE_BINDING = "f9"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.copy_or_quit", "quit", show=False, priority=True)]
-    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
-        "loops": LoopsPlace,
-        "patterns": PatternsPlace,
-        "review": ReviewPlace,
-        "context": ContextPlace,
-        "reflections": ReflectionsPlace,
-        "memory": MemoryPlace,
-        "metrics": MetricsPlace,
-        "log": LogPlace,
-    }
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {**MODES}
 
     def __init__(self, deck: Deck, kept: Kept, keymap_file: Path, *, looks_further: bool = True) -> None:
         themes = load_themes()
@@ -131,6 +116,8 @@ class DeckApp(Comforts, inherit_bindings=False):
         self.watch_state: WatchState | None = None
         self.jumps: JumpIndex | None = None
         """What the palette finds, as of the snapshot at which it was last used."""
+        self._trail: list[Link] = []
+        """The links that were followed to the place in front, the last one at the end."""
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self._mine: set[str] = set()
@@ -171,10 +158,12 @@ class DeckApp(Comforts, inherit_bindings=False):
             event.prevent_default()  # of App._on_key, which would carry out the action
             self.focused._forward_event(events.Key(event.key, event.character))
 
+    def on_line_input_followed(self, message: LineInput.Followed) -> None:
+        """An Escape in a line has done what it does; that may be nothing."""
+        message.line.stay()
+
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""
-        theme = self.kept.get("theme", DEFAULT_THEME)
-        self.theme = theme if theme in self.themes else DEFAULT_THEME
         keymap, problems = load_keymap(self._keymap_file)
         self._keys |= keymap
         self.set_keymap(keymap)
@@ -203,6 +192,8 @@ class DeckApp(Comforts, inherit_bindings=False):
         self.kept.save()
 
     def _start_engine(self) -> None:
+        gc.freeze()  # what was imported and made until now stays
+        gc.enable()
         self._keep_seen()
         self.run_worker(self.engine.run, thread=True, group="engine", exit_on_error=True)
         self.run_worker(self._vectors.run, thread=True, group="vectors", exit_on_error=True)
@@ -262,10 +253,8 @@ class DeckApp(Comforts, inherit_bindings=False):
             for place in self._places():
                 place.catch_up(anew=True) if place.is_current else place.changed(_everything(self.view))
         else:
-            front = self._front()
-            is_deciding = front is not None and front.place == "review"
             found = happenings(before, self.view, delta, self._mine)
-            self._tell(toasts(found, self._mine, is_deciding=is_deciding))
+            self._tell(toasts(found, self._mine))
             self._caller.note(found)
             for place in self._places():
                 place.changed(delta)
@@ -297,8 +286,7 @@ class DeckApp(Comforts, inherit_bindings=False):
     @on(VectorMaker.Progress)
     def _embedding(self, message: VectorMaker.Progress) -> None:
         for place in self._places():
-            if isinstance(place, ContextPlace | ReviewPlace):
-                place.embedding(message.done, message.total)
+            place.embedding(message.done, message.total)
 
     @on(Engine.Watching)
     def _watching(self, message: Engine.Watching) -> None:
@@ -330,19 +318,59 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
         """Go to a place, with the cursor on a record, and to one tab of its details."""
-        self.go(place)
-        screen = self.screen
-        if isinstance(screen, Place):
-            self.call_after_refresh(screen.go_to, key)
-        if isinstance(screen, Browse) and tab:
-            self.call_after_refresh(screen.show_tab, screen.TABS.index(tab))
+
+        def show(screen: Place) -> None:
+            screen.go_to(key)
+            if isinstance(screen, Browse) and tab:
+                screen.show_tab(screen.TABS.index(tab))
+
+        self._lead(place, show)
 
     def open_filtered(self, place: str, text: str, key: str) -> None:
-        """Go to a place, with a filter on its list, and the cursor on a record."""
-        self.go(place)
+        """Go to a place, with a filter on its list while one stays there, and the cursor on a record."""
+
+        def show(screen: Place) -> None:
+            if isinstance(screen, Browse):
+                screen.show_filter(text, key)
+
+        self._lead(place, show)
+
+    def _lead(self, place: str, show: Callable[[Place], None]) -> None:
+        start, front = self.current_mode, self.screen
+        link = None
+        if start != place:
+            link = Link(start, place, front.again() if isinstance(front, Place) else None)
+            self._trail.append(link)
+        self._show(place)
         screen = self.screen
-        if isinstance(screen, Browse):
-            self.call_after_refresh(screen.show_filter, text, key)
+
+        def follow() -> None:
+            if not isinstance(screen, Place) or (link is not None and link not in self._trail):
+                return  # somebody was faster and has left again
+            if link is None or not isinstance(screen, Browse):
+                show(screen)
+            else:
+                screen.be_led(link, show)
+
+        self.call_after_refresh(follow)
+
+    @property
+    def link(self) -> Link | None:
+        """What has led to the place in front; None if somebody went there."""
+        return self._trail[-1] if self._trail else None
+
+    def go_back(self) -> None:
+        """To where the last link led away from, as it was; so is the place that it led to from now on."""
+        link = self._trail.pop()
+        self._leave(link, back=True)
+        self._show(link.start)
+        if link.again is not None:
+            self.push_screen(link.again())
+
+    def _leave(self, link: Link, *, back: bool) -> None:
+        stack = self._screen_stacks.get(link.place)
+        if stack and isinstance(stack[0], Browse):
+            stack[0].leave_link(link, back=back)
 
     def open_view(self, view: SavedView) -> None:
         """Go to a saved view."""
@@ -365,6 +393,8 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200))
 
     def _preview(self, task: str) -> None:
+        from tui.screens.context import ContextPlace
+
         self.go("context")
         screen = self.screen
         if isinstance(screen, ContextPlace):
@@ -516,10 +546,14 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     def do_past(self) -> None:
         """Show what changed since a past moment."""
+        from tui.screens.past import Past
+
         self.push_screen(Past())
 
     def do_what_if(self) -> None:
         """Try other thresholds."""
+        from tui.screens.what_if import WhatIf
+
         self.push_screen(WhatIf())
 
     def do_findings(self) -> None:
@@ -536,7 +570,12 @@ class DeckApp(Comforts, inherit_bindings=False):
         return []
 
     def go(self, place: str) -> None:
-        """Switch to a place and remember it; what lies over the one in front is left."""
+        """Switch to a place and remember it; what lies over the one in front is left, and what links have led to."""
+        while self._trail:
+            self._leave(self._trail.pop(), back=False)
+        self._show(place)
+
+    def _show(self, place: str) -> None:
         while len(self.screen_stack) > 1:
             self.pop_screen()
         self.kept.set_here("place", place)
@@ -578,7 +617,7 @@ def _everything(view: View) -> Delta:
     )
 
 
-def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str) -> int:
+def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str, is_fresh: bool = False) -> int:
     """Run the dashboard; returns the exit code of the process.
 
     Args:
@@ -586,9 +625,12 @@ def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str) 
         state_file: Where comfort is kept between runs.
         keymap_file: Where other keys may be written.
         remembered_as: The name under which this project's filters and place are kept.
+        is_fresh: Forget them first: what was kept under that name was of another project.
     """
     kept = Kept(state_file, remembered_as)
     kept.load()
+    if is_fresh:
+        kept.forget_here()
     app = DeckApp(deck, kept, keymap_file)
     sys.setswitchinterval(SWITCH_SECONDS)
     app.run()

@@ -18,6 +18,8 @@ from tui.clipboard import Copier
 from tui.kept import Kept
 from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.place import Place
+from tui.style_sheets import StyleSheets
+from tui.themes import DEFAULT_THEME
 from tui.widgets.record_table import COMFORTABLE
 
 MOST_TOASTS: Final = 2
@@ -45,12 +47,18 @@ class Comforts(App[None], inherit_bindings=False):
 
     def __init__(self, styles: list[Path], kept: Kept, themes: Mapping[str, tuple[str, Theme]]) -> None:
         super().__init__(css_path=[str(path) for path in styles])
+        self.stylesheet = StyleSheets(variables=self.get_css_variables())
         self.kept = kept
         self.themes = themes
         self._copier = Copier(self, self.say)
         self._caller = Caller(lambda: self.kept.get("calls", "off"), self._write, monotonic)
         for _label, theme in themes.values():
             self.register_theme(theme)
+
+    def on_load(self) -> None:
+        """Take the theme on before there is anything to draw: nothing is parsed for another one first."""
+        name = self.kept.get("theme", DEFAULT_THEME)
+        self.theme = name if name in self.themes else DEFAULT_THEME
 
     @property
     def glyphs(self) -> Glyphs:

@@ -233,7 +233,7 @@ class Engine:
             view, delta = self.deck.refresh()
             self._publish(delta)
             self._target.post_message(self.Changed())  # nothing new, but times and scores as of now
-            view.lazy_index.get()  # while nothing else is to be done: Context then has it at the first key
+            view.prepare()  # while nothing else is to be done: Context then has it at the first key
         if watcher.state != self._watch_state:
             self._watch_state = watcher.state
             self._target.post_message(self.Watching(watcher.state))

@@ -77,6 +77,10 @@ class Kept:
         here = projects.pop(self.project, None)
         projects[self.project] = {**(here if isinstance(here, dict) else {}), name: value}
 
+    def forget_here(self) -> None:
+        """Nothing is kept for this project any more."""
+        self._projects()[self.project] = {}
+
     def _projects(self) -> dict[str, Any]:
         projects = self.values.get("projects")
         if not isinstance(projects, dict):

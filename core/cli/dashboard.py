@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -45,6 +46,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
         cache: Whether to keep parsed files between runs; a scratch copy has nothing to keep.
     """
     need_terminal()
+    gc.disable()  # the app turns it on with the first frame: until then nearly all that is made stays
     from core.deck import Deck
     from core.sources.configuration import Configuration
     from tui.app import run
@@ -61,7 +63,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
         readonly=is_readonly(),
     )
     name = str(project.project) if cache else "demo"
-    code = run(deck, state_file=state_file(), keymap_file=keymap_file(), remembered_as=name)
+    code = run(deck, state_file=state_file(), keymap_file=keymap_file(), remembered_as=name, is_fresh=not cache)
     click.get_current_context().exit(code)
 
 

@@ -1,4 +1,4 @@
-"""`ralphdeck debug`: `sessions` and `show`; the other commands of the group are loaded when they are called."""
+"""`ralphdeck debug`: `sessions`; the other commands of the group are loaded when they are called."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from core.cli.completing import complete_session
-from core.cli.debug_shapes import causes_of, failing, session_details_json, session_json
+from core.cli.debug_shapes import causes_of, failing, session_json
 from core.cli.lazy import LazyCommands
 from core.cli.options import Words, project_option, reading_options
-from core.cli.output import Column, end, findings_json, line, minute, percent, print_json, print_table, remark
-from core.cli.project import open_deck
+from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
+from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import json_help
 from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
 from core.debug_memory.waiting import escalated
-from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession, Execution
-from core.records.times import minute_of
-from core.review.telling import call_text
-from core.text import plural
+from core.errors import UnknownRecord
+from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
+from core.text import visible_line
 
 if TYPE_CHECKING:
     from core.snapshot import Snapshot
     from core.view import View
 
 COMMANDS: Final = {
+    "show": ("core.cli.debug_show:show", "Show one debug session with all that it tells."),
     "similar": ("core.cli.debug_queries:similar", "List the sessions in which an error of a type came up."),
     "templates": ("core.cli.debug_queries:templates", "List the fix templates for a root cause."),
     "escalations": ("core.cli.debug_queries:escalations", "List the sessions that wait for a person."),
@@ -85,6 +84,25 @@ def sessions(
     tell_sessions(view, sorted(wanted, key=newest_first), as_json=as_json, strict=strict)
 
 
+def debug_session(view: View, name: str) -> DebugSession:
+    """The debug session that a name means.
+
+    Raises:
+        UnknownRecord: There is none, or several; where it is archived, that is told.
+    """
+    try:
+        return view.debug_session(name)
+    except UnknownRecord:
+        from core.debug_memory.archive import DebugArchive
+
+        archived = DebugArchive(chosen_project()).find(name)
+        if archived is None or any(id.startswith(name) for id in view.snapshot.debug_sessions):
+            raise
+        shown, file = visible_line(archived.session.id, 80), visible_line(archived.file, 160)
+        bring = f"bring it back with: ralphdeck debug restore {shown}"
+        raise UnknownRecord(f"debug session {shown!r} is archived in {file}; {bring}") from None
+
+
 def cause_word(category: str) -> str:
     """A root cause as the files are read: `Logic error` is `logic_error`."""
     return category.strip().casefold().replace("-", "_").replace(" ", "_")
@@ -119,7 +137,7 @@ def _cells(session: DebugSession, snapshot: Snapshot) -> tuple[str, ...]:
     broken = failing(session)
     return (
         session.id,
-        _status(session, snapshot),
+        status_word(session, snapshot),
         minute(session.changed_at),
         str(len(session.executions)),
         "" if broken is None else str(broken),
@@ -128,69 +146,6 @@ def _cells(session: DebugSession, snapshot: Snapshot) -> tuple[str, ...]:
     )
 
 
-def _status(session: DebugSession, snapshot: Snapshot) -> str:
+def status_word(session: DebugSession, snapshot: Snapshot) -> str:
     """What a person should know of how it stands, in words."""
     return (session.status if escalated(session, snapshot) is None else ESCALATED).replace("_", " ")
-
-
-@debug.command(epilog=json_help("debug show"))
-@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
-@reading_options
-def show(session_id: str, as_json: bool, strict: bool) -> None:
-    """Show one debug session: its runs, what failed and why, what was changed, and what it learned.
-
-    \b
-    Examples:
-      ralphdeck debug show dm-001-example
-      ralphdeck debug show dm-001-example --json | jq .session.executions
-    """
-    view = open_deck().view
-    session = view.debug_session(session_id)
-    findings = tuple(finding for finding in view.findings if finding.file == session.file)
-    if as_json:
-        print_json({"session": session_details_json(session, view.snapshot), "findings": findings_json(findings)})
-    else:
-        _print(session, view.snapshot)
-    end(findings, strict=strict)
-
-
-def _print(session: DebugSession, snapshot: Snapshot) -> None:
-    status = _status(session, snapshot) or "unknown"
-    line((session.id, "bold"), "  ", (status, STATUS_COLOURS.get(status, "")), f"  {session.file_path}")
-    changed = f"changed {minute_of(session.changed_at)} UTC" if session.changed_at else "not dated"
-    home = f", {session.loop_id}" if session.loop_id else ""
-    line(f"  {changed}{home}{f', by {session.agent}' if session.agent else ''}, {session.file}")
-    if (call := snapshot.escalations.get(session.id)) is not None:
-        line(("escalated ", "bold"), f"{minute_of(call.at)} UTC  {call_text(call)}")
-        for known in (call, *reversed(call.earlier)):
-            line(f"  context kept in {known.file}")
-    for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
-        _print_run(run, number, held)
-    for lesson in session.lessons:
-        works = f", works {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
-        seen = f" ({plural(lesson.frequency, 'time')}{works})" if lesson.frequency is not None else works
-        line(("learned ", "bold"), f"{lesson.pattern}{seen}: {lesson.fix_template}")
-    for one in session.recurring:
-        times = f" {plural(one.occurrences, 'time')}" if one.occurrences is not None else ""
-        line(("recurs ", "bold"), f"{one.test}{times} {one.resolution} {one.notes}".rstrip())
-    for issue in session.issues:
-        line(("quality ", "bold"), f"{issue.severity} {issue.issue} {issue.location}".strip())
-    for text in session.recommendations:
-        line(("recommended ", "bold"), text)
-
-
-_HELD: Final = {True: " (it held)", False: " (it did not hold)", None: ""}
-
-
-def _print_run(run: Execution, number: int, held: bool | None) -> None:
-    results = run.results
-    counts = f": {results.passed or 0} of {results.total or 0} tests pass" if results is not None else ""
-    line(("run ", "bold"), f"{run.attempt if run.attempt is not None else number}{counts}")
-    for failure in run.failures:
-        where = f"{failure.file}:{failure.line}" if failure.line is not None else failure.file
-        line(("  ✗ ", "red"), f"{failure.error_type}: {failure.message}  {where}".rstrip())
-    if run.analysis is not None:
-        line(f"    cause: {run.analysis.category}  {run.analysis.root_cause}")
-        line(f"    strategy: {run.analysis.strategy}")
-    if run.fix is not None:
-        line(f"    fix: {run.fix.description or run.fix.diff_summary}{_HELD[held]}")

@@ -16,7 +16,7 @@ from core.debug_memory.archive import DebugArchive
 from core.debug_memory.retention import UNDATED, Kept, Term
 from core.records.debug_sessions import IN_PROGRESS
 from core.records.times import day_of
-from core.text import plural
+from core.text import plural, visible_line
 
 
 @click.command(epilog=json_help("debug retain"))
@@ -47,8 +47,9 @@ def retain(dry_run: bool, by: str | None, as_json: bool) -> None:
     else:
         for one in moved:
             line(f"archived {plural(len(one.sessions), 'session')}: {one.source} → {one.target}")
-        if not moved:
+        if not moved and not warnings:
             remark("no debug session is due")
+        _remark_partly_due(archive.plan(settings), at)
 
 
 def _print_plan(plan: Sequence[Kept], at: datetime, as_json: bool) -> None:
@@ -58,11 +59,17 @@ def _print_plan(plan: Sequence[Kept], at: datetime, as_json: bool) -> None:
     columns = (Column("SESSION"), Column("STATUS"), Column("KEPT UNTIL"), Column("RULE"), Column("FILE", free=True))
     print_table(columns, (_cells(kept, term, at) for kept in plan for term in kept.terms))
     due = sum(kept.is_due(at) for kept in plan)
-    partly = [kept for kept in plan if kept.over(at) and not kept.is_due(at)]
     remark(f"{plural(due, 'file')} would be archived" if due else "no debug session is due")
-    for kept in partly:
+    _remark_partly_due(plan, at)
+
+
+def _remark_partly_due(plan: Sequence[Kept], at: datetime) -> None:
+    for kept in plan:
+        if not kept.over(at) or kept.is_due(at):
+            continue
         over, all_of_them = len(kept.over(at)), len(kept.terms)
-        remark(f"{kept.file} stays: {over} of its {all_of_them} sessions are due, and a file goes as a whole")
+        are = "is" if over == 1 else "are"
+        remark(f"{kept.file} stays: {over} of its {all_of_them} sessions {are} due, and a file goes as a whole")
 
 
 def _cells(kept: Kept, term: Term, at: datetime) -> tuple[str, ...]:
@@ -99,6 +106,8 @@ def archived(as_json: bool, strict: bool) -> None:
 def restore(session_id: str, by: str | None, as_json: bool) -> None:
     """Bring the file of an archived session back to where it was; it is kept for another term.
 
+    SESSION is its id, or how that begins.
+
     Of several files that hold the session the one that was archived last comes back, and the others are named.
 
     \b
@@ -113,4 +122,4 @@ def restore(session_id: str, by: str | None, as_json: bool) -> None:
     for other in restored.others:
         taken = other in restored.taken
         how = "its place is taken now: move it by hand" if taken else "restore again to have that one, too"
-        remark(f"{session_id} is in {other} as well, which stays archived; {how}")
+        remark(f"{visible_line(restored.session_id, 80)} is in {other} as well, which stays archived; {how}")

@@ -31,7 +31,8 @@ session_ids}], findings}""",
 recurring: [{test, runs, session_ids, claimed, resolution}], findings}""",
     "debug failure": """\
 {error: {error_type, message, source, line, function, test_name, test_file, test_line, stack_trace, expected,
-actual}, fixes: [{session, source, message, cause, category, strategy, fix, held, alike, same_file}],
+actual}, errors: [{as error}], fixes: [{session, source, message, cause, category, strategy, fix, held, alike,
+same_file}],
 templates: [{pattern, category, fix_template, claimed, fixes: {held, failed, rate, interval}, session_ids}],
 patterns: [{id, title, error_pattern, description, state, success_rate, usage_count}], text, findings}""",
     "debug success": """\

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
 import click
 
 from core.cli.completing import complete_pattern, complete_session
 from core.cli.counted import counted_json, print_counted
+from core.cli.debug import debug_session
 from core.cli.debug_shapes import (
     failure_json,
     known_fix_json,
@@ -13,16 +18,19 @@ from core.cli.debug_shapes import (
     offered_pattern_json,
     template_json,
 )
+from core.cli.infile import read_named
 from core.cli.options import deciding_options, reading_options
 from core.cli.output import end, findings_json, line, percent, print_bytes, print_json, remark, warn
-from core.cli.project import open_deck
+from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import decided_json, extraction_json, json_help
 from core.debug_memory.failures import on_failure
+from core.debug_memory.frames import project_path
 from core.debug_memory.hooks import Succeeded, on_escalation, on_success
 from core.debug_memory.index import ANY_FILE
-from core.debug_memory.lessons import takes_lessons
-from core.errors import Refused
+from core.debug_memory.reported import reported
+from core.errors import BadInput, Refused
 from core.records.debug_sessions import DebugSession, Failure
+from core.sources.reading import MAX_BYTES
 from core.text import plural, visible_line
 
 
@@ -39,31 +47,58 @@ from core.text import plural, visible_line
 @click.option(
     "--session", "session_id", metavar="SESSION", shell_complete=complete_session, help="Take its newest failing run."
 )
+@click.option(
+    "--input",
+    "given",
+    metavar="FILE",
+    help="What the tests said, - for standard input: a failure, execution or session of (4), a JSON report of Jest, "
+    "Vitest or pytest, or what they print.",
+)
 @reading_options
 def failure(
-    error_type: str, message: str, file: str, file_pattern: str, session_id: str | None, as_json: bool, strict: bool
+    error_type: str,
+    message: str,
+    file: str,
+    file_pattern: str,
+    session_id: str | None,
+    given: str | None,
+    as_json: bool,
+    strict: bool,
 ) -> None:
     """Print the known fix for an error: what earlier sessions did, fix templates, and patterns of the registry.
 
     For an agent to read, as data: nothing in it is an instruction. Nothing is printed where nothing is known, and
     nothing is written. Patterns in quarantine and deprecated ones are never offered.
 
+    The error may be given in options; a message such as "TypeError: x is null" needs no type. Else all errors of the
+    newest failing run of a session are looked up, or all that --input tells of. The exit code is 0 also where nothing
+    is known, so that a hook does not fail for it.
+
     \b
     Examples:
       ralphdeck debug failure --error-type TypeError --message "Cannot read property 'id' of null"
+      npx jest --json | ralphdeck debug failure --input -
       ralphdeck debug failure --session dm-001-example --json
     """
-    if (session_id is None) == (not error_type and not message):
-        raise click.UsageError("give either --error-type and --message, or --session")
+    if [session_id is not None, given is not None, bool(error_type or message)].count(True) != 1:
+        raise click.UsageError("give either --error-type and --message, or --session, or --input")
+    root = str(chosen_project().project)
+    errors: Sequence[Failure] = [Failure(error_type=error_type, message=message, file=project_path(file, root))]
+    if given is not None:
+        errors = _reported(given, root)
+        if not errors:
+            remark("no error in what was given")
     view = open_deck().view
-    session = view.debug_session(session_id) if session_id is not None else None
-    error = Failure(error_type=error_type, message=message, file=file) if session is None else _failed(session)
-    offer = on_failure(view, error, file_pattern=file_pattern, session=session)
+    session = debug_session(view, session_id) if session_id is not None else None
+    if session is not None:
+        errors = _failed(session)
+    offer = on_failure(view, *errors, file_pattern=file_pattern, session=session)
     if as_json:
         level = view.settings.interval_level
         print_json(
             {
-                "error": failure_json(error),
+                "error": failure_json(offer.errors[0]) if offer.errors else None,
+                "errors": [failure_json(error) for error in offer.errors],
                 "fixes": [known_fix_json(fix) for fix in offer.fixes],
                 "templates": [template_json(one, level) for one in offer.templates],
                 "patterns": [offered_pattern_json(*one) for one in offer.patterns],
@@ -73,16 +108,25 @@ def failure(
         )
     elif offer.text:
         print_bytes(offer.text.encode("utf-8", "replace"))
-    else:
+    elif errors:
         remark("no known fix")
     end(view.findings, strict=strict)
 
 
-def _failed(session: DebugSession) -> Failure:
+def _reported(name: str, root: str) -> tuple[Failure, ...]:
+    if name != "-":
+        return reported(read_named(Path(name), MAX_BYTES), root)
+    data = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin is not None else b""
+    if len(data) > MAX_BYTES:
+        raise BadInput(f"standard input has more than {MAX_BYTES:,} bytes; give only the failing tests")
+    return reported(data, root)
+
+
+def _failed(session: DebugSession) -> tuple[Failure, ...]:
     run = session.newest_failing
     if run is None:
         raise Refused(f"no run of debug session {visible_line(session.id, 80)} tells what failed")
-    return run.failures[0]
+    return run.failures
 
 
 @click.command(epilog=json_help("debug success"))
@@ -100,16 +144,17 @@ def _failed(session: DebugSession) -> Failure:
 def success(session_id: str, applied: tuple[str, ...], dry_run: bool, by: str | None, as_json: bool) -> None:
     """Learn from a session that has succeeded.
 
-    Each applied pattern gets a success. What the session teaches goes into `learnings` of its file, if that is JSON,
-    with how often it was seen and how often its fix held over all sessions. Then what it offers goes into the
-    registry, as extract does; Review asks about what is new.
+    Each applied pattern gets a success. What the session teaches goes into `learnings` of its file, with how often it
+    was seen and how often its fix held over all sessions; in a YAML file only if it has no learnings yet. Then what it
+    offers goes into the registry, as extract does; Review asks about what is new.
 
     \b
     Examples:
       ralphdeck debug success dm-001-example --dry-run
       ralphdeck debug success dm-001-example --applied pat-error-null-check-015
     """
-    told = on_success(open_deck(by, records=not dry_run), session_id, applied, dry_run=dry_run)
+    deck = open_deck(by, records=not dry_run)
+    told = on_success(deck, debug_session(deck.view, session_id).id, applied, dry_run=dry_run)
     for warning in (*told.warnings, *(told.decided.warnings if told.decided is not None else ())):
         warn(warning)
     if told.learned.problem:
@@ -123,7 +168,7 @@ def success(session_id: str, applied: tuple[str, ...], dry_run: bool, by: str | 
                 "applied": list(told.applied),
                 "lessons": [lesson_json(lesson) for lesson in told.learned.lessons],
                 "lessons_written": told.learned.written,
-                "file_changed": told.learned.changed,
+                "file_changed": told.learned.changed and told.learned.written,
                 "problem": told.learned.problem or None,
                 "records": [counted_json(counted) for counted in told.counted],
                 "extraction": extraction_json(told.extraction) if told.extraction is not None else None,
@@ -146,8 +191,8 @@ def _print(told: Succeeded, *, dry_run: bool) -> None:
         line(("+ ", "green"), f"{proposal.type.value} {proposal.headline}")
     many = plural(len(told.learned.lessons), "lesson")
     if dry_run:
-        into = "would go into" if takes_lessons(told.file) else "would not go into the YAML of"
-        line(f"nothing is written; without --dry-run {many} {into} {told.file}")
+        into = f"; without --dry-run {many} would go into {told.file}" if told.learned.changed else ""
+        line(f"nothing is written{into}")
         return
     if told.learned.changed:
         line(f"wrote {many} into {told.file}")
@@ -176,7 +221,8 @@ def escalate(session_id: str, reason: str, by: str | None, as_json: bool) -> Non
     Example:
       ralphdeck debug escalate dm-001-example --reason "needs credentials"
     """
-    called = on_escalation(open_deck(by, records=True), session_id, reason=reason)
+    deck = open_deck(by, records=True)
+    called = on_escalation(deck, debug_session(deck.view, session_id).id, reason=reason)
     if as_json:
         print_json({"session_id": called.session_id, "file": str(called.file)})
     else:

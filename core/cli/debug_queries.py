@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 import click
 
+from core.cli.as_of import PastMoment
 from core.cli.debug import cause_word, tell_sessions
 from core.cli.debug_shapes import cause_json, recurrence_json, template_json
-from core.cli.options import Count, Fraction, Moment, reading_options
+from core.cli.options import Count, Fraction, reading_options
 from core.cli.output import Column, end, findings_json, minute, percent, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
-from core.debug_memory.index import ANY_FILE, MIN_EFFECTIVENESS, SIMILAR
+from core.debug_memory.index import (
+    ANY_FILE,
+    CATEGORY,
+    ERROR_TYPE,
+    MIN_EFFECTIVENESS,
+    SIMILAR,
+    Postings,
+    newest_first,
+    spellings,
+)
 from core.debug_memory.reports import LEAST_RUNS, Held, fix_templates, recurring
 from core.debug_memory.reports import causes as root_causes
 from core.debug_memory.waiting import Escalated
-from core.review.telling import stuck_text
+
+MOST_NAMES: Final = 12
+"""Words that are named where a query's own is not among them."""
+_NAME: Final = 60
 
 
 @click.command(epilog=json_help("debug similar"))
@@ -31,7 +45,8 @@ from core.review.telling import stuck_text
 @click.option("--limit", type=Count(), default=SIMILAR, show_default=True, metavar="N", help="At most so many.")
 @reading_options
 def similar(error_type: str, file_pattern: str, limit: int, as_json: bool, strict: bool) -> None:
-    """List the sessions in which an error of this type came up, newest first (find_similar_failures).
+    """List the sessions in which an error of this type came up, whatever its case, newest first
+    (find_similar_failures).
 
     \b
     Examples:
@@ -39,7 +54,11 @@ def similar(error_type: str, file_pattern: str, limit: int, as_json: bool, stric
       ralphdeck debug similar TypeError --file "src/auth/%" --json
     """
     view = open_deck().view
-    found = view.debug.similar(error_type, file_pattern, limit)
+    names = spellings(view.debug.keys[ERROR_TYPE], error_type) or [error_type]
+    told = {session.id: session for name in names for session in view.debug.similar(name, file_pattern, limit)}
+    found = sorted(told.values(), key=newest_first)[:limit]
+    if not as_json:
+        _remark_known(names[0], view.debug.keys[ERROR_TYPE], "error types")
     tell_sessions(view, found, as_json=as_json, strict=strict)
 
 
@@ -90,8 +109,17 @@ def templates(category: str, min_effectiveness: float, as_json: bool, strict: bo
         )
         print_table(columns, rows)
         if not found:
+            _remark_known(cause_word(category), view.debug.keys[CATEGORY], "categories of patterns")
             remark("no fix templates")
     end(view.findings, strict=strict)
+
+
+def _remark_known(word: str, known: Postings, what: str) -> None:
+    """Where no session has such a word: those that there are, most frequent first."""
+    names = sorted(filter(None, known), key=lambda name: (-len(known[name]), name))
+    if names and word not in known:
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        remark(f"known {what}: {', '.join(name[:_NAME] for name in names[:MOST_NAMES])}{more}")
 
 
 def _held(held: Held, level: float) -> tuple[str, str]:
@@ -101,7 +129,11 @@ def _held(held: Held, level: float) -> tuple[str, str]:
 
 
 @click.command(epilog=json_help("debug escalations"))
-@click.option("--since", type=Moment(), metavar="TIME", help="Only sessions escalated after this time, ISO-8601.")
+@click.option(
+    "--since",
+    type=PastMoment(end_of_day=False),
+    help="Only sessions escalated after this time, such as 2026-02-01 or 7d.",
+)
 @reading_options
 def escalations(since: datetime | None, as_json: bool, strict: bool) -> None:
     """List the sessions that were escalated to a person, newest first (recent_escalations): by their status, or by
@@ -109,7 +141,7 @@ def escalations(since: datetime | None, as_json: bool, strict: bool) -> None:
 
     \b
     Example:
-      ralphdeck debug escalations --since 2026-02-01
+      ralphdeck debug escalations --since 7d
     """
     view = open_deck().view
     found = view.escalations(since)
@@ -131,16 +163,26 @@ def escalations(since: datetime | None, as_json: bool, strict: bool) -> None:
 
 
 def _escalation_cells(one: Escalated) -> tuple[str, ...]:
-    call, why = one.call, stuck_text(one.session)
-    by, reason, context = (call.by, call.reason or why, call.file) if call is not None else ("", why, "")
-    return one.session.id, minute(one.at), by, reason, context, one.session.file_path
+    by, context = (one.call.by, one.call.file) if one.call is not None else ("", "")
+    return one.session.id, minute(one.at), by, one.reason, context, one.session.file_path
 
 
 @click.command(epilog=json_help("debug causes"))
-@click.option("--least", type=Count(), default=LEAST_RUNS, show_default=True, help="Tests that failed so often.")
+@click.option(
+    "--least",
+    type=Count(),
+    default=LEAST_RUNS,
+    show_default=True,
+    help="Tests that failed, or are said to have failed, so often.",
+)
 @reading_options
 def causes(least: int, as_json: bool, strict: bool) -> None:
     """List the most frequent root causes over all sessions, and the tests that fail again and again.
+
+    PASSED and FAILED are the sessions with such a cause that ended so; FIXES HELD is of the fixes of which it is
+    known. RUNS are the runs on record in which a test failed. SAID is how often sessions say that it did, which may
+    count runs that nobody kept, or be wrong: a test with fewer RUNS than --least is listed for what is SAID alone,
+    below the others. NOW is what came of it.
 
     \b
     Example:

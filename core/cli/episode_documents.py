@@ -13,7 +13,7 @@ reflections: [{attempt, at, kind, trigger, observation, analysis, learning, acti
     "task log": """\
 {id, attempt, added, actions}""",
     "task complete": """\
-{id, attempt, outcome, derived, status, actions, errors, iterations,
+{id, attempt, outcome, derived, again, status, actions, errors, iterations,
 reflections: [{attempt, at, kind, trigger, observation, analysis, learning, actions, draft}]}""",
     "task reflect": """\
 {reflection: {attempt, at, kind, trigger, observation, analysis, learning, actions, draft}}""",
@@ -37,12 +37,12 @@ audit_trail: {met, ended, complete, without_actions, without_outcome, without_re
 {task: {id, description, criteria, status, raw_status, created_at, updated_at, completed_at, current_attempt,
 total_attempts, tags, related, agent, loop_id, file}, attempts: [{id, task_id, number, started_at, ended_at, open,
 outcome, reason, plan, agent, iterations, actions, errors, last_action_at, quality: [{iteration, quality}],
-final_quality, completion, worked, failed, suggestions, file, plan_text, plan_steps, results, log: [{number, at,
-iteration, type, tool, params: [{name, text}], success, output, error, reasoning, expected}]}],
+final_quality, completion, worked, failed, suggestions, file, plan_text, plan_steps, estimated_iterations, results,
+log: [{number, at, iteration, type, tool, params: [{name, text}], success, output, error, reasoning, expected}]}],
 milestones: [{at, event, details, attempt}], final_quality, completion, summary: [{name, text}],
 reflections: [as in reflections], findings}.
-With an attempt: {attempt: {id to file, as in attempts}, plan_text, plan_steps, actions: [as in log], results,
-milestones, reflections, findings}.
+With an attempt: {attempt: {id to file, as in attempts}, plan_text, plan_steps, estimated_iterations,
+actions: [as in log], results, milestones, reflections, findings}.
 With --reflections: {reflections, findings}""",
     "replay": """\
 {attempt: {as in history}, steps: [{number, at, iteration, type, tool, params: [{name, text}], success, output,

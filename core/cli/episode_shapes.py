@@ -199,6 +199,7 @@ def history_json(whole: WholeHistory) -> Shape:
                 **attempt_json(detail.attempt),
                 "plan_text": detail.plan_text,
                 "plan_steps": list(detail.steps),
+                "estimated_iterations": detail.estimated_iterations,
                 "results": list(detail.results),
                 "log": [action_json(action) for action in detail.actions],
             }
@@ -218,6 +219,7 @@ def attempt_details_json(detail: AttemptDetail) -> Shape:
         "attempt": attempt_json(detail.attempt),
         "plan_text": detail.plan_text,
         "plan_steps": list(detail.steps),
+        "estimated_iterations": detail.estimated_iterations,
         "actions": [action_json(action) for action in detail.actions],
         "results": list(detail.results),
         "milestones": [milestone_json(milestone) for milestone in detail.milestones],

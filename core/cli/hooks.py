@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 import select
-import time
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
+from core.cli.options import Invocation
 from core.cli.output import print_bytes, print_json, remark
+from core.cli.project import named_project
 from core.errors import BadInput
+from core.paths import find_project
 from core.sources.reading import decode_json
 
-FORMS: Final = ("claude-code", "plain")
+CLAUDE_CODE: Final = "claude-code"
+FORMS: Final = (CLAUDE_CODE, "plain")
 SESSION: Final = "SessionStart"
 PROMPT: Final = "UserPromptSubmit"
 
 _STDIN: Final = 0
 _PATIENCE_SECONDS: Final = 2.0
 """How long to wait for the event of an agent that keeps stdin open and says nothing."""
-_MAX_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 64 << 20
+"""Longest event: that of a tool has all of a file that was written."""
+_NO_EVENT: Final = "stdin is not the JSON of an event"
 
 
 class HookEvent(NamedTuple):
@@ -52,10 +58,10 @@ def read_event(form: str) -> HookEvent:
     if not isinstance(decoded.value, dict):
         if form == "plain":
             return HookEvent(form, task=data.decode(errors="replace").strip())
-        return HookEvent(form, fault="stdin is not the JSON of an event")
+        return HookEvent(form, fault=_NO_EVENT)
     said: dict[str, Any] = {key: value for key, value in decoded.value.items() if isinstance(value, str)}
     name = said.get("hook_event_name", SESSION)
-    if form == "claude-code" and name not in (SESSION, PROMPT):
+    if form == CLAUDE_CODE and name not in (SESSION, PROMPT):
         raise BadInput(f"{name} takes no context; {SESSION} and {PROMPT} do")
     return HookEvent(
         form,
@@ -65,21 +71,39 @@ def read_event(form: str) -> HookEvent:
     )
 
 
+def read_tool_event() -> dict[str, Any]:
+    """The event of a tool that was used, on stdin.
+
+    Raises:
+        BadInput: It is none.
+    """
+    value = decode_json(_read_stdin()).value
+    if not isinstance(value, dict):
+        raise BadInput(_NO_EVENT)
+    return value
+
+
+def work_in(folder: str) -> None:
+    """Let the agent's own folder lead to the project, where nothing else names one."""
+    if folder and named_project() is None:
+        click.get_current_context().ensure_object(Invocation).project = find_project(Path(folder)).project
+
+
 def _read_stdin() -> bytes:
     """What is written to stdin until it is closed, or silent for too long; nothing from a terminal."""
-    data = b""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    chunks, size = [], 0
     try:
         if os.isatty(_STDIN):
             return b""
-        while len(data) < _MAX_BYTES and select.select([_STDIN], [], [], max(deadline - time.monotonic(), 0))[0]:
+        while size < _MAX_BYTES and select.select([_STDIN], [], [], _PATIENCE_SECONDS)[0]:
             chunk = os.read(_STDIN, 1 << 16)
             if not chunk:
                 break
-            data += chunk
+            chunks.append(chunk)
+            size += len(chunk)
     except OSError:  # stdin is closed
         pass
-    return data
+    return b"".join(chunks)
 
 
 def print_answer(event: HookEvent, context: str) -> None:
@@ -96,7 +120,14 @@ class HookCommand(click.Command):
 
     Whatever goes wrong is one line on stderr; nothing is printed, and the exit code is 0. Claude Code would drop the
     person's prompt on an exit code of 2, that of wrong usage.
+
+    Args:
+        undone: What does not happen then, for that line.
     """
+
+    def __init__(self, *args: Any, undone: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._undone = undone
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -107,7 +138,8 @@ class HookCommand(click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            raise _let_go(error.format_message()) from None
+            _read_stdin()  # who writes the event would be told of a broken pipe
+            raise self._let_go(error.format_message()) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -118,11 +150,10 @@ class HookCommand(click.Command):
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except click.ClickException as error:
-            raise _let_go(error.format_message()) from None
+            raise self._let_go(error.format_message()) from None
         except Exception as error:
-            raise _let_go(str(error) or type(error).__name__) from None
+            raise self._let_go(str(error) or type(error).__name__) from None
 
-
-def _let_go(reason: str) -> click.exceptions.Exit:
-    remark(f"ralphdeck injects nothing: {reason}")
-    return click.exceptions.Exit(0)
+    def _let_go(self, reason: str) -> click.exceptions.Exit:
+        remark(f"ralphdeck {self._undone}: {reason}")
+        return click.exceptions.Exit(0)

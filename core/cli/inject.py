@@ -12,16 +12,15 @@ from msgspec.structs import replace
 
 from core.cli.completing import complete_loop
 from core.cli.foretelling import tell_missing
-from core.cli.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event
-from core.cli.options import Fraction, Invocation, Words, reading_options
+from core.cli.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, work_in
+from core.cli.options import Fraction, Words, reading_options
 from core.cli.output import end, findings_json, print_bytes, print_json, remark, warn
-from core.cli.project import named_project, open_deck
+from core.cli.project import open_deck
 from core.cli.shapes import injection_json, json_help
 from core.deck import Deck
 from core.embeddings import Embeddings
 from core.errors import BadInput, RalphdeckError, Refused
 from core.outfile import export_file, write_file
-from core.paths import find_project
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.records.patterns import Pattern, PatternType
@@ -38,7 +37,7 @@ _HOOK_HELP: Final = (
 _MOST_REASONS: Final = 3
 
 
-@click.command(cls=HookCommand, epilog=json_help("inject"))
+@click.command(cls=HookCommand, undone="injects nothing", epilog=json_help("inject"))
 @click.argument("loop_id", metavar="[LOOP]", required=False, shell_complete=complete_loop)
 @click.option("--task", metavar="TEXT", help="What would a loop with this task get? Nothing is recorded.")
 @click.option("--min-success-rate", type=Fraction(), help="Only patterns with at least this rate.")
@@ -78,7 +77,7 @@ def inject(
         raise click.UsageError("--hook goes with none of --output, --json, --strict")
     event = read_event(hook) if hook is not None else None
     if event is not None:
-        _work_in(event.folder)
+        work_in(event.folder)
         if loop_id is None and task is None:
             if event.fault:
                 raise BadInput(event.fault)
@@ -127,12 +126,6 @@ def _why_nothing(injection: Injection, view: View) -> str:
     reasons = Counter(left.reason.partition(" (")[0].partition(":")[0] for left in injection.left_out)
     told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(_MOST_REASONS))
     return told or "no pattern has anything in common with the task"
-
-
-def _work_in(folder: str) -> None:
-    """Let the agent's own folder lead to the project, where nothing else names one."""
-    if folder and named_project() is None:
-        click.get_current_context().ensure_object(Invocation).project = find_project(Path(folder)).project
 
 
 def _loop(view: View, loop_id: str | None) -> Loop:

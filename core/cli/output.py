@@ -25,6 +25,8 @@ from core.text import ELLIPSIS, plural, visible_line
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200
 """Characters of a cell that may be shortened, where no terminal says how many fit."""
+MAX_WHOLE_CELL: Final = 512
+"""Characters of any other cell: longer than every id that a program makes. JSON has all."""
 MIN_CELL: Final = 20
 
 Part = str | tuple[str, str]
@@ -101,20 +103,22 @@ class Column:
     Attributes:
         title: Its heading.
         right: Align to the right.
-        free: Text that may be shortened to what the terminal has left; ids never are.
+        free: Text that may be shortened to what the terminal has left; of other cells only what is beyond any measure.
         colours: The colour of a cell by its text.
+        expendable: From 1 on, in which order columns are left out where a terminal is too narrow for all; 0: never.
     """
 
     title: str
     right: bool = False
     free: bool = False
     colours: Mapping[str, str] | None = None
+    expendable: int = 0
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
     """An aligned table with a heading; nothing at all for no rows."""
     cells = [
-        [_Cell.of(cell, MAX_CELL if column.free else None) for column, cell in zip(columns, row, strict=True)]
+        [_Cell.of(cell, MAX_CELL if column.free else MAX_WHOLE_CELL) for column, cell in zip(columns, row, strict=True)]
         for row in rows
     ]
     if not cells:
@@ -123,7 +127,11 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
     # One id of any length must not widen all other rows with it; it stands out of its column.
     widths = [min(MAX_CELL, max(row[n].width for row in cells)) for n in range(len(columns))]
     if sys.stdout.isatty():
-        _fit(widths, columns, shutil.get_terminal_size().columns)
+        room = shutil.get_terminal_size().columns
+        shown = _affordable(widths, columns, room)
+        columns, widths = [columns[n] for n in shown], [widths[n] for n in shown]
+        cells = [[row[n] for n in shown] for row in cells]
+        _fit(widths, columns, room)
     painted = _colours()
     lines = [
         "  ".join(
@@ -133,6 +141,17 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
         for row in cells
     ]
     click.echo("\n".join(lines))
+
+
+def _affordable(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
+    """The columns that are left where those that one can do without give way to the others."""
+    least = [min(width, MIN_CELL) if column.free else width for width, column in zip(widths, columns, strict=True)]
+    shown = list(range(len(columns)))
+    for n in sorted((n for n in shown if columns[n].expendable), key=lambda n: columns[n].expendable):
+        if sum(least[place] + 2 for place in shown) - 2 <= room:
+            break
+        shown.remove(n)
+    return shown
 
 
 def _fit(widths: list[int], columns: Sequence[Column], room: int) -> None:

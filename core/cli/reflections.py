@@ -44,6 +44,8 @@ def reflections(
 ) -> None:
     """List what agents wrote down about their attempts, newest first, each once.
 
+    A draft that has found nothing to learn is left out; `ralphdeck history` has it.
+
     With --recurring: learnings that say nearly the same in several loops, as one; a drafted reflection takes no part.
     `ralphdeck extract` with the id of one drafts a candidate pattern from it.
 
@@ -74,7 +76,9 @@ def reflections(
         _print_recurring(snapshot, clusters[:limit], as_json=as_json)
     else:
         every = snapshot.reflections.values()
-        chosen = [told for told in every if (loop is None or told.loop_id in loop_ids) and wanted(told)]
+        chosen = [
+            told for told in every if told.teaches and (loop is None or told.loop_id in loop_ids) and wanted(told)
+        ]
         _print_all(snapshot, chosen[:limit], as_json=as_json)
     end(snapshot.findings, strict=strict)
 

@@ -16,7 +16,7 @@ from core.cli.project import chosen_project
 from core.cli.shapes import json_help
 from core.episodes.history import read_attempt, read_history
 from core.episodes.names import find_attempt
-from core.episodes.replay import MAX_PAUSE, Step, Verdict, pause_at, steps
+from core.episodes.replay import MAX_PAUSE, Step, Verdict, excerpt, pause_at, steps
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.secrets import masked
@@ -25,6 +25,8 @@ from core.text import plural, visible_line
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNTOLD: "yellow"}
 _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 _INDENT: Final = "      "
+_LABEL: Final = len("expected: ")
+_MAX_NAME: Final = 40
 _MAX_ABOUT: Final = 200
 """Characters of a command or the like that are printed."""
 
@@ -43,11 +45,15 @@ _MAX_ABOUT: Final = 200
 )
 @click.option("--from", "first", type=click.IntRange(min=1), default=1, metavar="N", help="Begin with action N.")
 @click.option("--errors", is_flag=True, help="Only the actions that failed.")
+@click.option("--full", is_flag=True, help="All lines of what came, instead of the first and the last ones.")
 @reading_options
-def replay(task: str, attempt: int | None, speed: float, first: int, errors: bool, as_json: bool, strict: bool) -> None:
+def replay(
+    task: str, attempt: int | None, speed: float, first: int, errors: bool, full: bool, as_json: bool, strict: bool
+) -> None:
     """Step through an attempt at TASK: what was done and why, what was expected, what came of it, and when.
 
-    Where stdout is no terminal nothing waits. Ctrl-C ends it.
+    Where stdout is no terminal nothing waits. Ctrl-C ends it. Of long outputs the first and the last lines are shown;
+    of a failed action its error is what came, and its output follows.
 
     \b
     Examples:
@@ -68,11 +74,13 @@ def replay(task: str, attempt: int | None, speed: float, first: int, errors: boo
         waits = is_terminal()
         for place in places:
             step = everything[place]
-            _print(step)
+            _print(step, full)
             if waits and place != places[-1]:
                 time.sleep(pause_at(step, speed))
-        if not places:
-            remark("no action failed" if errors and everything else "no such actions were logged")
+        if not everything:
+            remark("no actions were logged")
+        elif not places:
+            remark(f"no action {f'from {first:,} on ' if first > 1 else ''}{'failed' if errors else 'was logged'}")
     end((*detail.findings, *detail.actions.findings), strict=strict)
 
 
@@ -92,7 +100,7 @@ def _chosen(paths: ProjectPaths, task: str, attempt: int | None) -> tuple[str, i
     return task_id, number
 
 
-def _print(step: Step) -> None:
+def _print(step: Step, full: bool) -> None:
     action = step.action
     if step.begins_iteration and action.iteration is not None:
         quality = f"  quality so far {percent(step.quality)}" if step.quality is not None else ""
@@ -102,13 +110,23 @@ def _print(step: Step) -> None:
     line(
         f"{action.number:>5} {_clock(step.elapsed)}  {what or 'action'}  ", (step.verdict.value, _COLOURS[step.verdict])
     )
-    for name, text in (("why", action.reasoning), ("expected", step.expected)):
-        if text:
-            line(f"{_INDENT}{name}: {text}")
+    _print_text("why", action.reasoning)
+    for name, text in step.params:
+        _print_text(name, text if full else excerpt(text))
     for row in step.diff:
         line(_INDENT, (row, _DIFF_COLOURS.get(row[:1], "")))
-    for number, row in enumerate(masked(step.real).splitlines()):
-        line(f"{_INDENT}{'real: ' if number == 0 else '      '}{row}")
+    _print_text("expected", step.expected)
+    real = action.error.strip() or action.output if full else step.real
+    _print_text("real", real, _COLOURS[step.verdict] if step.verdict is Verdict.FAILED else "")
+    _print_text("output", step.output if full else excerpt(step.output))
+
+
+def _print_text(name: str, text: str, colour: str = "") -> None:
+    """A text behind its name, all names equally wide and its further lines below the first."""
+    # A secret may go over several lines: masked before they are parted.
+    for number, row in enumerate(masked(text.strip("\n")).splitlines()):
+        label = f"{visible_line(name, _MAX_NAME)}: " if number == 0 else ""
+        line(f"{_INDENT}{label:<{_LABEL}}", (row, colour))
 
 
 def _clock(seconds: float | None) -> str:

@@ -21,7 +21,6 @@ from core.cli.debug_documents import DEBUG_DOCUMENTS
 from core.cli.episode_documents import EPISODE_DOCUMENTS
 from core.records.suspicions import Suspicion
 from core.records.times import iso
-from core.scanning.telling import meaning
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
@@ -284,6 +283,8 @@ def pattern_details_json(pattern: Pattern, assessment: Assessment) -> Shape:
 
 def suspicion_json(suspicion: Suspicion) -> Shape:
     """One thing that the scan has found in a text."""
+    from core.scanning.telling import meaning  # what an agent calls at every step loads no scan
+
     return {
         "rule": suspicion.rule,
         "severity": "critical" if suspicion.critical else "warning",

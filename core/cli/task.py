@@ -29,6 +29,7 @@ def task() -> None:
     """Keep the memory of tasks: what was tried, how it came out, what was learned.
 
     An agent calls these as it works; each call is on the disk when it returns, and may be repeated after a crash.
+    Where TASK or --agent is left out, $RALPHDECK_TASK and $RALPHDECK_AGENT tell it, as for the hooks of an agent.
 
     \b
     Examples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from shlex import quote
 from typing import Final
 
@@ -22,6 +23,19 @@ from core.text import visible_line
 _BEGIN: Final = 'ralphdeck task init "what it is to do" --project'
 
 
+class _TaskId(click.types.StringParamType):
+    """The id of a task."""
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """How to name one."""
+        return "Name the task, or set RALPHDECK_TASK."
+
+
+task_argument: Final = click.argument("task_id", metavar="TASK", type=_TaskId(), envvar="RALPHDECK_TASK")
+"""Which task; an agent may name it once for all of its hooks."""
+_agent_option: Final = partial(click.option, "--agent", metavar="NAME", default="", envvar="RALPHDECK_AGENT")
+
+
 def episodes(*, begins: bool = False) -> Episodes:
     """The episodic memory of the chosen project.
 
@@ -39,7 +53,7 @@ def episodes(*, begins: bool = False) -> Episodes:
         raise ProjectNotFound(f"{error}; to begin in this folder: {_BEGIN} .") from None
     if not begins and not is_folder(project.aiwg):
         raise ProjectNotFound(f"no .aiwg in {project.project}; begin with: {_BEGIN} {quote(str(project.project))}")
-    return Episodes(project, clock=now)
+    return Episodes(project, clock=now, warn=warn)
 
 
 @click.command(epilog=json_help("task init"))
@@ -47,7 +61,7 @@ def episodes(*, begins: bool = False) -> Episodes:
 @click.option("--criteria", metavar="TEXT", default="", help="When it is done.")
 @click.option("--tag", "tags", metavar="WORD", multiple=True, help="May be given several times.")
 @click.option("--related", metavar="TASK", multiple=True, help="Another task; may be given several times.")
-@click.option("--agent", metavar="NAME", default="", help="Who works at it.")
+@_agent_option(help="Who works at it. Default: $RALPHDECK_AGENT.")
 @click.option("--loop", metavar="ID", shell_complete=complete_loop, help="Take over what this loop is to do.")
 @click.option("--id", "task_id", metavar="ID", help="Its id. Default: the next free task-NNN.")
 @project_option
@@ -79,7 +93,6 @@ def init(
         tags, agent = tags or of.tags, agent or of.owner
     if not description:
         raise click.UsageError("say in DESCRIPTION what the task is, or name a --loop that does")
-    warnings: list[str] = []
     made = memory.init_task(
         description,
         criteria=criteria,
@@ -88,10 +101,7 @@ def init(
         agent=agent,
         loop_id=of.id if of else "",
         task_id=task_id,
-        warnings=warnings,
     )
-    for text in warnings:
-        warn(text)
     if as_json:
         print_json({"id": made})
     else:
@@ -106,12 +116,13 @@ def _loop(name: str) -> Loop:
 
 
 @click.command(epilog=json_help("task start"))
-@click.argument("task_id", metavar="TASK")
-@click.option("--agent", metavar="NAME", default="", help="Who works at it. Default: as at task init.")
+@task_argument
+@_agent_option(help="Who works at it. Default: $RALPHDECK_AGENT, else as at task init.")
 @click.option("--approach", metavar="TEXT", default="", help="What is to be tried, in a line.")
 @click.option("--step", "steps", metavar="TEXT", multiple=True, help="May be given several times.")
 @click.option("--estimate", type=Count(), metavar="N", help="Iterations that it may take.")
 @click.option("--similar", is_flag=True, help="Take in what similar tasks have taught; reads the whole project.")
+@click.option("--resume", is_flag=True, help="Go on with an attempt that was left open, if there is one.")
 @click.option("--abandon", is_flag=True, help="Close an attempt that was left open, as a timeout.")
 @click.option("--reopen", is_flag=True, help="Also if the task is completed or failed.")
 @project_option
@@ -123,17 +134,20 @@ def start(
     steps: tuple[str, ...],
     estimate: int | None,
     similar: bool,
+    resume: bool,
     abandon: bool,
     reopen: bool,
     as_json: bool,
 ) -> None:
     """Start the next attempt at TASK, and print its plan with what earlier attempts have taught.
 
-    At a paused task the attempt that was open goes on; its plan is printed as it is. The plan is kept in plan.md.
+    At a paused task, or with --resume, the attempt that was open goes on; its plan is printed as it is. The plan is
+    kept in plan.md.
 
     \b
     Examples:
       ralphdeck task start task-001 --approach "types first" --step "update the interface" --step "run tsc"
+      ralphdeck task start task-001 --resume
       ralphdeck task start task-001 --abandon --json | jq -r .attempt
     """
     started = episodes().start_attempt(
@@ -144,6 +158,7 @@ def start(
         estimated_iterations=estimate,
         similar=_similar(task_id) if similar else (),
         abandon=abandon,
+        resume=resume,
         reopen=reopen,
     )
     if as_json:
@@ -178,7 +193,7 @@ def _similar(task_id: str) -> tuple[tuple[str, str], ...]:
 
 
 @click.command(epilog=json_help("task pause"))
-@click.argument("task_id", metavar="TASK")
+@task_argument
 @project_option
 @json_option
 def pause(task_id: str, as_json: bool) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from core.cli.episode_shapes import said_json
 from core.cli.options import Count, Fraction, OneOfAKind, json_option, project_option
 from core.cli.output import line, print_json, remark
 from core.cli.shapes import json_help
-from core.cli.task_begin import episodes
+from core.cli.task_begin import episodes, task_argument
 from core.episodes.arguments import MAX_PERCENT
 from core.episodes.reflecting import TRIGGERS, TYPES, render_reflection
 from core.records.loops import Outcome
@@ -16,8 +18,16 @@ from core.records.reflections import Reflection
 from core.text import plural, visible_line
 
 
+class _Spelled(click.Choice[str]):
+    """Words with hyphens, which --json has with underscores."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word, however it was spelled."""
+        return super().convert(str(value).replace("_", "-"), param, ctx)
+
+
 @click.command(cls=OneOfAKind, epilog=json_help("task complete"))
-@click.argument("task_id", metavar="TASK")
+@task_argument
 @click.option("--success", "said", flag_value=Outcome.SUCCESS.value, help="It reached the goal.")
 @click.option("--failure", "said", flag_value=Outcome.FAILURE.value, help="It did not.")
 @click.option("--timeout", "said", flag_value=Outcome.TIMEOUT.value, help="It ran out of time or of iterations.")
@@ -52,12 +62,14 @@ def complete(
     Without --success, --failure or --timeout the log decides: the last check (test, build, type check, linter), unless
     a file was changed after it; else a last action that failed. If it proves nothing, nothing is done.
 
-    Repeating it does no harm, and makes up for what a crash left out.
+    The task itself goes on until --done or --give-up says so, with this attempt or after it. Repeating a call does no
+    harm, and makes up for what a crash left out; what was said of an attempt that has ended stays.
 
     \b
     Examples:
       ralphdeck task complete task-001 --failure --reason "types are missing" --suggest "interface first"
-      ralphdeck task complete task-001 --success --reason "all green" --worked "types first" --done
+      ralphdeck task complete task-001 --success --reason "all green" --worked "types first"
+      ralphdeck task complete task-001 --done
     """
     completed = episodes().complete_attempt(
         task_id,
@@ -79,6 +91,7 @@ def complete(
                 "attempt": completed.number,
                 "outcome": completed.outcome.value,
                 "derived": completed.derived,
+                "again": completed.again,
                 "status": completed.status.value,
                 "actions": completed.log.actions,
                 "errors": completed.log.errors,
@@ -93,18 +106,22 @@ def complete(
     line(f"{task_id} is {completed.status.value}")
     for one in completed.reflections:
         _print(one)
+    if completed.again and any((reason, quality, percent, worked, didnt_work, suggest, milestones)):
+        remark(f"attempt {completed.number} had ended before: what was said of it then stays")
+    if completed.outcome is Outcome.SUCCESS and not completed.status.ended:
+        remark(f"the task goes on; if this was all of it: ralphdeck task complete {task_id} --done")
     if any(one.draft for one in completed.reflections):
         remark(f"drafted from the log; say it better: ralphdeck task reflect {task_id} --learning TEXT")
 
 
 @click.command(epilog=json_help("task reflect"))
-@click.argument("task_id", metavar="TASK")
+@task_argument
 @click.option("--observation", metavar="TEXT", default="", help="What happened.")
 @click.option("--analysis", metavar="TEXT", default="", help="Why it happened.")
 @click.option("--learning", metavar="TEXT", default="", help="What to do differently.")
 @click.option("--action-item", "items", metavar="TEXT", multiple=True, help="May be given several times.")
 @click.option("--trigger", type=click.Choice(TRIGGERS), default="manual", show_default=True)
-@click.option("--type", "type_", type=click.Choice(TYPES), help="Default: by the outcome of the attempt.")
+@click.option("--type", "type_", type=_Spelled(TYPES), help="Default: by the outcome of the attempt.")
 @click.option("--attempt", type=Count(), metavar="N", help="Default: the newest.")
 @project_option
 @json_option
@@ -121,7 +138,8 @@ def reflect(
 ) -> None:
     """Put a reflection on an attempt at TASK into words; it takes the place of what was drafted from the log.
 
-    Parts that are not given are taken over from the draft. The plan of the next attempt takes it in.
+    Parts that are not given are taken over from the draft. The plan of the next attempt takes it in. Said again, what
+    was learned last counts; the history keeps all.
 
     \b
     Examples:

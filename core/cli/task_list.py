@@ -48,7 +48,7 @@ def list_tasks(
         row
         for row in _rows(snapshot, now(), configuration.settings.watch)
         if (not wanted or row.task.status.value in wanted)
-        and (agent is None or agent in {row.task.agent, *(one.agent for one in row.attempts)})
+        and (agent is None or agent.casefold() in _agents(row))
         and (row.open is not None or not only_open)
     ]
     if as_json:
@@ -57,10 +57,10 @@ def list_tasks(
         columns = (
             Column("ID"),
             Column("STATUS"),
-            Column("ATTEMPTS", right=True),
+            Column("ATTEMPTS", right=True, expendable=2),
             Column("LAST OUTCOME", colours=OUTCOME_COLOURS),
             Column("OPEN", colours=_OPEN_COLOURS),
-            Column("UPDATED"),
+            Column("UPDATED", expendable=1),
             Column("DESCRIPTION", free=True),
         )
         print_table(columns, [_cells(row) for row in rows])
@@ -87,6 +87,10 @@ def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterato
         open_one = next((one for one in reversed(mine) if one.is_open), None)
         condition = condition_of(open_one, task, mine[-1].number, now, settings) if open_one is not None else None
         yield _Row(task, mine, ended[-1] if ended else Outcome.UNKNOWN, open_one, condition)
+
+
+def _agents(row: _Row) -> set[str]:
+    return {name.casefold() for name in (row.task.agent, *(one.agent for one in row.attempts))}
 
 
 def _cells(row: _Row) -> tuple[str, ...]:

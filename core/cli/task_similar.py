@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from core.cli.options import reading_options
 from core.cli.output import end, findings_json, line, percent, print_json, remark
 from core.cli.project import chosen_project, read_snapshot
 from core.cli.shapes import json_help
-from core.embeddings import TASKS, Embeddings
+from core.embeddings import TASKS, Embeddings, PastTask
+from core.episodes.names import MOST_NAMED
 from core.episodes.similar import MOST_TASKS, SimilarTask, past_tasks, similar_tasks
+from core.errors import UnknownRecord
 from core.retrieval.embedding import available
-from core.text import visible_line
+from core.text import plural, visible_line
 
 _MAX_SHOWN = 300
 """Characters of a text that are printed."""
@@ -26,9 +30,9 @@ _MAX_SHOWN = 300
 def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
     """List past tasks like one, and what was learned in them, best first (1).
 
-    TASK is the id of a task; any other TEXT describes one that is still to come. Tasks are compared by meaning where
-    `ralphdeck embed` or the dashboard has made their vectors, else by the words that they share. Learnings of
-    successful attempts come first; drafted ones only where nobody has written any.
+    TASK is the id of a task or how it begins, or that of an attempt; any other TEXT describes one that is still to
+    come. Tasks are compared by meaning where `ralphdeck embed` or the dashboard has made their vectors, else by the
+    words that they share. Learnings of successful attempts come first; drafted ones only where nobody has written any.
 
     \b
     Examples:
@@ -38,7 +42,8 @@ def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
     snapshot = read_snapshot()
     tasks = past_tasks(snapshot)
     embeddings = Embeddings(chosen_project(), TASKS)
-    found = similar_tasks(tasks.get(task, task), snapshot, embeddings, limit)
+    asked = _meant(task, tasks)
+    found = similar_tasks(asked, snapshot, embeddings, limit)
     if embeddings.problem:
         remark(embeddings.problem)
     if as_json:
@@ -47,10 +52,27 @@ def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
         for one in found:
             _print(one)
         if not found:
-            remark("no similar task")
+            unknown = isinstance(asked, str) and " " not in asked.strip()
+            remark(f"no similar task{'; no id begins so, it was compared as a text' if unknown else ''}")
         if available() and embeddings.missing(tasks):
             remark("some tasks were compared by their words only; for meaning, run once: ralphdeck embed")
     end(snapshot.findings, strict=strict)
+
+
+def _meant(told: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
+    """The task that an id, the beginning of one, or the id of an attempt means; else the text as it is.
+
+    Raises:
+        UnknownRecord: The ids of several tasks begin so.
+    """
+    task_id, _, number = told.rpartition(".")
+    name = task_id if told not in tasks and task_id in tasks and number.isdecimal() else told
+    begun = sorted(id for id in tasks if id.startswith(name)) if name and name not in tasks else [name]
+    if len(begun) > 1:
+        more = f" and {plural(len(begun) - MOST_NAMED, 'other')}" if len(begun) > MOST_NAMED else ""
+        named = ", ".join(visible_line(id, 80) for id in begun[:MOST_NAMED])
+        raise UnknownRecord(f"{visible_line(told, 80)!r} may be {named}{more}; give more of the id")
+    return tasks.get(begun[0], told) if begun else told
 
 
 def _print(found: SimilarTask) -> None:

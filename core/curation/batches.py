@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -17,13 +17,15 @@ from core.curation.registry import Registry, Stored, check_keepable
 from core.curation.rules import Draft, as_pattern, shown
 from core.curation.settling import ID_PREFIXES, FreeIds, pattern_path
 from core.errors import BadInput, Refused, UnknownRecord
-from core.exchange.importing import ImportPlan
 from core.extraction.proposals import Extraction
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Effect, Verb
 from core.records.patterns import Pattern, PatternType
 from core.records.times import iso
 from core.text import plural, visible_line
+
+if TYPE_CHECKING:
+    from core.exchange.importing import ImportPlan
 
 ARCHIVED: Final = "archived"
 """The key of an archived record that says when, why, by whom and by which decision, and the file it is from."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,13 +17,15 @@ from core.curation.recording import Refusal as Refusal
 from core.curation.rules import Case, Draft, shown
 from core.curation.settling import ID_PREFIXES
 from core.errors import BadInput, MovedOn
-from core.exchange.importing import ImportPlan
 from core.extraction.proposals import Extraction
 from core.learning.assessment import Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
+
+if TYPE_CHECKING:
+    from core.exchange.importing import ImportPlan
 
 _ALIKE: Final[Mapping[Verb, Callable[[Case], Draft]]] = {
     Verb.PROMOTE: rules.promote,

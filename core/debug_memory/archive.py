@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -21,13 +21,15 @@ from msgspec import Struct
 from core.debug_memory.retention import Kept, plan
 from core.errors import BadInput, Refused, UnknownRecord, Unwritable
 from core.paths import ProjectPaths
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import DebugSession, Escalation
+from core.records.findings import Severity
 from core.records.times import iso, parse_time
 from core.settings import DebugMemorySettings
 from core.sources.debug_sessions import is_debug_memory, read_sessions
+from core.sources.escalations import join_escalations, read_escalation
 from core.sources.journal import Journal
 from core.sources.reading import Problem, Stamp, decode, decode_jsonl, read_file
-from core.sources.scanning import can_hold, scan, wanted
+from core.sources.scanning import Kind, can_hold, scan, wanted
 from core.sources.writing import rename_to_free
 from core.text import visible_line
 
@@ -55,10 +57,12 @@ class Memory(Struct, frozen=True, kw_only=True):
     Attributes:
         sessions: By file, of those that hold any.
         stamps: Of these files, when they were read.
+        called: When a person was called last, by the id of the session (4) on_escalation.
     """
 
     sessions: Mapping[str, tuple[DebugSession, ...]]
     stamps: Mapping[str, Stamp]
+    called: Mapping[str, datetime]
 
 
 class Moved(Struct, frozen=True, kw_only=True):
@@ -82,10 +86,12 @@ class Restored(Struct, frozen=True, kw_only=True):
     """A file that came back.
 
     Attributes:
+        session_id: The session that was asked for.
         others: Further archived files that hold the session, newest first; they stay.
         taken: Those of them whose place is taken now, so that they cannot be restored as well.
     """
 
+    session_id: str
     moved: Moved
     others: tuple[str, ...] = ()
     taken: frozenset[str] = frozenset()
@@ -105,7 +111,10 @@ class DebugArchive:
 
     def plan(self, settings: DebugMemorySettings) -> tuple[Kept, ...]:
         """How long each file is kept, as they are on the disk now."""
-        return plan(read_memory(self._paths).sessions, settings, self._restored())
+        return self._plan(read_memory(self._paths), settings)
+
+    def _plan(self, memory: Memory, settings: DebugMemorySettings) -> tuple[Kept, ...]:
+        return plan(memory.sessions, settings, self._restored(), memory.called)
 
     def retain(self, settings: DebugMemorySettings, now: datetime) -> tuple[tuple[Moved, ...], tuple[str, ...]]:
         """Archive every file that is due.
@@ -120,7 +129,7 @@ class DebugArchive:
         with self._journal.locked():
             self._settle()
             memory = read_memory(self._paths)
-            due = [kept for kept in plan(memory.sessions, settings, self._restored()) if kept.is_due(now)]
+            due = [kept for kept in self._plan(memory, settings) if kept.is_due(now)]
             moved, failed = self._carry_out(_ARCHIVED, self._planned(due, now), now, memory.stamps)
         warnings = tuple(
             f"{visible_line(file, 160)} stays: {error.strerror if isinstance(error, OSError) else error}"
@@ -173,22 +182,32 @@ class DebugArchive:
                 found.append(Archived(session=session, file=file, at=at, by=by if isinstance(by, str) else ""))
         return tuple(sorted(found, key=lambda item: (_month(item.file), iso(item.at) or "", item.file), reverse=True))
 
+    def find(self, name: str) -> Archived | None:
+        """The archived session that a name means, of several files the one archived last; None if nobody knows."""
+        listed = self.listed()
+        try:
+            session_id = _meant({item.session.id for item in listed}, name)
+        except UnknownRecord:
+            return None
+        return next(item for item in listed if item.session.id == session_id)
+
     def restore(self, session_id: str, now: datetime) -> Restored:
         """Bring the file that holds an archived session back to where it was; of several the one archived last.
 
+        Args:
+            session_id: The session, or the beginning of its id.
+            now: The present moment.
+
         Raises:
-            UnknownRecord: No archived session has this id.
+            UnknownRecord: No archived session has this id, or several ids begin so.
             Refused: Something else lies there by now.
             Unwritable: The disk or a permission forbids it.
         """
         self._check_journal()
         with self._journal.locked():
             listed = self.listed()
-            files = list(dict.fromkeys(item.file for item in listed if item.session.id == session_id))
-            if not files:
-                shown = visible_line(session_id, 80)
-                raise UnknownRecord(f"no archived debug session {shown!r}; see: ralphdeck debug archived")
-            file, *others = files
+            session_id = _meant({item.session.id for item in listed}, session_id)
+            file, *others = dict.fromkeys(item.file for item in listed if item.session.id == session_id)
             notes = self._archived()
             places = _places(file, notes)
             if not places:
@@ -202,7 +221,7 @@ class DebugArchive:
                     raise error
                 raise Unwritable(f"cannot restore {visible_line(file, 160)}: {error.strerror}")
             taken = frozenset(other for other in others if all(map(self._lies, _places(other, notes))))
-        return Restored(moved=moved, others=tuple(others), taken=taken)
+        return Restored(session_id=session_id, moved=moved, others=tuple(others), taken=taken)
 
     def _lies(self, file: str) -> bool:
         """Whether anything lies there."""
@@ -322,15 +341,35 @@ class DebugArchive:
             self._journal.append([msgspec.json.encode(note) for note in notes])
 
 
+def _meant(known: Collection[str], name: str) -> str:
+    """The archived session with this id, or the only one whose id begins so, else `UnknownRecord`."""
+    found = [name] if name in known else sorted(id for id in known if name and id.startswith(name))
+    if len(found) == 1:
+        return found[0]
+    shown = visible_line(name, 80)
+    if found:
+        raise UnknownRecord(f"{shown!r} begins {len(found)} ids of archived debug sessions; give more of it")
+    raise UnknownRecord(f"no archived debug session {shown!r}; see: ralphdeck debug archived")
+
+
 def read_memory(paths: ProjectPaths) -> Memory:
     """All files of the debug memory as they are on the disk now."""
     sessions, stamps = {}, {}
+    calls: list[Escalation] = []
     for file in scan(paths):
         if is_debug_memory(file):
             found, stamp = _read(paths, file)
             if found and stamp is not None:
                 sessions[file], stamps[file] = found, stamp
-    return Memory(sessions=sessions, stamps=stamps)
+        elif wanted(file) is Kind.ESCALATION:
+            calls += _calls(paths, file)
+    called = {id: call.at for id, call in join_escalations(calls).items()}
+    return Memory(sessions=sessions, stamps=stamps, called=called)
+
+
+def _calls(paths: ProjectPaths, file: str) -> tuple[Escalation, ...]:
+    raw = read_file(paths.project / file, paths.aiwg)
+    return () if raw is None or isinstance(raw, Problem) else read_escalation(file, decode(file, raw.data).value)[0]
 
 
 def _places(file: str, notes: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -354,10 +393,12 @@ def _read(paths: ProjectPaths, file: str) -> tuple[tuple[DebugSession, ...], Sta
     raw = read_file(paths.project / file, paths.aiwg)
     if raw is None or isinstance(raw, Problem):
         return (), None
-    decoded = decode(file, raw.data)
+    decoded = decode(file, raw.data, every=True)
     if decoded.failed:
         return (), None
-    torn = file.endswith(".jsonl") and (decoded.problems or not raw.data.endswith(b"\n"))
+    torn = any(problem.severity is Severity.ERROR for problem in decoded.problems)
+    if file.endswith(".jsonl"):
+        torn = bool(decoded.problems) or not raw.data.endswith(b"\n")
     return read_sessions(file, decoded.value)[0], None if torn else raw.stamp
 
 

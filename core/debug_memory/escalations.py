@@ -22,9 +22,9 @@ from core.paths import SAFE_ID, ProjectPaths
 from core.records.debug_sessions import DebugSession
 from core.records.times import iso
 from core.snapshot import Snapshot
-from core.sources.debug_sessions import read_sessions
+from core.sources.debug_sessions import find_record
 from core.sources.protection import check_writable
-from core.sources.reading import Line, Problem, decode, read_file
+from core.sources.reading import Problem, decode, read_file
 from core.sources.writing import rewrite, take_theirs
 from core.text import visible_line
 
@@ -123,9 +123,7 @@ def _record(paths: ProjectPaths, session: DebugSession) -> Any:
     """The session as its file has it, with what ralphdeck does not know of; else as it was read."""
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
-        value = decode(session.file, raw.data).value
-        for entry in reversed(value if isinstance(value, list) else [value]):
-            record = entry.value if isinstance(entry, Line) else entry
-            if any(found.id == session.id for found in read_sessions(session.file, record)[0]):
-                return record
+        found = find_record(session.file, decode(session.file, raw.data, every=True).value, session.id)
+        if found is not None:
+            return found[1]
     return msgspec.to_builtins(session)

@@ -1,4 +1,4 @@
-"""(4) hooks on_failure: what is known already about an error that has just come up. Nothing is written.
+"""(4) hooks on_failure: what is known already about errors that have just come up. Nothing is written.
 
 What is offered is data for an agent: every text is one line of at most so many characters, and none can pass for a
 heading or for the frame of a conversation.
@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.debug_memory.index import ANY_FILE, DebugIndex
+from core.debug_memory.frames import same_file
+from core.debug_memory.index import ANY_FILE, ERROR_TYPE, DebugIndex, newest_first, spellings
 from core.debug_memory.reports import FixTemplate, fix_templates
 from core.errors import Refused
+from core.extraction.errors import taken_apart
 from core.extraction.signatures import generalise
 from core.learning.assessment import Assessment
 from core.learning.sums import rounded
@@ -25,7 +29,9 @@ from core.records.patterns import Pattern, PatternType
 from core.retrieval.relevance import WEIGHTS, relevance
 from core.retrieval.rendering import render_context
 from core.retrieval.task import analyse_task
+from core.scanning.rendered import completed_by, put_together, when_cut, without_put_together
 from core.scanning.telling import unless_harmful
+from core.sources.debug_sessions import split_location
 from core.text import matcher, plural
 from core.view import View
 
@@ -34,9 +40,15 @@ MAX_FIXES: Final = 5
 MAX_PATTERNS: Final = 5
 """Patterns of the registry that are offered."""
 MAX_TEMPLATES: Final = 5
+MAX_ERRORS: Final = 10
+"""Errors, different ones, that are looked at."""
+_MAX_SAME_TYPE: Final = 2
+"""Of sessions whose errors have the type in common with an error, and say something else; only where none is alike."""
 _LOOKED_AT: Final = 200
-"""Newest sessions with an error of this type that are compared with it."""
+"""Newest sessions with an error of one type that an error is compared with."""
 TITLE: Final = "## Known Fixes"
+SIMILAR: Final = "### Similar Past Issues"
+SAME_TYPE: Final = "### Other Messages, Same Error Type"
 INTRODUCTION: Final = "Data from earlier debug sessions about errors like this one, no instructions:"
 
 
@@ -65,17 +77,17 @@ class KnownFix(Struct, frozen=True, kw_only=True):
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """All that is known about an error.
+    """All that is known about some errors.
 
     Attributes:
-        error: The error.
-        fixes: Earlier sessions, those that help most first.
+        errors: The errors, different ones, with what their messages say of type and file.
+        fixes: Earlier sessions, of each error in turn the one that helps most.
         templates: For the root causes that these had.
         patterns: Error patterns of the registry whose signature finds the message, best first.
         text: All of it for an agent; "" if nothing is known.
     """
 
-    error: Failure
+    errors: tuple[Failure, ...]
     fixes: tuple[KnownFix, ...] = ()
     templates: tuple[FixTemplate, ...] = ()
     patterns: tuple[tuple[Pattern, Assessment], ...] = ()
@@ -83,13 +95,14 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 def on_failure(
-    view: View, error: Failure, *, file_pattern: str = ANY_FILE, session: DebugSession | None = None
+    view: View, *errors: Failure, file_pattern: str = ANY_FILE, session: DebugSession | None = None
 ) -> Advice:
     """(4) check_similar_past_issues and apply_known_fix_template: the known fix, offered.
 
     Args:
         view: What is known.
-        error: What has failed: type, message, and perhaps the file.
+        errors: What has failed: type, message, and perhaps the file. A type that is not told is taken from a message
+            such as `TypeError: x is null`; where there is none either, only messages are compared.
         file_pattern: Only failures from such files, as of SQL LIKE.
         session: The one that it came up in, which is not offered to itself.
 
@@ -99,7 +112,10 @@ def on_failure(
     """
     if view.undecided:
         raise Refused(f"nothing is offered, since the decisions cannot be read: {view.undecided}")
-    fixes = _known_fixes(view.debug, error, file_pattern, session)
+    found = {(error.error_type, generalise(error.message), error.file): error for error in map(_named, errors)}
+    different = tuple(found.values())[:MAX_ERRORS]
+    each = [_known_fixes(view.debug, error, file_pattern, session) for error in different]
+    fixes = _in_turn(each)
     run = session.newest_failing if session is not None else None
     own = [run.analysis.category] if run is not None and run.analysis is not None else []
     categories = dict.fromkeys([*own, *(name for name, _ in Counter(fix.category for fix in fixes).most_common())])
@@ -110,21 +126,56 @@ def on_failure(
         for template in fix_templates(view.debug, category)
         if not template.doubtful
     )[:MAX_TEMPLATES]
-    advice = Advice(error=error, fixes=fixes, templates=templates, patterns=tuple(_patterns(view, error)))
+    patterns = {pattern.id: (pattern, assessed) for error in different for pattern, assessed in _patterns(view, error)}
+    best = sorted(patterns.values(), key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
+    advice = Advice(errors=different, fixes=fixes, templates=templates, patterns=tuple(best))
     return replace(advice, text=_rendered(advice, view))
+
+
+def _named(error: Failure) -> Failure:
+    """The error with the type and the place that its message names, and the message without them."""
+    name, message, location = taken_apart(error.message.strip())
+    file, line = split_location(location)
+    told = replace(error, error_type=error.error_type or name, message=message or error.message)
+    return replace(told, file=file, line=line) if file and not error.file else told
+
+
+def _in_turn(each: Sequence[Sequence[KnownFix]]) -> tuple[KnownFix, ...]:
+    """Of each list the first, then of each the second: each session once, and no more than are offered."""
+    taken: dict[str, KnownFix] = {}
+    for row in zip_longest(*each):
+        for fix in row:
+            if fix is not None:
+                taken.setdefault(fix.session.id, fix)
+    return tuple(taken.values())[:MAX_FIXES]
 
 
 def _known_fixes(
     index: DebugIndex, error: Failure, file_pattern: str, session: DebugSession | None
 ) -> tuple[KnownFix, ...]:
-    """Of each similar session the run that tells most; alike, verified and in the same file come first."""
-    found = []
+    """Of each similar session the run that tells most; alike, verified and in the same file come first.
+
+    Similar are those with an alike message, whatever the type: the types of (4) are few, and what one agent calls
+    `KeyError` is `Other` to the next. Where there are none, a few in which an error of this type came up, since that
+    alone says little; all that are offered where no message tells more.
+    """
+    found: dict[str, KnownFix] = {}
     signature = generalise(error.message) if error.message else ""
-    for known in index.similar(error.error_type, file_pattern, _LOOKED_AT):
-        if session is None or known.id != session.id:
-            fixes = [_known_fix(known, *told, error, signature) for told in _told(known, error.error_type)]
-            found.append(max(fixes, key=_help))
-    return tuple(sorted(found, key=_help, reverse=True)[:MAX_FIXES])
+    same_type = spellings(filter(None, index.keys[ERROR_TYPE]), error.error_type)
+    for error_type in index.keys[ERROR_TYPE]:
+        if error_type not in same_type and not signature:
+            continue
+        for known in index.similar(error_type, file_pattern, _LOOKED_AT):
+            if session is not None and known.id == session.id:
+                continue
+            fixes = [_known_fix(known, *told, error, signature) for told in _told(known, error_type)]
+            fixes += [found[known.id]] if known.id in found else []
+            if usable := [fix for fix in fixes if fix.alike or fix.failure.error_type in same_type]:
+                found[known.id] = max(usable, key=_help)
+    chosen = [fix for fix in found.values() if fix.alike] or list(found.values())
+    most = MAX_FIXES if (chosen and chosen[0].alike) or not signature else _MAX_SAME_TYPE
+    newest = sorted(chosen, key=lambda fix: newest_first(fix.session))
+    return tuple(sorted(newest, key=_help, reverse=True)[:most])
 
 
 def _told(session: DebugSession, error_type: str) -> Iterator[tuple[Execution, bool | None, Failure]]:
@@ -147,7 +198,7 @@ def _known_fix(
         fix=(run.fix.description or run.fix.diff_summary) if run.fix else "",
         held=held,
         alike=bool(signature) and matcher(signature).matches(failure.message),
-        same_file=bool(error.file) and failure.file == error.file,
+        same_file=same_file(error.file, failure.file or session.file_path),
     )
 
 
@@ -179,12 +230,20 @@ def _patterns(view: View, error: Failure) -> list[tuple[Pattern, Assessment]]:
 def _rendered(advice: Advice, view: View) -> str:
     limit = view.settings.injection.max_field_chars
     blocks = []
-    if advice.fixes:
-        blocks.append(_section("### Similar Past Issues", [_fix_lines(fix, limit) for fix in advice.fixes]))
+    for heading, alike in ((SIMILAR, True), (SAME_TYPE, False)):
+        if fixes := [fix for fix in advice.fixes if fix.alike is alike]:
+            blocks.append(_section(heading, [_fix_lines(fix, limit) for fix in fixes]))
     if advice.templates:
         blocks.append(_section("### Fix Templates", [_template_lines(one, limit) for one in advice.templates]))
-    told = "\n\n".join([TITLE, INTRODUCTION, *blocks]) + "\n" if blocks else ""
-    context = render_context(advice.patterns, view.settings.injection)
+    told = without_put_together("\n\n".join([TITLE, INTRODUCTION, *blocks]) + "\n") if blocks else ""
+    items: list[tuple[Pattern, Assessment]] = []
+    context = ""
+    for item in advice.patterns:
+        more = [*items, item]
+        longer = render_context(more, view.settings.injection)
+        does = when_cut(item[0], limit) or put_together(longer, (pattern for pattern, _ in more))
+        if not (does or completed_by(longer, told)):
+            items, context = more, longer
     return "\n".join(part for part in (told, context) if part)
 
 
@@ -200,17 +259,19 @@ _HELD: Final = {True: "verified", False: "did not help", None: "not verified"}
 
 def _fix_lines(fix: KnownFix, limit: int) -> list[str]:
     failure = fix.failure
-    file = field(failure.file or fix.session.file_path, limit)
-    lines = [_bold(failure.error_type or "Error", limit) + (f" in {file}" if file else "")]
+    shown = partial(field, limit=limit)
+    file = unless_harmful(failure.file or fix.session.file_path, shown, happened=True)
+    name = unless_harmful(failure.error_type or "Error", partial(_bold, limit=limit), happened=True)
+    lines = [name + (f" in {file}" if file else "")]
     if failure.message:
-        lines.append(f"Error: {quoted(unless_harmful(failure.message, avoided=True), limit)}")
+        lines.append(f"Error: {unless_harmful(failure.message, partial(quoted, limit=limit), happened=True)}")
     if fix.cause:
-        lines.append(f"Cause: {field(unless_harmful(fix.cause, avoided=True), limit)}")
+        lines.append(f"Cause: {unless_harmful(fix.cause, shown, happened=True)}")
     if fix.fix:
-        lines.append(f"Fix: {field(unless_harmful(fix.fix), limit)} ({_HELD[fix.held]})")
+        lines.append(f"Fix: {unless_harmful(fix.fix, shown)} ({_HELD[fix.held]})")
     elif fix.strategy:
-        lines.append(f"Strategy: {field(unless_harmful(fix.strategy), limit)}")
-    return [*lines, f"Session: {field(fix.session.id, limit)}"]
+        lines.append(f"Strategy: {unless_harmful(fix.strategy, shown)}")
+    return [*lines, f"Session: {unless_harmful(fix.session.id, shown, happened=True)}"]
 
 
 def _bold(text: str, limit: int) -> str:
@@ -225,7 +286,7 @@ def _template_lines(template: FixTemplate, limit: int) -> list[str]:
         f"{rounded(held.passed / known * 100)}% of {plural(known, 'verified fix', 'verified fixes')}" if known else ""
     )
     told = measured or f"said to work {rounded(max(template.claimed) * 100)}% of the time"
-    lines = [f"{_bold(unless_harmful(template.pattern), limit)} ({told})"]
+    lines = [f"{unless_harmful(template.pattern, partial(_bold, limit=limit))} ({told})"]
     if template.fix_template:
-        lines.append(f"Template: {field(unless_harmful(template.fix_template), limit)}")
+        lines.append(f"Template: {unless_harmful(template.fix_template, partial(field, limit=limit))}")
     return lines

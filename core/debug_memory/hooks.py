@@ -19,7 +19,7 @@ from core.debug_memory.escalations import preserve_context
 from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
 from core.errors import Conflict, Refused, Unwritable
 from core.extraction.proposals import Extraction
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import DebugSession, Lesson
 from core.records.events import Event, event_id
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_
     bead = _bead(view, session)
     found = lessons(session, view.debug)
     if dry_run:
-        learned = Learned(lessons=found)
+        learned = _learned(deck, session, found, dry_run=True)
         told = Succeeded(session_id=session.id, file=session.file, bead=bead, applied=patterns, learned=learned)
         return _extracted(deck, told, dry_run=True)
     counted: list[Counted] = []
@@ -96,11 +96,8 @@ def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_
             for id in patterns
         )
         deck.record(*uses, counted=counted, warnings=warnings)
-    try:
-        learned = write_lessons(deck.project, session, found, deck.settings.watch.retry_seconds)
-        deck.apply((deck.project.project / session.file,))
-    except (Conflict, Unwritable) as error:
-        learned = Learned(lessons=found, problem=str(error))
+    learned = _learned(deck, session, found, dry_run=False)
+    deck.apply((deck.project.project / session.file,))
     told = Succeeded(
         session_id=session.id,
         file=session.file,
@@ -113,14 +110,27 @@ def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_
     return _extracted(deck, told, dry_run=False)
 
 
+def _learned(deck: Deck, session: DebugSession, found: Sequence[Lesson], *, dry_run: bool) -> Learned:
+    try:
+        return write_lessons(deck.project, session, found, deck.settings.watch.retry_seconds, dry_run=dry_run)
+    except (Conflict, Unwritable) as error:
+        return Learned(lessons=tuple(found), problem=str(error))
+
+
 def _extracted(deck: Deck, told: Succeeded, *, dry_run: bool) -> Succeeded:
     try:
         extraction = deck.extraction(told.session_id)
     except Refused as error:
         return replace(told, warnings=(*told.warnings, str(error)))
-    decided = None
-    if not dry_run and (extraction.new or extraction.merges):
+    if dry_run or not (extraction.new or extraction.merges):
+        return replace(told, extraction=extraction)
+    try:
         decided = deck.extract(told.session_id, unattended=True, reason="debug success")
+    except Refused as error:
+        # Of two calls at once the later one finds that the earlier has put it there.
+        extraction = deck.extraction(told.session_id)
+        left = (str(error),) if extraction.new or extraction.merges else ()
+        return replace(told, extraction=extraction, warnings=(*told.warnings, *left))
     return replace(told, extraction=extraction, decided=decided)
 
 

@@ -1,10 +1,12 @@
 """(4) hooks on_success, update_fix_effectiveness and extract_learnings: what a session teaches, and into its file.
 
-Only `learnings` of the session is ever changed, and only in a JSON file; every other byte stays as it is.
+Only `learnings` of the session is ever changed, every other byte stays as it is. In a YAML file they are put behind
+all else, if the session has none yet.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -17,9 +19,11 @@ from core.debug_memory.reports import held
 from core.errors import BadInput, Refused
 from core.paths import ProjectPaths
 from core.records.debug_sessions import PASSED, DebugSession, Lesson
+from core.sources.debug_sessions import find_record, read_sessions
 from core.sources.dialects import word
-from core.sources.json_text import JsonText, Path
+from core.sources.json_text import BadJson, JsonText, Path
 from core.sources.writing import rewrite, take_theirs
+from core.sources.yaml_text import decode_yaml
 from core.text import visible_line
 
 _LEARNINGS: Final = "learnings"
@@ -94,22 +98,26 @@ def _measured(lesson: Lesson, session: DebugSession, index: DebugIndex) -> Lesso
     )
 
 
-def takes_lessons(file: str) -> bool:
-    """Whether lessons are written into such a file: it is JSON."""
-    return file.endswith((".json", ".jsonl"))
-
-
 def write_lessons(
-    paths: ProjectPaths, session: DebugSession, found: Sequence[Lesson], retry_seconds: Sequence[float]
+    paths: ProjectPaths,
+    session: DebugSession,
+    found: Sequence[Lesson],
+    retry_seconds: Sequence[float],
+    *,
+    dry_run: bool = False,
 ) -> Learned:
     """Put lessons into `learnings.patterns_identified` of a session's file, merged by the name of the pattern.
+
+    Args:
+        retry_seconds: Pauses before a file is read again that is most likely half written.
+        dry_run: Only see whether that can be done, and whether it changes the file.
 
     Raises:
         Conflict: The file cannot be understood, or others keep changing it.
         Unwritable: The disk or a permission forbids it.
     """
-    if not takes_lessons(session.file):
-        return Learned(lessons=tuple(found), problem=f"{visible_line(session.file, 160)} is YAML; it is left as it is")
+    if not found:
+        return Learned(lessons=(), written=not dry_run)
     try:
         path = paths.inside(session.file)
     except BadInput as error:
@@ -124,55 +132,85 @@ def write_lessons(
         nonlocal changed
         if data is None:
             raise Refused(f"{visible_line(session.file, 160)} is gone")
-        document = JsonText(data)
-        _put(document, session, found)
-        after = document.encode()
+        after = _in_yaml(data, session, found) if _is_yaml(session.file) else _in_json(data, session, found)
         changed |= after != data
-        return after
+        return data if dry_run else after
 
     try:
         rewrite(path, change, merge=take_theirs, retry_seconds=retry_seconds)
     except Refused as error:
         return Learned(lessons=tuple(found), problem=str(error))
-    return Learned(lessons=tuple(found), written=True, changed=changed)
+    return Learned(lessons=tuple(found), written=not dry_run, changed=changed)
 
 
-def _put(document: JsonText, session: DebugSession, found: Sequence[Lesson]) -> None:
+def _is_yaml(file: str) -> bool:
+    return file.endswith((".yaml", ".yml"))
+
+
+def _in_json(data: bytes, session: DebugSession, taught: Sequence[Lesson]) -> bytes:
+    document = JsonText(data)
+    _put(document, session, taught)
+    return document.encode()
+
+
+def _in_yaml(data: bytes, session: DebugSession, taught: Sequence[Lesson]) -> bytes:
+    """The file with the lessons behind all else.
+
+    Raises:
+        BadJson: It is no YAML, most likely half written.
+        Refused: It has learnings of its own, or more than one session, or what is added would be read as something
+            else.
+    """
+    shown = visible_line(session.file, 160)
+    decoded = decode_yaml(data, every=True)
+    if decoded.torn:
+        raise BadJson(decoded.problems[-1].message)
+    record = decoded.value
+    place = find_record(session.file, record, session.id)
+    if place is None or place[0]:
+        raise Refused(f"debug session {visible_line(session.id, 80)} does not stand alone in {shown}; it is YAML")
+    (present,) = read_sessions(session.file, record)[0]
+    if set(taught) <= set(present.lessons):
+        return data
+    if _LEARNINGS in record:
+        raise Refused(f"{shown} is YAML and has learnings of its own; they are left alone")
+    lines = [f"{_LEARNINGS}:", f"  {_IDENTIFIED}:"]
+    for lesson in taught:
+        # A string of JSON is one of YAML.
+        fields = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in _entry(lesson).items()]
+        lines += [f"    - {fields[0]}", *(f"      {field}" for field in fields[1:])]
+    newline = b"\r\n" if b"\r\n" in data else b"\n"
+    added = "\n".join(lines).encode("utf-8", "replace").replace(b"\n", newline) + newline
+    after = data + (b"" if data.endswith(b"\n") else newline) + added
+    told = decode_yaml(after, every=True).value
+    kept = {key: value for key, value in told.items() if key != _LEARNINGS} if isinstance(told, dict) else None
+    if kept != record or set(read_sessions(session.file, told)[0][0].lessons) != set(taught):
+        raise Refused(f"nothing can be put behind what {shown} holds; it is YAML and left as it is")
+    return after
+
+
+def _put(document: JsonText, session: DebugSession, taught: Sequence[Lesson]) -> None:
     """Bring the lessons of the session's record up to date.
 
     Raises:
         Refused: The record is gone, or its learnings are no object with a list.
     """
-    place = _find(document, session.id)
-    record = document.value
-    for step in place:
-        record = record[step]
+    found = find_record(session.file, document.value, session.id)
+    if found is None:
+        raise Refused(f"debug session {visible_line(session.id, 80)} is no longer in its file")
+    place, record = found
     learnings = record.get(_LEARNINGS)
     if not learnings and not isinstance(learnings, dict):
-        document.set(place, _LEARNINGS, {_IDENTIFIED: [_entry(lesson) for lesson in found]})
+        document.set(place, _LEARNINGS, {_IDENTIFIED: [_entry(lesson) for lesson in taught]})
         return
     listed = learnings.get(_IDENTIFIED) if isinstance(learnings, dict) else None
     if isinstance(learnings, dict) and listed is None:
-        document.set((*place, _LEARNINGS), _IDENTIFIED, [_entry(lesson) for lesson in found])
+        document.set((*place, _LEARNINGS), _IDENTIFIED, [_entry(lesson) for lesson in taught])
         return
     if not isinstance(listed, list):
         raise Refused(f"the learnings in {visible_line(session.file, 160)} are of another shape; they are left alone")
-    for lesson in found:
+    for lesson in taught:
         _merge(document, (*place, _LEARNINGS, _IDENTIFIED), listed, lesson)
-
-
-def _find(document: JsonText, session_id: str) -> Path:
-    value = document.value
-    if isinstance(value, dict) and _is(value, session_id):
-        return ()
-    for place in reversed(range(len(value) if isinstance(value, list) else 0)):
-        if _is(value[place], session_id):
-            return (place,)
-    raise Refused(f"debug session {visible_line(session_id, 80)} is no longer in its file")
-
-
-def _is(record: Any, session_id: str) -> bool:
-    return isinstance(record, dict) and str(record.get("session_id", "")).strip() == session_id
 
 
 def _merge(document: JsonText, place: Path, listed: list[Any], lesson: Lesson) -> None:

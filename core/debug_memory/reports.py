@@ -108,7 +108,9 @@ def causes(index: DebugIndex) -> tuple[Cause, ...]:
 
 
 def recurring(index: DebugIndex, least: int = LEAST_RUNS) -> tuple[Recurrence, ...]:
-    """The tests that failed in at least so many runs of all sessions, or that sessions call so; most runs first."""
+    """The tests that failed in at least so many runs of all sessions, or that sessions say failed so often, which
+    no run need prove: those that the runs prove first, most runs first.
+    """
     claims: dict[str, Counter[str]] = {}
     told: dict[str, tuple[DebugSession, str]] = {}
     for session in index.sessions.values():
@@ -135,7 +137,7 @@ def recurring(index: DebugIndex, least: int = LEAST_RUNS) -> tuple[Recurrence, .
                     resolution=told[test][1] if test in told else "",
                 )
             )
-    return tuple(sorted(found, key=lambda one: (-max(one.runs, one.claimed), one.test)))
+    return tuple(sorted(found, key=lambda one: (one.runs < least, -one.runs, -one.claimed, one.test)))
 
 
 def _is_newer(one: DebugSession, other: DebugSession) -> bool:

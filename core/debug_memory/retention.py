@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -53,20 +54,29 @@ class Kept(Struct, frozen=True, kw_only=True):
         return bool(self.terms) and len(self.over(now)) == len(self.terms)
 
 
-def term(session: DebugSession, settings: DebugMemorySettings, restored_at: datetime | None = None) -> Term:
-    """How long a session is kept: the longest of all terms that apply, from its last change or its restoring on.
+def term(
+    session: DebugSession,
+    settings: DebugMemorySettings,
+    restored_at: datetime | None = None,
+    called_at: datetime | None = None,
+) -> Term:
+    """How long a session is kept: the longest of all terms that apply, from the last that happened to it on.
 
     A session in progress is kept, and so is one that nothing dates.
+
+    Args:
+        restored_at: When its file came back from the archive.
+        called_at: When a person was called to it last: that escalates it, whatever its status says.
     """
     if session.status == IN_PROGRESS:
         return Term(session_id=session.id, status=session.status, rule=IN_PROGRESS)
-    since = max(filter(None, (session.changed_at, restored_at)), default=None)
+    since = max(filter(None, (session.changed_at, restored_at, called_at)), default=None)
     if since is None:
         return Term(session_id=session.id, status=session.status, rule=UNDATED)
     applying = {DEFAULT: settings.default_days}
     if session.lessons:
         applying[LEARNING] = settings.on_learning_identified
-    if session.status == ESCALATED:
+    if session.status == ESCALATED or called_at is not None:
         applying[ESCALATION] = settings.on_escalation
     rule = max(applying, key=lambda rule: applying[rule])
     days = applying[rule]
@@ -81,6 +91,7 @@ def plan(
     memory: Mapping[str, Sequence[DebugSession]],
     settings: DebugMemorySettings,
     restored: Mapping[str, datetime],
+    called: Mapping[str, datetime] = MappingProxyType({}),
 ) -> tuple[Kept, ...]:
     """The terms of all files, in the order of their names.
 
@@ -88,8 +99,14 @@ def plan(
         memory: The sessions of each file.
         settings: The days.
         restored: When files came back from the archive: from then on they are kept as long again.
+        called: When a person was called last, by the id of the session.
     """
     return tuple(
-        Kept(file=file, terms=tuple(term(session, settings, restored.get(file)) for session in memory[file]))
+        Kept(
+            file=file,
+            terms=tuple(
+                term(session, settings, restored.get(file), called.get(session.id)) for session in memory[file]
+            ),
+        )
         for file in sorted(memory)
     )

@@ -226,4 +226,4 @@ NEW_TASKS: Final = (
         ),
     ),
 )
-"""Begin while one watches, again and again."""
+"""Begin while one watches."""

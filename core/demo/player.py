@@ -116,8 +116,7 @@ class DemoPlayer:
         self._beats += 1
         if self._beats == _ESCALATES_AT:
             escalate(self._project, now)
-        if self._beats % _AGENT_EVERY == 0:
-            self._agent.beat()
+        if self._beats % _AGENT_EVERY == 0 and self._agent.beat():
             return
         if len(self._loops) < len(OPENING):
             suffix = f"{self._random.getrandbits(32):08x}"

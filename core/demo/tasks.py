@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from itertools import cycle
 from typing import Any, Final
 
 from core.demo.doings import NEW_TASKS, OPEN_TASK, Doing, PlayedTask, Try
@@ -21,45 +20,44 @@ _PARAMS: Final = {"bash": "command", "grep": "pattern", "glob": "pattern", "task
 
 
 class PlayedAgent:
-    """Works at tasks for ever; `beat` does the next visible thing."""
+    """Works at each task once, lest the list be full of the same ones; `beat` does the next visible thing."""
 
     def __init__(self, project: ProjectPaths, clock: Callable[[], datetime]) -> None:
         self._episodes = Episodes(project, clock=clock, by=_AGENT)
         self._beats = self._play()
 
-    def beat(self) -> None:
-        """Begin a task or an attempt, do one thing, or come to an end."""
-        next(self._beats)
+    def beat(self) -> bool:
+        """Begin a task or an attempt, do one thing, or come to an end; False once all is done."""
+        return next(self._beats, False)
 
-    def _play(self) -> Iterator[None]:
-        yield from self._work(OPEN_TASK)
-        for task in cycle(NEW_TASKS):
+    def _play(self) -> Iterator[bool]:
+        for task in (OPEN_TASK, *NEW_TASKS):
             yield from self._work(task)
 
-    def _work(self, task: PlayedTask) -> Iterator[None]:
+    def _work(self, task: PlayedTask) -> Iterator[bool]:
         identity = task.id
         if not identity:
             identity = self._episodes.init_task(task.description, criteria=task.criteria, tags=task.tags)
-            yield
+            yield True
         for tried in task.tries:
             yield from self._attempt(identity, tried, last=tried is task.tries[-1])
 
-    def _attempt(self, identity: str, tried: Try, *, last: bool) -> Iterator[None]:
+    def _attempt(self, identity: str, tried: Try, *, last: bool) -> Iterator[bool]:
         iteration = tried.iteration
         if tried.approach:
             self._episodes.start_attempt(identity, approach=tried.approach, steps=tried.steps)
-            yield
+            yield True
         for doing in tried.doings:
             self._episodes.log_actions(identity, [_action(doing)], iteration=iteration, quality=doing.quality)
             iteration += doing.quality is not None
-            yield
+            yield True
         outcome = Outcome.SUCCESS if tried.succeeds else Outcome.FAILURE
         self._episodes.complete_attempt(
             identity, outcome=outcome, reason=tried.reason, task_done=tried.succeeds if last else None
         )
         if tried.learning:
             self._episodes.reflect(identity, learning=tried.learning, observation=tried.reason, trigger=outcome.value)
-        yield
+        yield True
 
 
 def _action(doing: Doing) -> dict[str, Any]:

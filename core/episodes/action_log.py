@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
+from core.episodes.arguments import MAX_SAID
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import Shapes, edit_object, ensure, expect, put
 from core.errors import BadInput, Unwritable
@@ -14,43 +18,72 @@ from core.sources import dialects
 from core.sources.journal import Journal
 from core.sources.json_text import JsonText
 from core.sources.locking import open_regular
+from core.sources.reading import MAX_BYTES
 
 MAX_QUALITIES: Final = 50_000
 """Longest quality history that is written: one that readers still take, and far more than anybody looks at."""
+_ENTRY_BYTES: Final = 120
+"""Most bytes of an entry of the quality history."""
+_MOST_BYTES: Final = MAX_BYTES - MAX_SAID - (1 << 16)
+"""Of an `attempt.json` that still takes in how the attempt ends."""
+_LINE: Final = re.compile(
+    rb'\{"timestamp":"(?P<timestamp>[^"]*)","iteration":(?P<iteration>\d+),(?P<rest>.*)', re.DOTALL
+)
+"""A line as it is written, see `arguments.action`."""
+_MOST_DIFFERENT: Final = 16
+"""Bytes that an iteration may be longer, and a line feed."""
 _SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history"): list}
 """What counting expects of an `attempt.json`."""
 
 
-def append(path: Path, lines: Sequence[bytes], known: int) -> tuple[int, int]:
-    """Append lines to a log, unless they are its last ones already.
+def append(path: Path, records: Sequence[Mapping[str, Any]], told: Sequence[Set[str]], known: int) -> tuple[int, int]:
+    """Append actions to a log, unless they are its last ones already and one of them tells its time.
 
     Args:
+        told: The fields that each of them tells itself; others are not compared.
         known: How many actions it had, as far as they were counted.
 
     Returns:
         How many were added, and how many there are now. The log is counted only after a call that was repeated:
         the first one may not have come so far.
     """
-    if not lines:
+    if not records:
         return 0, known
-    if _ends_with(path, b"".join(line + b"\n" for line in lines)):
+    lines = [msgspec.json.encode(record) for record in records]
+    if any("timestamp" in fields for fields in told) and _ends_with(path, lines, told):
         return 0, Journal(path).read()[0].count(b"\n")
     Journal(path).append(lines)
     return len(lines), known + len(lines)
 
 
-def _ends_with(path: Path, data: bytes) -> bool:
+def _ends_with(path: Path, lines: Sequence[bytes], told: Sequence[Set[str]]) -> bool:
+    """Whether a log has these lines last, but for the times and the iterations that they do not tell themselves."""
+    last = _last_lines(path, sum(len(line) + _MOST_DIFFERENT for line in lines))[-len(lines) :]
+    return len(last) == len(lines) and all(map(_is_same, last, lines, told))
+
+
+def _is_same(one: bytes, other: bytes, told: Set[str]) -> bool:
+    if one == other:
+        return True
+    parts = [found for found in (_LINE.match(one), _LINE.match(other)) if found]
+    untold = {name: None for name in ("timestamp", "iteration") if name not in told}
+    return len(parts) == 2 and parts[0].groupdict() | untold == parts[1].groupdict() | untold
+
+
+def _last_lines(path: Path, size: int) -> list[bytes]:
+    """The whole lines in the last `size` bytes of a log."""
     try:
         handle = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
-        return False
+        return []
     except OSError as error:
         raise Unwritable(f"cannot read {path}: {error.strerror}") from None
     try:
-        start = os.fstat(handle).st_size - len(data)
-        # Of a whole line only: what stands before it ends with a line feed.
-        lead = os.pread(handle, 1, start - 1) if start > 0 else b"\n"
-        return start >= 0 and lead == b"\n" and os.pread(handle, len(data), start) == data
+        start = max(os.fstat(handle).st_size - size - 1, 0)
+        data = os.pread(handle, size + 1, start)
+        whole = data.split(b"\n")
+        # What stands before the first line feed may be the end of a line, what follows the last one is no line yet.
+        return whole[1 if start else 0 : -1] if not whole[-1] else []
     finally:
         os.close(handle)
 
@@ -70,9 +103,14 @@ def check_metrics(folder: TaskFolder, place: AttemptFolder, qualities: Mapping[i
 
     def check(document: JsonText) -> None:
         history = _history(document)
-        length = len(history) + len(qualities.keys() - _places(history).keys())
-        if qualities and length > MAX_QUALITIES:
-            raise BadInput(f"the quality of {length:,} iterations; at most {MAX_QUALITIES:,} of an attempt are kept")
+        new = len(qualities.keys() - _places(history).keys())
+        if qualities and len(history) + new > MAX_QUALITIES:
+            many = f"the quality of {len(history) + new:,} iterations"
+            raise BadInput(f"{many}; at most {MAX_QUALITIES:,} of an attempt are kept")
+        size = len(document.encode()) + new * _ENTRY_BYTES
+        if qualities and size > _MOST_BYTES:
+            limit = f"of {size:,} bytes; with room for its end there are {_MOST_BYTES:,}"
+            raise BadInput(f"no room for a further quality in {place.attempt}, {limit}")
 
     edit_object(place.attempt, check, {"id": place.number, "task_id": folder.id})
 

@@ -1,7 +1,9 @@
-"""What an agent gives, checked before anything is written: nothing is cut silently, nothing unknown is kept."""
+"""What an agent gives, checked before anything is written: nothing is cut without a word, nothing unknown is kept."""
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -16,6 +18,7 @@ from core.records.times import iso, parse_time
 from core.sources.actions import MAX_TEXT as MAX_OUTPUT
 from core.sources.episodes import MAX_ENTRIES
 from core.sources.episodes import MAX_TEXT as MAX_CHARS
+from core.sources.reading import MAX_BYTES, MAX_DEPTH, is_nested_deeper
 
 MAX_ACTIONS: Final = 100_000
 """Most actions in one call."""
@@ -23,6 +26,11 @@ MAX_ID: Final = 64
 """Longest id of a task or loop, longest name of an agent."""
 MAX_ITERATION: Final = 1_000_000
 MAX_PERCENT: Final = 100
+MAX_SAID: Final = 1 << 20
+"""Most bytes, as JSON, of what is said at once: the plan of an attempt, how it came out, what it reached, a reflection.
+
+All of it, and the longest quality history, together fit into a file that is read.
+"""
 QUALITY: Final = "quality"
 """Beside the fields of (1): what the work was worth after an action, 0..1."""
 FIELDS: Final = (
@@ -39,6 +47,14 @@ FIELDS: Final = (
 )
 """(1) `action`, in its order."""
 _LONG: Final = frozenset({"output", "error"})
+"""What a tool printed, of any length: of more than `MAX_OUTPUT` characters both ends are kept, and it is said so."""
+_LEFT_OUT: Final = "\n[… {:,} characters left out …]\n"
+_SHORT: Final = 1000
+"""Characters of a text in the parameters of an action that it always keeps: paths, patterns, most commands."""
+
+
+_MAX_NESTED: Final = MAX_DEPTH - 1
+"""Levels of the parameters of an action, which is one itself."""
 
 
 def text(value: Any, field: str, limit: int = MAX_CHARS) -> str:
@@ -58,6 +74,21 @@ def required_text(value: Any, field: str) -> str:
     if not text(value, field).strip():
         raise BadInput(f"{field} is empty")
     return str(value)
+
+
+def said(value: Any, field: str) -> None:
+    """`BadInput` for more than `MAX_SAID` bytes.
+
+    Args:
+        field: What it is, in the plural.
+    """
+    if (size := room_for(value)) > MAX_SAID:
+        raise BadInput(f"{field} have {size:,} bytes as JSON; at most {MAX_SAID:,} are kept: say it shorter")
+
+
+def room_for(value: Any) -> int:
+    """The most bytes that a value takes in a file: a file in ASCII stays so."""
+    return len(json.dumps(value, indent=2))
 
 
 def task_id(value: str, field: str) -> str:
@@ -98,11 +129,54 @@ def percent(value: float | None) -> float | None:
 
 def milestone(value: Mapping[str, Any], at: datetime) -> dict[str, Any]:
     """(1) `milestones`: an event with its time and details; `BadInput` for anything else."""
+    if not isinstance(value, Mapping):
+        raise BadInput(f"a milestone must be an object, not {shown(value)}")
     unknown = value.keys() - {"timestamp", "event", "details"}
     if unknown or not value.get("event"):
         raise BadInput(f"a milestone has an event, and may have timestamp and details; not {shown(dict(value))}")
     told = {"timestamp": iso(_time(value.get("timestamp")) or at), "event": text(value["event"], "event")}
     return told | ({"details": text(value["details"], "details")} if value.get("details") else {})
+
+
+def milestones(values: Sequence[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
+    """Several of them, at most `MAX_ENTRIES` and `MAX_SAID`."""
+    check_list(values, "milestones")
+    if len(values) > MAX_ENTRIES:
+        raise BadInput(f"milestones has {len(values):,} entries; at most {MAX_ENTRIES:,} are kept")
+    found = [milestone(value, at) for value in values]
+    said(found, "milestones")
+    return found
+
+
+def check_list(value: Any, field: str) -> None:
+    """`BadInput` unless `value` is a tuple or list."""
+    if not isinstance(value, tuple | list):
+        raise BadInput(f"{field} must be a list, not {shown(value)}")
+
+
+def results(values: Mapping[str, bytes] | None) -> Mapping[str, bytes]:
+    """Files by name, each no longer than what is read; `BadInput` for anything else."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise BadInput(f"results must be contents by name, not {shown(values)}")
+    for name, data in values.items():
+        check_text(name, "the name of a result")
+        if not isinstance(data, bytes):
+            raise BadInput(f"result {shown(name)} must be bytes, not {shown(data)}")
+        if len(data) > MAX_BYTES:
+            raise BadInput(f"result {shown(name)} has {len(data):,} bytes; at most {MAX_BYTES:,} are kept")
+    return values
+
+
+def similar(values: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Pairs of a task and what it taught; `BadInput` for anything else."""
+    check_list(values, "similar")
+    for pair in values:
+        check_texts(pair, "similar")
+        if len(pair) != 2:
+            raise BadInput(f"similar must be pairs of a task and a learning, not {shown(pair)}")
+    return list(values)
 
 
 def action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> dict[str, Any]:
@@ -116,9 +190,11 @@ def action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> di
     Raises:
         BadInput: A field is unknown, too long or of another type; or the type is none of (1).
     """
-    unknown = sorted(value.keys() - {*FIELDS, QUALITY})
-    if unknown:
-        raise BadInput(f"an action has no field {shown(unknown[0])}; it has {', '.join((*FIELDS, QUALITY))}")
+    if not isinstance(value, Mapping):
+        raise BadInput(f"an action must be an object, not {shown(value)}")
+    unknown = next((name for name in value if name not in (*FIELDS, QUALITY)), None)
+    if unknown is not None:
+        raise BadInput(f"an action has no field {shown(unknown)}; it has {', '.join((*FIELDS, QUALITY))}")
     check_choice(value.get("type"), "type", ACTION_TYPES)
     told = {name: value[name] for name in FIELDS if value.get(name) not in (None, "")}
     told["timestamp"] = iso(_time(told.get("timestamp")) or at)
@@ -126,22 +202,98 @@ def action(value: Mapping[str, Any], at: datetime, default_iteration: int) -> di
     if "success" in told:
         check_flag(told["success"], "success")
     if "params" in told:
-        _check_params(told["params"])
+        told["params"] = _kept_params(told["params"])
     for name in ("tool", "output", "error", "reasoning", "expected_outcome"):
         if name in told:
-            text(told[name], name, MAX_OUTPUT if name in _LONG else MAX_CHARS)
+            whole = ends(told[name], MAX_OUTPUT) if name in _LONG and isinstance(told[name], str) else told[name]
+            told[name] = text(whole, name, MAX_OUTPUT if name in _LONG else MAX_CHARS)
     return {name: told[name] for name in FIELDS if name in told}
 
 
-def _check_params(params: Any) -> None:
+def ends(value: str, limit: int) -> str:
+    """The beginning and the end of a text of more than `limit` characters, where errors and their summary stand; a
+    mark between them says how many are left out.
+    """
+    if len(value) <= limit:
+        return value
+    half = (limit - len(_LEFT_OUT.format(len(value)))) // 2
+    return f"{value[:half]}{_LEFT_OUT.format(len(value) - 2 * half)}{value[-half:]}"
+
+
+def actions(
+    values: Sequence[Mapping[str, Any]], at: datetime, default_iteration: int
+) -> tuple[list[dict[str, Any]], list[float | None]]:
+    """The lines of several actions, see `action`, and what the work was worth after each.
+
+    Raises:
+        BadInput: One of them is wrong; the message says which.
+    """
+    lines, worth = [], []
+    for number, value in enumerate(values, 1):
+        try:
+            lines.append(action(value, at, default_iteration))
+            worth.append(quality(value.get(QUALITY)))
+        except BadInput as error:
+            if len(values) == 1:
+                raise
+            raise BadInput(f"action {number:,} of {len(values):,}: {error}; nothing was logged") from None
+    return lines, worth
+
+
+def _kept_params(params: Any) -> dict[str, Any]:
+    """Parameters that fit into an action: of their long texts, such as the content of a file that is written, both
+    ends are kept, as much of each as there is room for; a long value that is no text becomes its JSON where that is
+    not enough, as one does that is nested deeper than is read.
+    """
     if not isinstance(params, dict) or not all(isinstance(name, str) for name in params):
         raise BadInput(f"params must be an object, not {shown(params)}")
     try:
-        size = len(msgspec.json.encode(params))
+        if is_nested_deeper(msgspec.json.encode(params), _MAX_NESTED):
+            params = {name: _spelled_if_deep(value) for name, value in params.items()}
+        size = _size(params)
+        if size <= MAX_OUTPUT:
+            return dict(params)
+        spelled = {
+            name: value if _size(value) <= _SHORT else msgspec.json.encode(value).decode()
+            for name, value in params.items()
+            if not isinstance(value, str)
+        }
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         raise BadInput("params hold something that JSON does not") from None
-    if size > MAX_OUTPUT:
-        raise BadInput(f"params have {size:,} bytes; at most {MAX_OUTPUT:,} are kept")
+    for whole in (params, {**params, **spelled}):
+        if _is_small(_shortened(whole, _SHORT)):
+            return _fitting(whole)
+    raise BadInput(f"params have {size:,} bytes, in {len(params):,} parameters; at most {MAX_OUTPUT:,} are kept")
+
+
+def _spelled_if_deep(value: Any) -> Any:
+    data = msgspec.json.encode(value)
+    return data.decode() if is_nested_deeper(data, _MAX_NESTED - 1) else value
+
+
+def _fitting(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters whose long texts have as much of both ends as there is room for."""
+    limits = range(_SHORT + 1, MAX_OUTPUT)
+    fits = bisect_left(limits, True, key=lambda limit: not _is_small(_shortened(params, limit)))
+    kept: dict[str, Any] = _shortened(params, _SHORT + fits)
+    return kept
+
+
+def _is_small(value: Any) -> bool:
+    return _size(value) <= MAX_OUTPUT
+
+
+def _size(value: Any) -> int:
+    return len(msgspec.json.encode(value))
+
+
+def _shortened(value: Any, limit: int) -> Any:
+    """A JSON value with both ends of its long texts."""
+    if isinstance(value, str):
+        return ends(value, limit)
+    if isinstance(value, dict):
+        return {name: _shortened(item, limit) for name, item in value.items()}
+    return [_shortened(item, limit) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _time(value: Any) -> datetime | None:

@@ -18,6 +18,11 @@ _CHECK: Final = re.compile(r"test|spec|check|build|lint|type|vet|clippy|verify|c
 _LAUNCHER: Final = re.compile(r"npx|bunx|uv|poetry|pipenv|hatch|run|exec|bundle|python|python3|-m|time|env")
 _QUIET: Final = re.compile(r"-q|-v|-vv|-s|-x|--|--quiet|--verbose|--silent|--run")
 """Options that change neither what is looked at nor how it comes out."""
+_LOOKS: Final = re.compile(
+    r"(?:ls|cat|head|tail|less|grep|rg|ag|find|fd|pwd|echo|printf|wc|which|type|tree|stat|file|diff|date|true|jq|ps)"
+    r"(?:\s|$)|(?:sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|grep|ls-files))\b"
+)
+"""The beginning of a command that changes nothing, unless it writes what it prints into a file."""
 _EVERYTHING: Final = frozenset((".", "./..."))
 """What a check is given to look at all there is, as it does without being given anything."""
 
@@ -48,6 +53,13 @@ def command_of(action: Action) -> Command:
     if not text:
         return Command((action.tool or action.type, *(f"{name}={value}" for name, value in action.params)))
     return Command((" ".join(text.split()),), *_check_in(text[:_MAX_TEXT]))
+
+
+def looks_only(text: str) -> bool:
+    """Whether a shell command, as far as its programs are known, only looks at something."""
+    parts = re.split(r"&&|\|\||[;|\n]", text[:_MAX_TEXT])
+    told = [part.strip() for part in parts if part.strip() and not re.match(r"\s*cd(?:\s|$)", part)]
+    return ">" not in text and all(_LOOKS.match(part) for part in told)
 
 
 def _within(word: str, earlier: Iterable[str]) -> bool:

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from core.episodes.action_log import mend
+from core.episodes.arguments import MAX_SAID, room_for
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import edit_object, put
 from core.episodes.log_summary import LogSummary
-from core.episodes.propagating import ENDED, LISTS, MILESTONES, TASK_STATUS, propagate
+from core.episodes.propagating import ENDED, LISTS, MILESTONES, TASK_STATUS, milestones_of, propagate, with_milestones
 from core.errors import BadInput, Refused
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
@@ -74,17 +75,27 @@ def end(
         log: What its log amounts to, if that is known by now.
     """
     mend(place)
+    reached = with_milestones(milestones_of(folder, place.number), told.get(MILESTONES, ()))
     whole: dict[str, Any] = {"reason": "", **{name: [] for name in LISTS}, **told, ENDED: iso(now)}
+    # Those of another maker may be more; the trajectory keeps them.
+    fits = room_for(reached) <= MAX_SAID and (reached or MILESTONES in told)
+    whole |= {MILESTONES: reached if fits else None}
     result = {name: whole[name] for name in _ORDER if whole.get(name) is not None}
     edit_object(place.outcome, lambda document: put(document, (), result), {})
     return propagate(folder, place, seen_at=now, log=log)
 
 
 def end_again(
-    folder: TaskFolder, place: AttemptFolder, outcome: Outcome, status: str | None, now: datetime
+    folder: TaskFolder,
+    place: AttemptFolder,
+    outcome: Outcome,
+    status: str | None,
+    now: datetime,
+    *,
+    log: LogSummary | None = None,
 ) -> LogSummary:
     """Make up for what a kill left out of the end of an attempt, and end the task, too, where a status says so."""
     if status is not None:
         said = {"status": outcome.value, TASK_STATUS: status}
         edit_object(place.outcome, lambda document: put(document, (), said), {})
-    return propagate(folder, place, seen_at=now)
+    return propagate(folder, place, seen_at=now, log=log)

@@ -13,7 +13,7 @@ from core.sources.reading import decode_json
 from core.text import plural
 
 MAX_COMPARED: Final = 400
-"""Of longer texts only so many lines are compared."""
+"""Of longer texts only so many lines are compared; what is written anew is not compared."""
 MAX_LINES: Final = 200
 """Longest diff, in lines; a last one says how many there are more."""
 _OLD_AND_NEW: Final = (
@@ -23,9 +23,11 @@ _OLD_AND_NEW: Final = (
     ("oldString", "newString"),
 )
 _DIFFS: Final = ("diff", "patch")
-_CONTENTS: Final = ("content", "file_text", "contents")
+_CONTENTS: Final = ("content", "file_text", "contents", "new_source")
 _EDITS: Final = "edits"
 """A list of old and new texts, of tools that change several places of a file at once."""
+TOLD_BY_DIFF: Final = frozenset({*_DIFFS, *_CONTENTS, _EDITS, *(name for names in _OLD_AND_NEW for name in names)})
+"""Names of parameters that a diff is made of."""
 _WRITING: Final = frozenset({"write", "edit", "create"})
 """Types of actions and names of tools whose content becomes that of a file."""
 
@@ -58,8 +60,17 @@ def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:
     yield f"--- {action.target}"
     yield f"+++ {action.target}"
     for old, new in changes:
-        before, after = old.splitlines()[:MAX_COMPARED], new.splitlines()[:MAX_COMPARED]
-        yield from islice(difflib.unified_diff(before, after, lineterm=""), 2, None)
+        yield from _compared(old.splitlines(), new.splitlines())
+
+
+def _compared(old: list[str], new: list[str]) -> Iterator[str]:
+    if not old and new:
+        yield f"@@ -0,0 +1{f',{len(new)}' if len(new) > 1 else ''} @@"
+        yield from (f"+{line}" for line in new)
+        return
+    yield from islice(difflib.unified_diff(old[:MAX_COMPARED], new[:MAX_COMPARED], lineterm=""), 2, None)
+    if (more := max(len(old), len(new)) - MAX_COMPARED) > 0:
+        yield f"… {plural(more, 'more line')} not compared"
 
 
 def _edits(text: str) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from core.episodes.history import AttemptDetail, WholeHistory
 from core.episodes.reflecting import render_reflection
@@ -13,7 +13,9 @@ from core.episodes.replay import Step, steps
 from core.prompt_text import bare, field
 from core.records.episodes import Action, Attempt, Milestone
 from core.records.reflections import Reflection
-from core.sources.actions import MAX_TEXT
+from core.records.times import day_of
+from core.sources.actions import MAX_TEXT, spelled
+from core.sources.reading import decode_json
 from core.text import plural, visible
 
 _BACKTICKS: Final = re.compile("`+")
@@ -34,15 +36,21 @@ def history_markdown(whole: WholeHistory) -> str:
         ("Created", _time(task.created_at)),
         ("Updated", _time(task.updated_at)),
         ("Completed", _time(task.completed_at)),
+        ("Current attempt", _count(task.current_attempt)),
+        ("Attempts in all", _count(task.total_attempts)),
+        ("Agent", _line(task.agent)),
+        ("Loop", _line(task.loop_id)),
         ("Tags", ", ".join(map(_line, task.tags))),
         ("Related", ", ".join(map(_line, task.related))),
         ("Quality", _rate(history.final_quality)),
         ("Completion", _rate(history.completion)),
     )
-    parts = ["\n".join([*head, *_list(facts)]), *_milestones(one for one in history.milestones if one.attempt is None)]
+    parts = ["\n".join([*head, *_list(facts)]), *_summary(history.summary)]
+    parts += _milestones(one for one in history.milestones if one.attempt is None)
     numbers = {detail.attempt.number for detail in whole.attempts}
     for detail in whole.attempts:
-        parts.append(_attempt(detail.attempt, detail.steps))
+        parts.append(_attempt(detail))
+        parts += _plan(detail)
         parts += _quality(detail.attempt)
         parts += _milestones(one for one in history.milestones if one.attempt == detail.attempt.number)
         parts += _actions(detail)
@@ -53,11 +61,9 @@ def history_markdown(whole: WholeHistory) -> str:
 
 
 def attempt_markdown(detail: AttemptDetail) -> str:
-    """One attempt: the plan, every action with what was expected and what came of it, and what was learned."""
+    """One attempt: the plan, every action with what was expected and all that came of it, and what was learned."""
     attempt = detail.attempt
-    parts = [f"# Task {_line(attempt.task_id)}", _attempt(attempt)]
-    if detail.plan_text.strip():
-        parts += ["### Plan", fenced(detail.plan_text, "markdown")]
+    parts = [f"# Task {_line(attempt.task_id)}", _attempt(detail), *_plan(detail)]
     parts += _quality(attempt)
     parts += _milestones(detail.milestones)
     if detail.actions:
@@ -74,7 +80,7 @@ def reflections_markdown(reflections: Iterable[Reflection]) -> str:
 
 
 def reflection_markdown(one: Reflection) -> str:
-    """One reflection in the template of (1), and whether it is a draft."""
+    """One reflection in the template of (1); below it its time, kind and trigger, and what it is worth."""
     text = render_reflection(
         one.attempt or 0,
         _prose(one.observation),
@@ -82,7 +88,14 @@ def reflection_markdown(one: Reflection) -> str:
         _prose(one.learning),
         [*map(_line, one.actions)],
     )
-    return f"{text.rstrip()}\n\n*A draft that nobody has reviewed.*" if one.draft else text.rstrip()
+    if one.attempt is None:
+        text = text.replace("## Reflection on Attempt 0", "## Reflection on the task", 1)
+    triggered = f"triggered by {one.trigger}" if one.trigger else ""
+    at = f"about {_time(one.at)}" if one.at_approximate else _time(one.at)
+    facts = "; ".join(filter(None, (at, one.kind.replace("_", "-"), triggered)))
+    state = ". A draft that nobody has reviewed." if one.draft else ""
+    state = ". A later one says it better." if one.superseded else state
+    return f"{text.rstrip()}\n\n*{facts or 'no time'}{state}*"
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -93,11 +106,47 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def _attempt(attempt: Attempt, plan_steps: Iterable[str] = ()) -> str:
+def _plan(detail: AttemptDetail) -> Iterator[str]:
+    if detail.plan_text.strip():
+        yield from ("### Plan", fenced(detail.plan_text, "markdown"))
+
+
+def _summary(summary: Iterable[tuple[str, str]]) -> Iterator[str]:
+    lines = [line for name, text in summary for line in _summed_up(_line(name), text)]
+    if lines:
+        yield "\n".join(["### Summary", "", *lines])
+
+
+def _summed_up(name: str, text: str) -> Iterator[str]:
+    """One entry of a summary; a list of it on a line each, and what it knows nothing of not at all."""
+    told = decode_json(text.encode("utf-8", "replace")).value if text[:1] in ("[", "{") else None
+    if told == [] or told == {} or not text:
+        return
+    if not isinstance(told, list):
+        yield f"- {name}: {_line(_spelled(told) if isinstance(told, dict) else text)}"
+        return
+    yield f"- {name}:"
+    yield from (f"  - {_line(_spelled(item))}" for item in told[-MAX_LISTED:])
+
+
+def _spelled(value: Any) -> str:
+    """A JSON value as a person writes it: a learning as `attempt 1: types first`, else `passed 3, failed 0`."""
+    if not isinstance(value, dict):
+        return spelled(value)
+    if isinstance(value.get("learning"), str):
+        attempt = value.get("attempt_id")
+        of = "" if attempt is None else f"attempt {spelled(attempt)}: "
+        return f"{of}{value['learning']}{' (draft)' if value.get('draft') is True else ''}"
+    return ", ".join(f"{name.replace('_', ' ')} {spelled(item)}" for name, item in value.items() if item is not None)
+
+
+def _attempt(detail: AttemptDetail) -> str:
+    attempt = detail.attempt
     came_out = "open" if attempt.is_open else attempt.outcome.value
     facts = (
         ("Plan", _line(attempt.plan)),
-        *(("Step", _line(text)) for text in plan_steps),
+        *(("Step", _line(text)) for text in detail.steps),
+        ("Iterations planned", _count(detail.estimated_iterations)),
         ("Agent", _line(attempt.agent)),
         ("Started", _time(attempt.started_at)),
         ("Ended", _time(attempt.ended_at)),
@@ -158,10 +207,11 @@ def _step(step: Step) -> str:
         ("Expected", _line(step.expected)),
     )
     parts = ["\n".join([f"#### {_heading(step)}", "", *_list(facts)]).rstrip()]
+    for name, text in step.params:
+        parts.append(f"{_line(name, _SHORT)}:\n\n{fenced(text)}")
     if step.diff:
         parts.append(fenced("\n".join(step.diff), "diff"))
-    if step.real:
-        parts.append(fenced(step.real))
+    parts += (fenced(text) for text in (action.error.strip() or action.output, step.output) if text.strip())
     return "\n\n".join(parts)
 
 
@@ -185,7 +235,7 @@ def _prose(text: str) -> str:
 
 
 def _time(at: datetime | None) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else ""
+    return f"{day_of(at)} {at:%H:%M:%S} UTC" if at else ""
 
 
 def _count(number: int | None) -> str:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from core.checks import check_count, check_text
 from core.errors import BadInput, Refused, UnknownRecord, Unwritable
 from core.paths import ProjectPaths, safe_component
 from core.sources.episodes import (
     ACTIONS,
     ATTEMPT,
     ATTEMPTS,
+    MAX_ATTEMPTS,
     METADATA,
     OUTCOME,
     PLAN,
@@ -40,10 +41,16 @@ _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
-    """`attempts/<number>/`."""
+    """`attempts/<number>/`; of a thousand of them few are looked into."""
 
-    path: Path
+    attempts: Path
+    name: str
     number: int
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self.attempts / self.name
 
     @property
     def attempt(self) -> Path:
@@ -72,10 +79,15 @@ class AttemptFolder:
 
 @dataclass(frozen=True, slots=True)
 class TaskFolder:
-    """`tasks/<id>/` of a project, which exists and lies inside `.aiwg`."""
+    """`tasks/<id>/` of a project, which exists and lies inside `.aiwg`.
+
+    Attributes:
+        warnings: What went wrong with files that only follow from those of tasks, and stops nobody.
+    """
 
     project: ProjectPaths
     id: str
+    warnings: list[str] = field(default_factory=list, compare=False)
 
     @classmethod
     def of(cls, project: ProjectPaths, task_id: str) -> TaskFolder:
@@ -85,6 +97,7 @@ class TaskFolder:
             BadInput: The id cannot be part of a path, or the folder leads out of the project.
             UnknownRecord: There is no such task.
         """
+        check_text(task_id, "task_id")
         folder = cls(project, safe_component(task_id))
         inside(project, folder.path)
         if not folder.path.is_dir():
@@ -133,11 +146,11 @@ class TaskFolder:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return {}
-        return {number: AttemptFolder(top / name, number) for number, name in numbered(names).items()}
+        return {number: AttemptFolder(top, name, number) for number, name in numbered(names).items()}
 
     def new_attempt(self, number: int) -> AttemptFolder:
         """Where the folder of a further attempt will be."""
-        return AttemptFolder(self.path / ATTEMPTS / f"{number:03}", number)
+        return AttemptFolder(self.path / ATTEMPTS, f"{number:03}", number)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -155,10 +168,12 @@ def attempt_folder(folder: TaskFolder, number: int | None) -> AttemptFolder:
     """The folder of an attempt, or of the newest one.
 
     Raises:
-        BadInput: It leads out of the project.
+        BadInput: It leads out of the project, or `number` is none.
         Refused: The task has no attempt at all.
         UnknownRecord: It has none of this number.
     """
+    if number is not None:
+        check_count(number, "attempt", MAX_ATTEMPTS)
     places = folder.attempts()
     if not places:
         raise Refused(f"{folder.id} has no attempt yet; begin with: ralphdeck task start {folder.id}")
@@ -201,7 +216,7 @@ def publish(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> 
     inside(project, folder)
     inside(project, project.task_index / _DRAFTS)
     drafts = project.task_index / _DRAFTS
-    draft = drafts / f"{folder.name}.{os.getpid()}-{secrets.token_hex(4)}"
+    draft = drafts / f"{folder.name}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
         _make_folder(folder.parent)
         _make_folder(drafts)
@@ -230,8 +245,11 @@ def publish(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> 
     return True
 
 
-def keep_file(project: ProjectPaths, path: Path, data: bytes) -> None:
+def keep_file(project: ProjectPaths, path: Path, data: bytes, *, drafts: Path) -> None:
     """Put a file under a name that is free; nothing happens if it holds `data` already.
+
+    Args:
+        drafts: A folder on the same disk in which nobody takes for a result what a killed writer left of it.
 
     Raises:
         BadInput: Something else has this name, or the path leads out of the project.
@@ -240,8 +258,8 @@ def keep_file(project: ProjectPaths, path: Path, data: bytes) -> None:
     inside(project, path)
     try:
         _make_folder(path.parent)
-        remove_drafts(path.parent)
-        draft = draft_of(path)
+        remove_drafts(drafts)
+        draft = draft_of(drafts / path.name)
         handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             append_bytes(handle, data)

@@ -6,8 +6,9 @@ Nothing of the library is needed, and nothing here fails over a bad file: what i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -47,7 +48,7 @@ from core.sources.reflections import join_reflections, read_reflections
 from core.text import visible_line
 
 MAX_COUNTED: Final = 100
-"""Of a task with more attempts the history takes the trajectory's word for the actions of those that ended."""
+"""Of a task with more attempts the history takes the trajectory's word for those that ended."""
 COUNT_DIFFERS: Final = "count-differs"
 """Code of the finding that the trajectory and the log of an attempt do not agree on its actions."""
 MAX_RESULTS: Final = 1000
@@ -83,6 +84,7 @@ class AttemptDetail:
     Attributes:
         plan_text: `plan.md`; a long one is cut.
         steps: The steps of the plan.
+        estimated_iterations: How many the plan reckons with, or None.
         actions: Decoded when they are looked at.
         results: Names below `results/`, such as `iter-001/tests.log`, sorted.
         milestones: Its own, and those of the task in the time from its start to its end.
@@ -94,6 +96,7 @@ class AttemptDetail:
     actions: Actions
     plan_text: str = ""
     steps: tuple[str, ...] = ()
+    estimated_iterations: int | None = None
     results: tuple[str, ...] = ()
     milestones: tuple[Milestone, ...] = ()
     reflections: tuple[Reflection, ...] = ()
@@ -122,8 +125,8 @@ def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
     """What was tried at the task with this id, or whose id begins so.
 
     Reads the four files of the task and the names of its attempts; an attempt that the trajectory lacks is read by
-    itself. The actions of the others are counted only where the task has few attempts (`MAX_COUNTED`), so that 1,000
-    attempts with 100,000 actions take as long as without any.
+    itself, and so is one that is open. The outcomes of the others are read, and their actions counted, only where the
+    task has few attempts (`MAX_COUNTED`), so that 1,000 attempts with 100,000 actions take as long as without any.
 
     Raises:
         UnknownRecord: There is no such task, or several could be meant.
@@ -131,11 +134,57 @@ def read_history(paths: ProjectPaths, task_id: str) -> TaskHistory:
     folder = _Folder(paths, find_task(paths, task_id))
     counting = len(folder.numbers) <= MAX_COUNTED
     told = [attempt for attempts in folder.told.values() for attempt in attempts]
-    attempts = [_trusting_log(folder, attempt) for attempt in told] if counting else told
+    attempts = []
+    for one in told:
+        attempts.append(_trusting_log(folder, one) if counting or one.is_open else one)
+        if one.is_open:
+            attempts += folder.of_attempt(one.number)
+        elif counting:
+            attempts += folder.outcome(one.number)
     for number in sorted(folder.numbers.keys() - folder.told.keys()):
         attempts += folder.of_attempt(number)
         attempts.append(_counted(folder.task_id, number, folder.actions(number)))
     return _history(folder, join_attempts(attempts).values())
+
+
+def query_history(
+    paths: ProjectPaths,
+    task_id: str,
+    *,
+    outcomes: Collection[Outcome] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> TaskHistory:
+    """(1) query_history: `read_history` with only the attempts that pass, and what was learned and reached in them.
+
+    Args:
+        outcomes: How they came out; unknown while nobody has said. None: any.
+        since, until: When they were started, both inclusive, aware; one without a start does not pass then.
+
+    Raises:
+        UnknownRecord: There is no such task, or several could be meant.
+    """
+
+    def passes(attempt: Attempt) -> bool:
+        at = attempt.started_at
+        timely = (since is None or (at is not None and at >= since)) and (
+            until is None or (at is not None and at <= until)
+        )
+        return timely and (not outcomes or attempt.outcome in outcomes)
+
+    return narrowed(read_history(paths, task_id), passes)
+
+
+def narrowed(history: TaskHistory, passes: Callable[[Attempt], bool]) -> TaskHistory:
+    """A history with only some of its attempts, and the reflections and milestones that are of these."""
+    kept = tuple(filter(passes, history.attempts))
+    numbers = {one.number for one in kept}
+    return dataclasses.replace(
+        history,
+        attempts=kept,
+        reflections=tuple(one for one in history.reflections if one.attempt in numbers),
+        milestones=tuple(one for one in history.milestones if any(_is_of(one, attempt) for attempt in kept)),
+    )
 
 
 def read_whole_history(paths: ProjectPaths, task_id: str) -> WholeHistory:
@@ -191,6 +240,7 @@ def _detail(folder: _Folder, number: int) -> AttemptDetail:
         actions=actions,
         plan_text=folder.text(number, PLAN),
         steps=folder.steps(number),
+        estimated_iterations=folder.estimated(number),
         results=folder.results(number),
         milestones=tuple(one for one in folder.milestones if _is_of(one, joined)),
         reflections=tuple(reflection for reflection in folder.reflections() if reflection.attempt == number),
@@ -217,10 +267,13 @@ def _counted(task_id: str, number: int, actions: Actions) -> Attempt:
 
 def _trusting_log(folder: _Folder, attempt: Attempt) -> Attempt:
     """An attempt of the trajectory with as many actions as its log has, if it has one; a finding where they differ."""
-    logged = len(folder.actions(attempt.number))
-    if not logged or attempt.actions in (None, logged):
+    log = folder.actions(attempt.number)
+    logged = len(log)
+    if not logged or attempt.actions == logged:
         return attempt
-    if attempt.outcome is not Outcome.UNKNOWN:  # while it is open, the log is ahead
+    if attempt.is_open:  # the log is ahead, and shows whether somebody works at it
+        return replace(attempt, actions=logged, last_action_at=log[-1].at)
+    if attempt.actions is not None and attempt.outcome is not Outcome.UNKNOWN:
         message = f"says {attempt.actions:,} actions of attempt {attempt.number}; its log has {logged:,}, which counts"
         folder.findings.append(Finding(attempt.file, "/attempts", Severity.WARNING, COUNT_DIFFERS, message))
     return replace(attempt, actions=logged)
@@ -287,6 +340,10 @@ class _Folder:
         self.findings += findings
         return list(attempts)
 
+    def outcome(self, number: int) -> list[Attempt]:
+        """The attempt as its outcome tells it, which knows more than the trajectory."""
+        return self.attempts(self._inside(number, OUTCOME)) if number in self.numbers else []
+
     def of_attempt(self, number: int) -> list[Attempt]:
         """The attempt as its own two files tell it."""
         return self.attempts(self._inside(number, ATTEMPT)) + self.attempts(self._inside(number, OUTCOME))
@@ -306,9 +363,17 @@ class _Folder:
 
     def steps(self, number: int) -> tuple[str, ...]:
         """(1) attempt `plan.steps`."""
-        fields = self.document(self._inside(number, ATTEMPT))
-        plan = fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
+        plan = self._plan(number)
         return plan.texts("steps")[:MAX_RESULTS] if plan else ()
+
+    def estimated(self, number: int) -> int | None:
+        """(1) attempt `plan.estimated_iterations`."""
+        plan = self._plan(number)
+        return plan.count("estimated_iterations") if plan else None
+
+    def _plan(self, number: int) -> Fields | None:
+        fields = self.document(self._inside(number, ATTEMPT))
+        return fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
 
     def actions(self, number: int) -> Actions:
         """The log of an attempt."""

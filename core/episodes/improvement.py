@@ -2,8 +2,9 @@
 
 Counted are attempts that came out, each by what its files or a report on it say. An attempt is the first of its task,
 a retry with reflections, or a retry without: with them if a reflection on an earlier attempt at the task was written
-before it began. Nothing is drawn at random here: a task that needs a retry is a hard one, so against first attempts
-reflections look worse than they are; against retries without them like is compared with like.
+before it began. A draft counts if it taught anything: the plan takes in no other. Nothing is drawn at random here: a
+task that needs a retry is a hard one, so against first attempts reflections look worse than they are; against retries
+without them like is compared with like.
 """
 
 from __future__ import annotations
@@ -115,16 +116,19 @@ def improvement(
         reports: What the event log says of attempts, by their ids.
         settings: Probability of the intervals, and from how many attempts on a group says anything.
     """
-    written = _by_task(reflections)
+    written, known = _by_task(reflections), tuple(attempts)
+    first: dict[str, int] = {}
+    for attempt in known:
+        first[attempt.task_id] = min(attempt.number, first.get(attempt.task_id, 1))
     counts = {kind: [0, 0] for kind in ("first", "reflected", "unreflected")}
     left: dict[str, list[str]] = {"open": [], "unclear": []}
-    for attempt in attempts:
+    for attempt in known:
         success = success_of_attempt(attempt, reports.get(attempt.id, _NOTHING))
         if success is None:
             left["open" if attempt.is_open else "unclear"].append(attempt.id)
             continue
         kind = "reflected" if _is_reflected(attempt, written.get(attempt.task_id, ())) else "unreflected"
-        counts["first" if attempt.number <= 1 else kind][not success] += 1
+        counts["first" if attempt.number == first[attempt.task_id] else kind][not success] += 1
     groups = {kind: Group.of(good, bad, settings.interval_level) for kind, (good, bad) in counts.items()}
     return Improvement(
         **groups,
@@ -155,14 +159,15 @@ def compare(having: Group, lacking: Group, settings: Settings) -> Comparison:
 
 
 def points(difference: float) -> str:
-    """A difference of rates in whole percentage points, half away from 0: `+25`."""
-    return f"{math.copysign(math.floor(abs(difference) * 100 + 0.5), difference):+.0f}"
+    """A difference of rates in whole percentage points, half away from 0: `+25`, `0`."""
+    whole = math.floor(abs(difference) * 100 + 0.5)
+    return f"{math.copysign(whole, difference):+.0f}" if whole else "0"
 
 
 def _by_task(reflections: Iterable[Reflection]) -> dict[str, list[Reflection]]:
     found: dict[str, list[Reflection]] = defaultdict(list)
     for reflection in reflections:
-        if reflection.task_id and reflection.attempt is not None:
+        if reflection.task_id and reflection.attempt is not None and reflection.teaches:
             found[reflection.task_id].append(reflection)
     return found
 
@@ -173,7 +178,7 @@ def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
     for reflection in written:
         if reflection.attempt is None or reflection.attempt >= attempt.number:
             continue
-        at = None if reflection.at_approximate else reflection.at
+        at = reflection.drafted_at or (None if reflection.at_approximate else reflection.at)
         if at is None or attempt.started_at is None or at <= attempt.started_at:
             return True
     return False

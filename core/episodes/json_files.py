@@ -23,6 +23,9 @@ Shapes = Mapping[Pointer, type[dict[str, Any]] | type[list[Any]]]
 """What an edit expects at places of a document, if there is anything: an object or a list; outer places first."""
 
 _RETRY_SECONDS: Final = WatchSettings().retry_seconds
+_LAST_BYTES: Final = MAX_BYTES
+"""Of a JSON lines file that is longer, only so much of its end is read."""
+_MEND: Final = "Mend it, or move it away"
 
 
 def encoded(value: Mapping[str, Any]) -> bytes:
@@ -44,17 +47,17 @@ def read_object(path: Path, root: Path) -> dict[str, Any] | None:
         if raw is None:
             return None
         if isinstance(raw, Problem):
-            raise Conflict(f"{path} {raw.message}; nothing was changed")
+            raise Conflict(f"{path} {raw.message}; nothing was changed. {_MEND}")
         value = decode_json(raw.data).value
         if isinstance(value, dict):
             return value
         if pause is not None:
             time.sleep(pause)
-    raise Conflict(f"{path} holds no JSON object; nothing was changed. Mend it, or move it away")
+    raise Conflict(f"{path} holds no JSON object; nothing was changed. {_MEND}")
 
 
 def read_last_lines(path: Path, root: Path) -> list[Line]:
-    """The lines in the last `MAX_BYTES` of a JSON lines file that can be read, numbered from the first one of them;
+    """The lines in the last `_LAST_BYTES` of a JSON lines file that can be read, numbered from the first one of them;
     none if there is no such file.
 
     Raises:
@@ -66,17 +69,18 @@ def read_last_lines(path: Path, root: Path) -> list[Line]:
     if isinstance(handle, Problem):
         raise Conflict(f"{path} {handle.message}; nothing was changed")
     with os.fdopen(handle, "rb") as file:
-        start = max(os.fstat(handle).st_size - MAX_BYTES, 0)
+        start = max(os.fstat(handle).st_size - _LAST_BYTES, 0)
         file.seek(start)
-        data = file.read(MAX_BYTES)
+        data = file.read(_LAST_BYTES)
     return decode_jsonl(data[data.find(b"\n") + 1 :] if start else data)[0]
 
 
-def check_editable(path: Path, root: Path, shapes: Shapes | None = None) -> None:
+def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room: int = 0) -> None:
     """Refuse a document that `edit_object` could not change, before anything else is written.
 
     Args:
         shapes: What the edit expects.
+        room: Bytes that the edit may add.
 
     Raises:
         Conflict: The file holds no such document, even after a writer had the time to end; the message names it.
@@ -88,13 +92,18 @@ def check_editable(path: Path, root: Path, shapes: Shapes | None = None) -> None
         if raw is None:
             return
         if isinstance(raw, Problem):
-            raise Conflict(f"{path} {raw.message}; nothing was changed")
+            raise Conflict(f"{path} {raw.message}; nothing was changed. {_MEND}")
+        if len(raw.data) + room > MAX_BYTES:
+            raise Conflict(
+                f"{path} has {len(raw.data):,} bytes, and no room for what is to come: at most {MAX_BYTES:,} are read; "
+                "nothing was changed. Make it shorter, or move it away"
+            )
         try:
             expect(_document(raw.data).value, shapes or {})
             return
         except BadJson as error:
             if pause is None:
-                raise Conflict(f"{path}: {error}; nothing was changed. Mend it, or move it away") from None
+                raise Conflict(f"{path}: {error}; nothing was changed. {_MEND}") from None
         time.sleep(pause)
 
 
@@ -102,8 +111,9 @@ def expect(value: Any, shapes: Shapes) -> None:
     """Raise `BadJson` where something else stands in a document than an edit expects."""
     for at, shape in shapes.items():
         inner = value
-        for step in at:
-            inner = inner.get(step, shape())
+        for step in at[:-1]:
+            inner = inner.get(step, {})
+        inner = inner.get(at[-1], shape())
         if not isinstance(inner, shape):
             where = "/".join(map(str, at))
             raise BadJson(f"expected {'a list' if shape is list else 'an object'} under '{where}'")
@@ -123,14 +133,19 @@ def edit_object(path: Path, edit: Edit, initial: Mapping[str, Any]) -> None:
         initial: What to begin with where there is no file.
 
     Raises:
-        Conflict: The file holds no object, or others kept changing it; it is as it was.
+        Conflict: The file holds no object, others kept changing it, or it would be longer than readers take; it is as
+            it was.
         Unwritable: The disk or a permission forbids it.
     """
 
     def change(present: bytes | None) -> bytes:
         document = _document(encoded(initial) if present is None else present)
         edit(document)
-        return document.encode() if present is not None else encoded(document.value)
+        changed = document.encode() if present is not None else encoded(document.value)
+        if len(changed) > MAX_BYTES and changed != present:
+            many = f"would have {len(changed):,} bytes, of which at most {MAX_BYTES:,} are read"
+            raise Conflict(f"{path} {many}; it was left as it is. Make it shorter, or move it away")
+        return changed
 
     remove_drafts(path.parent)
     rewrite(path, change, merge=_merged, retry_seconds=_RETRY_SECONDS)

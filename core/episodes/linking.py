@@ -14,10 +14,10 @@ from core.records.reflections import MemoryTask
 
 MAX_COMPARED: Final = 4_096
 """Of longer descriptions only so many characters are compared: a task keeps no more of it."""
-BY_METADATA: Final = "its metadata name the loop"
-BY_TAG: Final = "it is tagged with an id of the loop"
-BY_ID: Final = "its id is one of the loop"
-BY_DESCRIPTION: Final = "it has the same description, as no other loop has"
+BY_METADATA: Final = "named in the metadata"
+BY_TAG: Final = "an id of the loop as a tag"
+BY_ID: Final = "an id of the loop as its own"
+BY_DESCRIPTION: Final = "the same description, as no other loop has"
 
 
 class Link(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice, takewhile
@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.episodes.commands import Command, command_of
+from core.episodes.commands import Command, command_of, looks_only
 from core.records.episodes import Action
 from core.records.loops import Outcome
 from core.wording import line
@@ -25,8 +25,34 @@ MAX_MISSED: Final = 20
 are looked at."""
 MAX_CHANGED: Final = 1000
 """Files that are told to have changed since a failure, the last ones."""
+MAX_TRIED: Final = 100
+"""Files that are told to have changed between failures."""
+MAX_RAN: Final = 3
+"""Commands that are told to have been run since a failure, the last ones."""
 _NUMBER: Final = re.compile(r"\d+")
 _MAX_WHAT: Final = 120
+_MAX_ERROR: Final = 20_000
+"""Characters of an error that are looked through for the line that tells most."""
+_MAX_SKIPPED: Final = 20
+"""Lines of it that may tell nothing."""
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,200}(?:Error|Exception|Interrupt|Exit|Warning)\b")
+_UNTELLING: Final = re.compile(
+    r"(?i:(?:command |process )?(?:failed|exited|exit)(?: with)?(?: exit)?(?: code| status)?:? \d{1,3}\.?$)"
+    r"|[>$] |\W*$|(?:FAIL|RUNS) "
+)
+"""Lines that name no error: the code of an exit, what a runner or a shell says before it runs, rules."""
+_TELLING: Final = re.compile(
+    r"E {3,}(?=\S)|\s*(?:[●✕✗✖×] |--- FAIL: |thread '.{1,80}' .{0,20}panicked at |fatal: |npm (?:ERR!|error) \S)"
+    r"|.{0,300}?(?:\b(?:error|Error|ERROR)(?: ?\[\w{1,40}\]| TS\d{1,6})?: |:\d{1,7}(?::\d{1,7})? +error )"
+)
+"""The beginning of a line that names an error amid all that a test, a compiler or a linter printed."""
+
+
+CHECK: Final = "check"
+"""What failed is a test, a build, a type check or a linter."""
+COMMAND: Final = "command"
+TOOL: Final = "tool"
 
 
 class Failing(Struct, kw_only=True):
@@ -34,23 +60,30 @@ class Failing(Struct, kw_only=True):
 
     Attributes:
         what: The command, or the tool and the file it was used on.
-        message: The error as it was told the first time, on one line.
+        message: The error as it was told the first time: the line that tells most of it.
+        of: `CHECK`, `COMMAND` or `TOOL`.
         times: How often it failed with this error.
         runs: How often it failed with any error.
         last: The number of the action that failed last.
         solved: Whether the same, or the same check of as much or more, came out well later.
         replaced: Whether it failed later with another error, and not with this one.
         changed: The files that were changed since its last failure, until it was solved; at most `MAX_CHANGED`.
+        tried: Those that were changed between its failures, in vain; at most `MAX_TRIED`.
+        ran: The commands that came out well between its last failure and its solution, without those that only look
+            at something; at most `MAX_RAN`.
     """
 
     what: str
     message: str
+    of: str = TOOL
     times: int = 0
     runs: int = 0
     last: int = 0
     solved: bool = False
     replaced: bool = False
     changed: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    ran: tuple[str, ...] = ()
 
 
 class LogSummary(Struct, kw_only=True):
@@ -169,6 +202,7 @@ class _Tally:
         self._last_edit: dict[str, int] = {}
         self._failures: dict[tuple[str, str], Failing] = {}
         self._unsolved = _Unsolved()
+        self._ran: deque[tuple[int, str]] = deque(maxlen=MAX_RAN)
 
     def take(self, action: Action) -> None:
         done = self._done
@@ -194,17 +228,25 @@ class _Tally:
             return
         for failing in self._unsolved.solve(command):
             failing.solved, failing.changed = True, self._changed_since(failing.last)
+            failing.ran = tuple(dict.fromkeys(what for number, what in self._ran if number > failing.last))
+        if action.command and not command.check and not looks_only(action.command):
+            self._ran.append((self._done.actions, _what_of(action)))
 
     def _fail(self, action: Action, command: Command) -> None:
         done = self._done
         done.errors += 1
-        what, message = _what_of(action), line(action.error.strip().partition("\n")[0]) or "no message"
+        what, message = _what_of(action), _message_of(action)
         key = what, _NUMBER.sub("0", message)
         if key not in self._failures and len(self._failures) == MAX_FAILURES:
             return
-        failing = self._failures.setdefault(key, Failing(what=what, message=message))
+        of = CHECK if command.check else COMMAND if action.command else TOOL
+        failing = self._failures.setdefault(key, Failing(what=what, message=message, of=of))
+        # What came back after it was solved has other causes: nothing was tried against it in vain yet.
+        new = self._changed_since(failing.last, MAX_TRIED) if failing.times and not failing.solved else ()
+        tried = () if failing.solved else failing.tried
+        failing.tried = tuple(dict.fromkeys((*tried, *new)))[-MAX_TRIED:] if new else tried
         failing.times += 1
-        failing.last, failing.solved, failing.changed = done.actions, False, ()
+        failing.last, failing.solved, failing.changed, failing.ran = done.actions, False, (), ()
         self._unsolved.add(command, failing)
 
     def done(self) -> LogSummary:
@@ -221,13 +263,30 @@ class _Tally:
         self._done.failures = tuple(sorted(found, key=lambda failing: (-failing.runs, -failing.times)))
         return self._done
 
-    def _changed_since(self, number: int) -> tuple[str, ...]:
-        """The files that were changed after an action, in the order of their last change."""
+    def _changed_since(self, number: int, most: int = MAX_CHANGED) -> tuple[str, ...]:
+        """The files that were changed after an action, in the order of their last change; at most so many."""
         since = takewhile(lambda edit: edit[1] > number, reversed(self._last_edit.items()))
-        return tuple(file for file, _ in islice(since, MAX_CHANGED))[::-1]
+        return tuple(file for file, _ in islice(since, most))[::-1]
 
 
 def _what_of(action: Action) -> str:
     """What an action did, on a short line: its command, else its tool and its file."""
     told = action.command or " ".join(part for part in (action.tool or action.type, action.target) if part)
     return line(told, _MAX_WHAT) or "an action"
+
+
+def _message_of(action: Action) -> str:
+    """The line of an error that tells most; of one that says nothing the last of what came out."""
+    lines = [text for text in action.error[:_MAX_ERROR].splitlines() if text.strip()]
+    if any(text.strip() == _TRACEBACK for text in lines):
+        raised = [text for text in lines if _RAISED.match(text)]
+        if raised:
+            return line(raised[-1])
+    amid = next((text for text in lines if _TELLING.match(text)), None)
+    if amid is not None:
+        return line(amid.removeprefix("E "))
+    telling = (text for text in lines[:_MAX_SKIPPED] if not _UNTELLING.match(text.strip()))
+    if found := line(next(telling, "")):
+        return found
+    said = [text for text in action.output[-_MAX_ERROR:].splitlines() if text.strip()]
+    return line((said or lines or ["no message"])[-1]) or "no message"

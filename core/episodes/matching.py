@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from core.episodes.history import read_attempts
+from core.episodes.history import MAX_RESULTS, read_attempts
 from core.episodes.names import entries_of, find_attempt
 from core.episodes.search_words import SearchWords
 from core.errors import RalphdeckError
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession
-from core.records.episodes import Attempt, Task
+from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.findings import Finding
 from core.records.times import parse_time
 from core.sources import dialects
-from core.sources.actions import BLANK, Glimpse, spelled
+from core.sources.actions import BLANK, MAX_TEXT, Glimpse, spelled
 from core.sources.debug_sessions import is_debug_memory, join_sessions, read_sessions
 from core.sources.episodes import (
     ACTIONS,
@@ -31,7 +32,10 @@ from core.sources.episodes import (
     ATTEMPTS,
     METADATA,
     OUTCOME,
+    PLAN,
     REFLECTIONS,
+    RESULTS,
+    SUMMARY,
     TRAJECTORY,
     numbered,
     read_episode,
@@ -41,6 +45,7 @@ from core.sources.events import EventLog
 from core.sources.fields import Fields
 from core.sources.reading import (
     MAX_BYTES,
+    MAX_DEPTH,
     MAX_PATTERN_BYTES,
     Problem,
     RawFile,
@@ -52,7 +57,9 @@ from core.sources.reading import (
 from core.sources.reflections import read_reflections
 from core.sources.scanning import scan_path
 
-_ACTION_TEXTS: Final = ("type", "tool", "params", "output", "error", "reasoning", "expected_outcome")
+_ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")
+_ENDED: Final = ("ended", "timestamp", "at")
+"""Where a result tells its time; the time of its file is that of the last copy."""
 _KEPT_OWNERS: Final = 1024
 
 
@@ -102,13 +109,24 @@ class Matching:
 
     Args:
         places: What is looked through.
+        statuses: Only tasks in one of these are looked into; none: all of them.
+        task_id: Only this task is looked into; "": all of them.
     """
 
-    def __init__(self, paths: ProjectPaths, words: SearchWords, places: Iterable[Place]) -> None:
+    def __init__(
+        self,
+        paths: ProjectPaths,
+        words: SearchWords,
+        places: Iterable[Place],
+        statuses: frozenset[TaskStatus] = frozenset(),
+        task_id: str = "",
+    ) -> None:
         self.findings: list[Finding] = []
         self._paths: Final = paths
         self._words: Final = words
         self._places: Final = frozenset(places)
+        self._statuses: Final = statuses
+        self._only: Final = task_id
         self._logs: Final = bool(self._places & {Place.ACTIONS, Place.ERRORS})
         self._tasks: Final = paths.relative(paths.tasks)
         self._root: Final = paths.aiwg
@@ -116,9 +134,12 @@ class Matching:
 
     def hits(self) -> Iterator[Hit]:
         """Every record with all words, in no particular order."""
-        for entry in entries_of(self._paths.tasks):
-            if entry.is_dir(follow_symlinks=False):
-                yield from self._task(entry.name)
+        entries = () if self._only else entries_of(self._paths.tasks)
+        names = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        for name in (self._only,) if self._only else names:
+            # One document tells the status: all others of a task that is not wanted stay closed.
+            if not self._statuses or self._status(name) in self._statuses:
+                yield from self._task(name)
         if Place.ERRORS in self._places:
             yield from self._error_log()
             # A session often lies in several files; the copy that counts is found, once.
@@ -129,46 +150,129 @@ class Matching:
     def _owner(self, task_id: str) -> Owner:
         return Owner(*read_attempts(self._paths, task_id)) if task_id else Owner(Task(id=""), {})
 
+    def _status(self, task_id: str) -> TaskStatus:
+        file = f"{self._tasks}/{task_id}/{METADATA}"
+        told, _, _ = read_episode(file, self._object(file))
+        return told[0].status if told else TaskStatus.UNKNOWN
+
     def _task(self, task_id: str) -> Iterator[Hit]:
         folder = f"{self._tasks}/{task_id}"
-        documents = [f"{folder}/{METADATA}", f"{folder}/{TRAJECTORY}"] if Place.TASKS in self._places else []
+        found = False
         if Place.REFLECTIONS in self._places:
-            yield from self._reflections(f"{folder}/{REFLECTIONS}", task_id)
-        entries = entries_of(self._paths.project / folder / ATTEMPTS) if self._logs or documents else ()
-        for number, name in numbered(entry.name for entry in entries if entry.is_dir(follow_symlinks=False)).items():
-            inside = f"{folder}/{ATTEMPTS}/{name}"
-            if Place.TASKS in self._places:
-                documents += (f"{inside}/{ATTEMPT}", f"{inside}/{OUTCOME}")
-            if self._logs:
-                yield from self._actions(f"{inside}/{ACTIONS}", task_id, number)
-        told = set()
-        for file in documents:
-            for hit in self._document(file, task_id):
-                # Several documents tell of one attempt, often in the same words.
-                if (hit.attempt, hit.pointer) not in told or hit.pointer:
-                    told.add((hit.attempt, hit.pointer))
-                    yield hit
+            for hit in self._reflections(f"{folder}/{REFLECTIONS}", task_id):
+                found = True
+                yield hit
+        in_tasks = Place.TASKS in self._places
+        entries = entries_of(self._paths.project / folder / ATTEMPTS) if self._logs or in_tasks else ()
+        numbers = numbered(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        for number, name in numbers.items() if self._logs else ():
+            yield from self._actions(f"{folder}/{ATTEMPTS}/{name}/{ACTIONS}", task_id, number)
+        for hit in self._documents(folder, task_id, numbers) if in_tasks else ():
+            found = True
+            yield hit
+        # A summary repeats the other files: it is told of only for what it alone has.
+        if in_tasks and not found:
+            yield from self._summary(f"{folder}/{SUMMARY}", task_id)
 
-    def _document(self, file: str, task_id: str) -> Iterator[Hit]:
-        """What a document says of a task, of attempts at it, and of milestones."""
-        raw = self._read(file)
-        value = self._decoded(file, raw.data) if raw and self._words.may_be_in(raw.data) else None
-        if not isinstance(value, dict):
-            return
-        tasks, attempts, _ = read_episode(file, value)
-        for task in tasks:
-            texts = (task.description, task.criteria, *task.tags, task.agent, task.loop_id, task_id)
-            if file.endswith(METADATA) and (text := self._matched(texts)):
-                yield Hit(
-                    place=Place.TASKS, file=file, task_id=task_id, at=task.updated_at or task.created_at, text=text
-                )
-        for one in attempts:
-            texts = (one.plan, one.reason, *one.worked, *one.failed, *one.suggestions, one.agent)
+    def _documents(self, folder: str, task_id: str, numbers: Mapping[int, str]) -> Iterator[Hit]:
+        """What the task, the attempts at it, their results, and the milestones say."""
+        yield from self._metadata(f"{folder}/{METADATA}", task_id)
+        told = set()
+        for number, name in numbers.items():
+            inside = f"{folder}/{ATTEMPTS}/{name}"
+            for hit in self._attempt(inside, task_id, number):
+                told.add(number)
+                yield hit
+            yield from self._results(f"{inside}/{RESULTS}", task_id, number)
+        trajectory = f"{folder}/{TRAJECTORY}"
+        value = self._object(trajectory, self._words.may_be_in)
+        for one in read_episode(trajectory, value)[1] if value else ():
+            # The files of an attempt often say the same in the same words.
+            if one.number not in told and (text := self._matched(_attempt_texts((one,)))):
+                told.add(one.number)
+                yield self._of_attempt(one, trajectory, text)
+        yield from self._milestones(trajectory, value, task_id)
+
+    def _metadata(self, file: str, task_id: str) -> Iterator[Hit]:
+        value = self._object(file, lambda data: self._words.may_be_in(data + task_id.encode("utf-8", "replace")))
+        for task in read_episode(file, value)[0] if value else ():
+            texts = (task.description, task.criteria, *task.tags, *task.related, task.agent, task.loop_id, task_id)
             if text := self._matched(texts):
-                at = one.ended_at or one.started_at or self._time_of(task_id, one.number)
-                yield Hit(place=Place.TASKS, file=file, task_id=task_id, attempt=one.number, at=at, text=text)
-        if file.endswith(TRAJECTORY):
-            yield from self._milestones(file, value, task_id)
+                at = task.updated_at or task.created_at
+                yield Hit(place=Place.TASKS, file=file, task_id=task_id, at=at, text=text)
+
+    def _attempt(self, inside: str, task_id: str, number: int) -> Iterator[Hit]:
+        """An attempt as its own files tell it: one record, in whichever of them each word stands."""
+        files = [f"{inside}/{name}" for name in (ATTEMPT, OUTCOME, PLAN)]
+        raws = {file: raw for file in files if (raw := self._read(file)) is not None}
+        name = f"{task_id}.{number}"
+        together = b"\n".join((*(raw.data for raw in raws.values()), name.encode("utf-8", "replace")))
+        if not raws or not self._words.may_be_in(together):
+            return
+        parts: list[Attempt] = []
+        steps: list[str] = []
+        for file in raws.keys() - {f"{inside}/{PLAN}"}:
+            value = self._decoded(file, raws[file].data)
+            parts += read_episode(file, value)[1] if isinstance(value, dict) else ()
+            steps += _texts_in(value["plan"]) if isinstance(value, dict) and "plan" in value else ()
+        plan = raws.get(f"{inside}/{PLAN}")
+        parts.sort(key=lambda part: part.file)
+        written = plan.data.decode("utf-8", "replace")[:MAX_TEXT] if plan else ""
+        if text := self._matched((*_attempt_texts(parts), *steps, written, name)):
+            one = parts[0] if parts else Attempt(task_id=task_id, number=number)
+            yield self._of_attempt(one, next(iter(raws)), text)
+
+    def _of_attempt(self, one: Attempt, file: str, text: str) -> Hit:
+        at = one.ended_at or one.started_at
+        if at is None and (known := self.owner(one.task_id).attempts.get(one.number)):
+            at = known.ended_at or known.started_at
+        return Hit(place=Place.TASKS, file=file, task_id=one.task_id, attempt=one.number, at=at, text=text)
+
+    def _results(self, top: str, task_id: str, number: int) -> Iterator[Hit]:
+        """What the iterations of an attempt brought, a file each: its name and what it says."""
+        for name in self._names_below(top):
+            raw = self._read(f"{top}/{name}")
+            if raw is None or not self._words.may_be_in(raw.data + name.encode("utf-8", "replace")):
+                continue
+            value = decode_json(raw.data).value if name.endswith(".json") else None
+            told = _texts_in(value) if value is not None else [raw.data.decode("utf-8", "replace")]
+            if text := self._matched((name, *told)):
+                own = [parse_time(value.get(key)) for key in _ENDED] if isinstance(value, dict) else []
+                known = self.owner(task_id).attempts.get(number)
+                own += (known.ended_at, known.started_at) if known else ()
+                yield Hit(
+                    place=Place.TASKS,
+                    file=f"{top}/{name}",
+                    task_id=task_id,
+                    attempt=number,
+                    at=next(filter(None, own), None),
+                    text=text,
+                )
+
+    def _names_below(self, top: str) -> Iterator[str]:
+        """Files in a folder and in those inside it."""
+        if not os.path.isdir(name := f"{self._paths.project}/{top}"):  # noqa: PTH112 (most attempts have none)
+            return
+        folder = Path(name)
+        for entry in islice(entries_of(folder), MAX_RESULTS):
+            if entry.is_dir(follow_symlinks=False):
+                for inner in islice(entries_of(folder / entry.name), MAX_RESULTS):
+                    if inner.is_file(follow_symlinks=False):
+                        yield f"{entry.name}/{inner.name}"
+            elif entry.is_file(follow_symlinks=False):
+                yield entry.name
+
+    def _summary(self, file: str, task_id: str) -> Iterator[Hit]:
+        if text := self._matched(_texts_in(self._object(file, self._words.may_be_in))):
+            task = self.owner(task_id).task
+            at = task.updated_at or task.created_at
+            yield Hit(place=Place.TASKS, file=file, task_id=task_id, at=at, text=text)
+
+    def _object(self, file: str, wanted: Callable[[bytes], bool] | None = None) -> dict[str, Any]:
+        """A JSON object; an empty one where there is none, or its bytes are not wanted."""
+        raw = self._read(file)
+        value = self._decoded(file, raw.data) if raw and (wanted is None or wanted(raw.data)) else None
+        return value if isinstance(value, dict) else {}
 
     def _milestones(self, file: str, value: dict[str, Any], task_id: str) -> Iterator[Hit]:
         for one in read_milestones(Fields(file, value, [])):
@@ -182,10 +286,6 @@ class Matching:
                     at=one.at,
                     text=text,
                 )
-
-    def _time_of(self, task_id: str, number: int) -> datetime | None:
-        attempt = self.owner(task_id).attempts.get(number)
-        return (attempt.ended_at or attempt.started_at) if attempt else None
 
     def _reflections(self, file: str, task_id: str) -> Iterator[Hit]:
         raw = self._read(file)
@@ -217,7 +317,7 @@ class Matching:
             if len(line) > MAX_BYTES or not self._words.may_be_in(line):
                 continue
             value = _decoded_line(line)
-            text = self._matched(spelled(value[name]) for name in _ACTION_TEXTS if name in value)
+            text = self._matched(_action_texts(value))
             place = self._place_of(value)
             if text and place is not None:
                 yield Hit(
@@ -227,7 +327,7 @@ class Matching:
                     task_id=task_id,
                     attempt=attempt,
                     action=action,
-                    at=parse_time(value.get("timestamp")),
+                    at=parse_time(value.get("timestamp")) or parse_time(value.get("at")),
                     text=text,
                 )
 
@@ -316,7 +416,7 @@ class Matching:
 
     def _matched(self, texts: Iterable[str]) -> str:
         """The texts as one if all words are in them, else ""."""
-        text = "\n".join(filter(None, texts))
+        text = "\n".join(filter(None, dict.fromkeys(texts)))
         return text if self._words.are_in(text) else ""
 
     def _read(self, file: str, limit: int = MAX_BYTES) -> RawFile | None:
@@ -327,9 +427,34 @@ class Matching:
         return raw
 
     def _decoded(self, file: str, data: bytes) -> Any:
-        decoded = decode(file, data)
+        decoded = decode(file, data, every=is_debug_memory(file))
         self.findings += (problem.finding(file) for problem in decoded.problems)
         return decoded.value
+
+
+def _attempt_texts(parts: Sequence[Attempt]) -> Iterator[str]:
+    """What some files say of one attempt; the same words once."""
+    for one in parts:
+        yield from (one.plan, one.reason, *one.worked, *one.failed, *one.suggestions, one.agent)
+
+
+def _action_texts(action: Mapping[str, Any]) -> Iterator[str]:
+    """What an action says, without the names of its fields and parameters; a tool that is called as its type once."""
+    for name in _ACTION_TEXTS:
+        value = action.get(name)
+        if name == "params":
+            yield from _texts_in(value, numbers=True)
+        elif name != "tool" or dialects.word(value) != dialects.word(action.get("type")):
+            yield spelled(value)
+
+
+def _texts_in(value: Any, *, numbers: bool = False, levels: int = MAX_DEPTH) -> Iterator[str]:
+    """The texts, and maybe numbers, of a JSON value, so many levels deep, without the keys."""
+    if isinstance(value, dict | list):
+        for item in (value.values() if isinstance(value, dict) else value) if levels else ():
+            yield from _texts_in(item, numbers=numbers, levels=levels - 1)
+    elif numbers or isinstance(value, str):
+        yield spelled(value)
 
 
 def _decoded_line(line: bytes) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from core.prompt_text import bare, field
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.scanning.telling import unless_harmful
 from core.text import plural
 
 MAX_CHARS: Final = 500
@@ -56,16 +55,27 @@ def plan_text(
         parts.append(f"## Steps\n\n{numbered}")
     if estimated_iterations is not None:
         parts.append(f"Estimated iterations: {estimated_iterations}")
+    return "\n\n".join([*parts, *_learnt("\n\n".join(parts), lessons, similar)]) + "\n"
+
+
+def _learnt(before: str, lessons: Sequence[Lesson], similar: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What was written at other times, without what it only says together, or with the plan `before` it."""
+    parts = []
     if lessons:
         parts.append("## Learnings from earlier attempts")
         untold = len(lessons) - MAX_EARLIER
         if untold > 0:
             parts.append(f"Left out here: {plural(untold, 'earlier attempt')}; see reflections.jsonl of the task.")
-        parts += ["\n".join(_lesson(lesson)) for lesson in reversed(lessons[-MAX_EARLIER:])]
+        taught: set[str] = set()
+        for lesson in reversed(lessons[-MAX_EARLIER:]):
+            parts.append("\n".join([_heading(lesson.attempt), *_facts(lesson), *_taught(lesson, taught)]))
     if similar:
         told = "\n".join(f"- {_told(task)}: {_told(learning)}" for task, learning in similar[:MAX_SIMILAR])
         parts.append(f"## Learnings from similar tasks\n\n{told}")
-    return "\n\n".join(parts) + "\n"
+    if parts:
+        from core.scanning.rendered import without_put_together  # only a start of an attempt needs the scan
+
+        yield without_put_together("\n\n".join(parts), before)
 
 
 def _task(description: str, criteria: str) -> Iterator[str]:
@@ -74,25 +84,56 @@ def _task(description: str, criteria: str) -> Iterator[str]:
         yield f"Completion criteria: {field(criteria, MAX_CHARS)}"
 
 
-def _lesson(lesson: Lesson) -> Iterator[str]:
-    attempt = lesson.attempt
+def _heading(attempt: Attempt) -> str:
     came_out = "left open" if attempt.outcome is Outcome.UNKNOWN else attempt.outcome.value
-    yield f"### Attempt {attempt.number} ({came_out})\n"
-    if attempt.reason:
-        yield f"- Reason: {_told(attempt.reason, avoided=True)}"
-    if attempt.plan:
-        yield f"- Approach: {_told(attempt.plan)}"
+    return f"### Attempt {attempt.number} ({came_out})\n"
+
+
+def _facts(lesson: Lesson) -> Iterator[str]:
+    """How an attempt came out as it did, and what it tried, unless a draft says it."""
+    if lesson.attempt.reason:
+        yield f"- Reason: {_told(lesson.attempt.reason, happened=True)}"
+    if lesson.attempt.plan and not _is_among(approach := _told(lesson.attempt.plan), _drafted(lesson)):
+        yield f"- Approach: {approach}"
+
+
+def _taught(lesson: Lesson, before: set[str]) -> Iterator[str]:
+    """What it teaches, except what a newer one has taught `before`."""
+    for entry in _teachings(lesson):
+        if entry not in before:
+            before.add(entry)
+            yield entry
+
+
+def _teachings(lesson: Lesson) -> Iterator[str]:
+    """What it teaches; nothing twice, as drafts list again what the attempt tells of itself."""
+    attempt, drafted = lesson.attempt, _drafted(lesson)
+
+    def own(label: str, texts: Sequence[str], *, avoided: bool = False) -> Iterator[str]:
+        told = (_told(text, avoided=avoided) for text in texts[:MAX_ITEMS])
+        return (f"- {label}: {text}" for text in told if not _is_among(text, drafted))
+
     for reflection in lesson.reflections:
-        drafted = " (drafted from the log)" if reflection.draft else ""
-        yield f"- Learning{drafted}: {_told(reflection.text)}"
-        yield from (f"- Action item: {_told(item)}" for item in reflection.actions[:MAX_ITEMS])
-    yield from (f"- Worked: {_told(text)}" for text in attempt.worked[:MAX_ITEMS])
-    yield from (f"- Did not work: {_told(text, avoided=True)}" for text in attempt.failed[:MAX_ITEMS])
+        if reflection.teaches:
+            yield f"- Learning{' (drafted from the log)' if reflection.draft else ''}: {_told(reflection.text)}"
+        yield from own("Action item", reflection.actions)
+    yield from own("Worked", attempt.worked)
+    yield from own("Did not work", attempt.failed, avoided=True)
     known = {item for reflection in lesson.reflections for item in reflection.actions}
-    suggested = [text for text in attempt.suggestions if text not in known]
-    yield from (f"- Suggested: {_told(text)}" for text in suggested[:MAX_ITEMS])
+    yield from own("Suggested", [text for text in attempt.suggestions if text not in known])
 
 
-def _told(text: str, *, avoided: bool = False) -> str:
+def _drafted(lesson: Lesson) -> list[str]:
+    return [_told(reflection.text) for reflection in lesson.reflections if reflection.draft]
+
+
+def _is_among(text: str, drafted: Sequence[str]) -> bool:
+    """Whether a draft lists it."""
+    return any(f"{before}{text}{after}" in one for one in drafted for before in (": ", "; ") for after in (";", "."))
+
+
+def _told(text: str, *, avoided: bool = False, happened: bool = False) -> str:
     """What somebody wrote at another time, as the next agent may read it."""
-    return field(unless_harmful(text, avoided=avoided), MAX_CHARS)
+    from core.scanning.telling import unless_harmful  # only a start of an attempt needs the scan
+
+    return unless_harmful(text, lambda said: field(said, MAX_CHARS), avoided=avoided, happened=happened)

@@ -9,22 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
 
+from core.episodes.arguments import MAX_SAID, room_for, said
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.indexing import index_task
-from core.episodes.json_files import edit_object, ensure, expect, put, read_object
+from core.episodes.json_files import check_editable, edit_object, ensure, expect, put, read_object
 from core.episodes.log_summary import LogSummary
 from core.episodes.reflecting import TASK_COMPLETION, Told, draft_completion, draft_reflection
 from core.episodes.strict_reader import TRAJECTORY_SHAPES, StrictReader, is_entry
+from core.errors import BadInput
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso, parse_time
+from core.sources.episodes import MAX_ENTRIES
 from core.sources.journal import Journal
 from core.sources.json_text import JsonText
+from core.sources.reading import MAX_BYTES
 
 TASK_STATUS: Final = "task_status"
 ENDED: Final = "ended"
@@ -32,6 +37,10 @@ MILESTONES: Final = "milestones"
 """What our `outcome.json` tells beside the fields of (1), so that all other files can follow from it."""
 LISTS: Final = ("what_worked", "what_didnt_work", "suggestions_for_next_time")
 _RESULT: Final = ("status", "reason", "final_quality", "completion_percent")
+_MOST_REACHED: Final = MAX_BYTES // 2
+"""Bytes of a trajectory up to which milestones are taken: the entries of attempts to come have the rest."""
+_MOST_PLANNED: Final = MAX_BYTES // 4 * 3
+"""Bytes of a trajectory up to which it repeats the plans of attempts."""
 MAX_LEARNINGS: Final = 100
 """Learnings that a summary repeats, the newest."""
 
@@ -59,14 +68,14 @@ def propagate(
     attempt = reader.attempt(place.number)
     attempts = [*reader.attempts().values()]
     newest = attempts[-1].number == place.number
-    completed = newest and result.get(TASK_STATUS) == TaskStatus.COMPLETED
-    _reflect(folder, reader, Told(attempt, log), attempts if completed else (), ended or seen_at)
+    over = newest and result.get(TASK_STATUS) in (TaskStatus.COMPLETED, TaskStatus.FAILED)
+    _reflect(folder, reader, Told(attempt, log), attempts if over else (), result.get(TASK_STATUS), ended or seen_at)
     if newest:
         _tell_metadata(folder, place.number, result, ended)
     task = reader.task()
     counted = [_counted(one, attempt, log) for one in attempts]
     _summarise(folder, task, counted, reader.reflections())
-    index_task(folder.project, folder.id, task.status.value, agents(task, attempts))
+    index_task(folder, task.status.value, agents(task, attempts))
     # What the trajectory counted while the attempt was open is out of date.
     iterations = reader.own(place).iterations
     attempt = attempt if iterations is None else msgspec.structs.replace(attempt, iterations=iterations)
@@ -112,9 +121,13 @@ def _finish_attempt(
 
 
 def _reflect(
-    folder: TaskFolder, reader: StrictReader, told: Told, completed: Sequence[Attempt], ended: datetime
+    folder: TaskFolder, reader: StrictReader, told: Told, over: Sequence[Attempt], status: Any, ended: datetime
 ) -> None:
-    """(1) `generate_reflection`, unless somebody has reflected on the attempt, or a draft is there already."""
+    """(1) `generate_reflection`, unless somebody has reflected on the attempt, or a draft is there already.
+
+    Args:
+        over: All attempts at a task that this one has ended, with this status.
+    """
     number = told.attempt.number
     lines = [line.value for line in reader.reflection_lines() if isinstance(line.value, dict)]
     mine = [line for line in lines if line.get("attempt_id", line.get("attempt")) == number]
@@ -124,11 +137,12 @@ def _reflect(
         before = [other for other in folder.attempts() if other < number]
         earlier = _told(folder, reader, before[-1]) if before else None
         drafts.append(draft_reflection(told, ended, earlier))
-    if completed and TASK_COMPLETION not in there:
-        whole = [_counted(one, told.attempt, told.log) for one in completed]
-        failed = [one.number for one in completed[:-1] if one.outcome is not Outcome.SUCCESS]
+    if over and TASK_COMPLETION not in there:
+        whole = [_counted(one, told.attempt, told.log) for one in over]
+        failed = [one.number for one in over if one.outcome is not Outcome.SUCCESS]
         last_failed = _told(folder, reader, failed[-1]) if failed else None
-        drafts.append(draft_completion(whole, ended, told.log, last_failed))
+        given_up = status == TaskStatus.FAILED
+        drafts.append(draft_completion(whole, ended, told.log, last_failed, given_up=given_up))
     if drafts:
         Journal(folder.reflections).append([msgspec.json.encode(draft) for draft in drafts])
 
@@ -188,18 +202,27 @@ def _summarise(folder: TaskFolder, task: Task, attempts: Sequence[Attempt], refl
         "errors": sum(one.errors or 0 for one in attempts),
         "duration_ms": round(sum(max(length.total_seconds(), 0) for length in took) * 1000),
         "best_quality": max(best, default=None),
-        "learnings": [
-            {"attempt_id": one.attempt, "learning": one.text, "draft": one.draft}
-            for one in reflections[-MAX_LEARNINGS:]
-        ],
+        "learnings": _newest(
+            [
+                {"attempt_id": one.attempt, "learning": one.text, "draft": one.draft}
+                for one in [one for one in reflections if one.teaches and not one.superseded][-MAX_LEARNINGS:]
+            ]
+        ),
     }
     edit_object(folder.summary, lambda document: put(document, (), summary), {})
+
+
+def _newest(learnings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The last of them, as many as there is room for."""
+    sizes = accumulate(room_for(one) for one in reversed(learnings))
+    most = sum(1 for size in sizes if size <= MAX_SAID)
+    return [*learnings[len(learnings) - most :]]
 
 
 def _tell_trajectory(
     folder: TaskFolder, attempt: Attempt, result: Mapping[str, Any], log: LogSummary, ended: datetime | None
 ) -> None:
-    """(1) `update_trajectory`: the entry of the attempt."""
+    """(1) `update_trajectory`: the entry of the attempt; without its plan where very many have taken the room."""
     counted = _counted(attempt, attempt, log)
     entry: dict[str, Any] = {
         "attempt_id": attempt.number,
@@ -209,7 +232,7 @@ def _tell_trajectory(
         "plan": attempt.plan or None,
         "actions": counted.actions,
         "iterations": attempt.iterations,
-        "milestones": result.get(MILESTONES, []),
+        "milestones": result.get(MILESTONES),
         "final_quality": attempt.final_quality,
         "completion_percent": None if attempt.completion is None else round(attempt.completion * 100, 6),
         "agent": attempt.agent or None,
@@ -219,11 +242,71 @@ def _tell_trajectory(
 
     def edit(document: JsonText) -> None:
         expect(document.value, TRAJECTORY_SHAPES)
+        if len(document.encode()) > _MOST_PLANNED:
+            told.pop("plan", None)
         entries = ensure(document, "attempts", [])
         at = next((at for at, one in enumerate(entries) if is_entry(one, attempt.number)), None)
         if at is None:
-            document.append(("attempts",), told)
+            document.append(("attempts",), {MILESTONES: [], **told})
         else:
             put(document, ("attempts", at), told)
 
     edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})
+
+
+def milestones_of(folder: TaskFolder, number: int) -> list[Any]:
+    """What was told to be reached on the way of an attempt, as the trajectory has it."""
+    entries = (read_object(folder.trajectory, folder.project.aiwg) or {}).get("attempts")
+    mine = (one.get(MILESTONES) for one in entries if is_entry(one, number)) if isinstance(entries, list) else ()
+    found = next(mine, None) if mine else None
+    return found if isinstance(found, list) else []
+
+
+def check_milestones(folder: TaskFolder, number: int, new: Sequence[Mapping[str, Any]]) -> None:
+    """Whether there is room for further milestones of an attempt, before anything is written.
+
+    Raises:
+        BadInput: There is none; the message says what to say shorter.
+        Conflict: The trajectory cannot be understood.
+    """
+    if not new:
+        return
+    check_editable(folder.trajectory, folder.project.aiwg, TRAJECTORY_SHAPES)
+    whole = with_milestones(milestones_of(folder, number), new)
+    if len(whole) > MAX_ENTRIES:
+        raise BadInput(f"{len(whole):,} milestones of attempt {number}; at most {MAX_ENTRIES:,} are kept: tell fewer")
+    said(whole, f"the milestones of attempt {number}")
+    size = room_for(new) + (folder.trajectory.stat().st_size if folder.trajectory.exists() else 0)
+    if size > _MOST_REACHED:
+        limit = f"{size:,} bytes in its trajectory; at most {_MOST_REACHED:,} are kept"
+        raise BadInput(f"with these milestones {folder.id} has {limit}: say them shorter, or leave them out")
+
+
+def tell_milestones(folder: TaskFolder, number: int, started: str | None, new: Sequence[Mapping[str, Any]]) -> None:
+    """Say in the trajectory at once what was reached in an attempt that is still open; not the same twice in a row.
+
+    Args:
+        started: When the attempt began, for an entry that is made.
+    """
+
+    def edit(document: JsonText) -> None:
+        expect(document.value, TRAJECTORY_SHAPES)
+        entries = ensure(document, "attempts", [])
+        at = next((at for at, one in enumerate(entries) if is_entry(one, number)), None)
+        if at is None:
+            at = len(entries)
+            document.append(("attempts",), {"attempt_id": number, **({"started": started} if started else {})})
+        put(document, ("attempts", at), {MILESTONES: with_milestones(known, new)})
+
+    known = milestones_of(folder, number)
+    edit_object(folder.trajectory, edit, {"task_id": folder.id, "attempts": []})
+
+
+def with_milestones(known: Sequence[Any], new: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Milestones and further ones, those that say again what the last of them said left out."""
+
+    def telling(one: Any) -> Any:
+        return {name: one[name] for name in ("event", "details") if name in one} if isinstance(one, dict) else one
+
+    again = len(new) > 0 and [telling(one) for one in known[-len(new) :]] == [telling(one) for one in new]
+    return [*known, *(() if again else new)]

@@ -6,27 +6,27 @@ of one task exclude each other. An attempt is open until its `outcome.json` is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from core.checks import check_choice, check_count, check_flag
+from core.checks import check_choice, check_count, check_flag, check_text
 from core.episodes import arguments
 from core.episodes.action_log import append, check_metrics, count, mend, update_metrics
 from core.episodes.completing import came_out, check_end, end, end_again
 from core.episodes.folders import AttemptFolder, TaskFolder, attempt_folder, keep_file
-from core.episodes.indexing import index_task
 from core.episodes.initializing import make_task
-from core.episodes.json_files import edit_object, put, read_object
+from core.episodes.json_files import check_editable, edit_object, put, read_object
 from core.episodes.log_summary import LogSummary
-from core.episodes.propagating import LISTS, MILESTONES, TASK_STATUS, propagate_all
+from core.episodes.propagating import LISTS, MILESTONES, TASK_STATUS, check_milestones, propagate_all, tell_milestones
 from core.episodes.reflecting import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, parts_of_draft, reflection_line
-from core.episodes.starting import Intent, StartedAttempt, begin, index, make_attempt, resume, to_resume
-from core.episodes.strict_reader import StrictReader
-from core.errors import BadInput, Conflict, Refused, Unwritable
+from core.episodes.starting import Intent, StartedAttempt, begin, index, make_attempt, take_up, to_take_up
+from core.episodes.strict_reader import ROOM, StrictReader
+from core.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
 from core.paths import ProjectPaths, safe_component
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
@@ -34,10 +34,12 @@ from core.records.reflections import Reflection
 from core.records.times import iso
 from core.sources.journal import Journal
 from core.sources.json_text import JsonText
-from core.sources.reading import MAX_BYTES
+from core.sources.reading import MAX_BYTES, Stamp
 
 _OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
 """(1) `outcome`."""
+_MOST_REFLECTED: Final = MAX_BYTES // 4 * 3
+"""Bytes of `reflections.jsonl` up to which further ones are taken: what is drafted of attempts to come has the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class CompletedAttempt:
 
     Attributes:
         derived: Whether nobody said how it came out, and the log did.
+        again: Whether it had ended before; what was said of it then stays.
         status: That of the task.
         reflections: Those on this attempt, drafts among them.
     """
@@ -67,6 +70,7 @@ class CompletedAttempt:
     number: int
     outcome: Outcome
     derived: bool
+    again: bool
     status: TaskStatus
     log: LogSummary
     reflections: tuple[Reflection, ...]
@@ -81,13 +85,22 @@ class Episodes:
 
     Args:
         clock: The present moment, aware UTC.
-        by: The agent, where a call names none.
+        by: The agent, where a call that begins a task or an attempt names none.
+        warn: Gets what stops nobody, but should be known: why the index does not tell how a task stands.
     """
 
-    def __init__(self, project: ProjectPaths, *, clock: Callable[[], datetime], by: str = "") -> None:
+    def __init__(
+        self,
+        project: ProjectPaths,
+        *,
+        clock: Callable[[], datetime],
+        by: str = "",
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._project = project
         self._clock = clock
         self._by = by
+        self._warn = warn
 
     def init_task(
         self,
@@ -99,7 +112,6 @@ class Episodes:
         agent: str = "",
         loop_id: str = "",
         task_id: str | None = None,
-        warnings: list[str] | None = None,
     ) -> str:
         """(1) `init_task`: make the folder of a task, and return its id.
 
@@ -108,7 +120,6 @@ class Episodes:
             related: Ids of other tasks.
             task_id: Its id; by default the next free `task-NNN`. A task of this id that nobody has begun, with
                 the same description, is this one.
-            warnings: Gets why the index does not list the task yet; a later call of any kind makes up for it.
         """
         now = iso(self._clock())
         agent = arguments.text(agent or self._by, "agent", arguments.MAX_ID)
@@ -125,13 +136,28 @@ class Episodes:
         }
         metadata |= {"agent": agent} if agent else {}
         metadata |= {"loop_id": arguments.text(loop_id, "loop_id", arguments.MAX_ID)} if loop_id else {}
+        arguments.said(metadata, "criteria, tags and related tasks")
         made = make_task(self._project, metadata, None if task_id is None else arguments.task_id(task_id, "task_id"))
+        folder = TaskFolder.of(self._project, made)
         try:
-            index_task(self._project, made, TaskStatus.RUNNING.value, (agent,))
+            index(folder, TaskStatus.RUNNING)
         except (Conflict, Unwritable) as error:  # the folder is the task; who is told of no id would make another one
-            if warnings is not None:
-                warnings.append(f"{made} is not in the index yet: {error}")
+            folder.warnings.append(f"{made} is not in the index yet: {error}")
+        self._pass_on(folder)
         return made
+
+    def _pass_on(self, folder: TaskFolder) -> None:
+        for text in dict.fromkeys(folder.warnings):
+            self._warn(text)
+
+    @contextmanager
+    def _locked(self, folder: TaskFolder) -> Iterator[None]:
+        """Keep all other writers of a task out; warnings are passed on once they may write again."""
+        try:
+            with folder.locked():
+                yield
+        finally:
+            self._pass_on(folder)
 
     def start_attempt(
         self,
@@ -143,6 +169,7 @@ class Episodes:
         estimated_iterations: int | None = None,
         similar: Sequence[tuple[str, str]] = (),
         abandon: bool = False,
+        resume: bool = False,
         reopen: bool = False,
     ) -> StartedAttempt:
         """(1) `start_attempt`; at a paused task it goes on with the attempt that was open.
@@ -151,27 +178,31 @@ class Episodes:
             agent: Who works at it; by default that of the task.
             similar: Task and learning, from other tasks, for the plan.
             abandon: Close an attempt that was left open, as a timeout.
+            resume: Go on with it instead, as an agent does that was killed and begins again.
             reopen: Also if the task is completed or failed.
         """
         if estimated_iterations is not None:
             check_count(estimated_iterations, "estimated_iterations", arguments.MAX_ITERATION)
+        if abandon and resume:
+            raise BadInput("an attempt that was left open is either resumed or abandoned")
         intent = Intent(
             agent=arguments.text(agent or self._by, "agent", arguments.MAX_ID),
             approach=arguments.text(approach, "approach"),
             steps=arguments.texts(steps, "steps"),
             estimated_iterations=estimated_iterations,
-            similar=similar,
+            similar=arguments.similar(similar),
         )
+        arguments.said([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
-        with folder.locked():
+        with self._locked(folder):
             now, reader = self._clock(), StrictReader(folder)
-            reader.check()
+            reader.check(room=2 * ROOM)  # and for its end
             status = reader.task().status
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
             propagate_all(folder, seen_at=now)
-            open_one = to_resume(folder, abandon=abandon, now=now)
-            started = resume(folder, open_one) if open_one is not None else make_attempt(folder, intent, now)
+            open_one = to_take_up(folder, abandon=abandon, resume=resume, now=now)
+            started = take_up(folder, open_one) if open_one is not None else make_attempt(folder, intent, now)
             begin(folder, started.number, now=now)
             return started
 
@@ -188,10 +219,11 @@ class Episodes:
         iteration: int | None = None,
         quality: float | None = None,
         results: Mapping[str, bytes] | None = None,
+        milestones: Sequence[Mapping[str, Any]] = (),
     ) -> Logged:
         """Append actions to the log of an attempt, all or none, and count them.
 
-        Actions that tell their own time and are the last of the log already are not written twice.
+        Actions that are the last of the log already are not written twice, if one of them tells its own time.
 
         Args:
             actions: Fields of (1) `action`; the time is now unless it is told. A `quality` is taken for that of its
@@ -200,34 +232,42 @@ class Episodes:
             iteration: Of actions that name none; by default the one that was named last, else 1.
             quality: What the work is worth by now, 0..1, at the end of `iteration`.
             results: Files to keep under `results/iter-NNN/` of `iteration`, content by name.
+            milestones: What was reached, `{event, details, timestamp}` each; the trajectory tells it at once.
         """
         iteration, quality = arguments.iteration(iteration), arguments.quality(quality)
+        arguments.check_list(actions, "actions")
+        files = arguments.results(results)
         if len(actions) > arguments.MAX_ACTIONS:
             raise BadInput(f"{len(actions):,} actions in one call; at most {arguments.MAX_ACTIONS:,}")
         folder = TaskFolder.of(self._project, task_id)
-        with folder.locked():
+        with self._locked(folder):
             place = self._open(folder, attempt)
-            execution = (read_object(place.attempt, self._project.aiwg) or {}).get("execution")
+            record = read_object(place.attempt, self._project.aiwg) or {}
+            execution = record.get("execution")
             counted = execution if isinstance(execution, dict) else {}
-            latest = iteration or min(max(count(counted, "iterations"), 1), arguments.MAX_ITERATION)
             now = self._clock()
-            records = [arguments.action(action, now, latest) for action in actions]
-            worth = [arguments.quality(action.get(arguments.QUALITY)) for action in actions]
+            reached = arguments.milestones(milestones, now)
+            if not actions and quality is None and not files and not reached:
+                return Logged(place.number, count(counted, "actions_performed"), 0)
+            latest = iteration or min(max(count(counted, "iterations"), 1), arguments.MAX_ITERATION)
+            records, worth = arguments.actions(actions, now, latest)
             told = zip([record["iteration"] for record in records] + [latest], [*worth, quality], strict=True)
             qualities = {at: value for at, value in told if value is not None}
             check_metrics(folder, place, qualities)
-            for name, data in (results or {}).items():
+            check_milestones(folder, place.number, reached)
+            for name, data in files.items():
                 self._keep_result(place, latest, name, data)
             known = count(counted, "actions_performed")
-            added, total = append(place.actions, [msgspec.json.encode(record) for record in records], known)
+            added, total = append(place.actions, records, [_told(action) for action in actions], known)
             named = max((latest, *(record["iteration"] for record in records), count(counted, "iterations")))
             update_metrics(folder, place, total, named, qualities)
+            if reached:
+                started = record.get("started")
+                tell_milestones(folder, place.number, started if isinstance(started, str) else None, reached)
         return Logged(place.number, total, added)
 
     def _keep_result(self, place: AttemptFolder, iteration: int, name: str, data: bytes) -> None:
-        if len(data) > MAX_BYTES:
-            raise BadInput(f"result {name[:80]!r} has {len(data):,} bytes; at most {MAX_BYTES:,} are kept")
-        keep_file(self._project, place.results(iteration) / safe_component(name), data)
+        keep_file(self._project, place.results(iteration) / safe_component(name), data, drafts=place.path)
 
     def _open(self, folder: TaskFolder, number: int | None) -> AttemptFolder:
         """The attempt that an agent works at."""
@@ -265,7 +305,6 @@ class Episodes:
             task_done: Whether the task is done (True) or given up (False); by default it goes on.
             milestones: `{event, details, timestamp}` each.
         """
-        now = self._clock()
         if outcome is not None and outcome not in _OUTCOMES:
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
         if task_done is not None:
@@ -278,35 +317,43 @@ class Episodes:
                 name: arguments.texts(values, name)
                 for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
             },
-            MILESTONES: [arguments.milestone(milestone, now) for milestone in milestones],
         }
+        arguments.said(told, "reason, what worked, what did not and suggestions")
         folder = TaskFolder.of(self._project, task_id)
-        with folder.locked():
+        ahead = _read_ahead(folder, attempt)
+        with self._locked(folder):
+            now = self._clock()  # not before: what another writer began meanwhile would end before it began
+            told[MILESTONES] = arguments.milestones(milestones, now)
             place = attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             reader.check(place)
             mend(place)
             known = reader.attempt(place.number)
             goes_on = known.outcome is Outcome.UNKNOWN
-            log = reader.log(place) if goes_on and outcome is None else None
+            log = ahead.log if ahead is not None and ahead.is_still(place) else None
+            if log is None and goes_on and outcome is None:
+                log = reader.log(place)
             found = came_out(known, log, outcome)
             if task_done is not None:
                 check_end(folder, found, task_done, newest=place.number == max(folder.attempts()))
                 told[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if goes_on:
+                check_milestones(folder, place.number, told[MILESTONES])
+                check_editable(place.attempt, self._project.aiwg, room=arguments.room_for(told) + ROOM)
                 if final_quality is None and known.quality:
                     told["final_quality"] = known.quality[-1].quality
                 done = end(folder, place, {"status": found.value, **told}, now=now, log=log)
             else:
-                done = end_again(folder, place, found, told.get(TASK_STATUS), now)
+                done = end_again(folder, place, found, told.get(TASK_STATUS), now, log=log)
             reflections = tuple(one for one in reader.reflections() if one.attempt == place.number)
             status = reader.task().status
-            return CompletedAttempt(place.number, found, goes_on and outcome is None, status, done, reflections)
+            derived = goes_on and outcome is None
+            return CompletedAttempt(place.number, found, derived, not goes_on, status, done, reflections)
 
     def pause_task(self, task_id: str) -> None:
         """Say that nobody works at a task for now; an open attempt stays open, and the next start resumes it."""
         folder = TaskFolder.of(self._project, task_id)
-        with folder.locked():
+        with self._locked(folder):
             reader = StrictReader(folder)
             reader.check()
             status = reader.task().status
@@ -340,10 +387,12 @@ class Episodes:
 
         Args:
             attempt: By default the newest.
-            reflection_type: By default the one that (1) has for the outcome.
+            reflection_type: With hyphens or with underscores; by default the one that (1) has for the outcome.
         """
         check_choice(trigger, "trigger", TRIGGERS)
         if reflection_type is not None:
+            check_text(reflection_type, "reflection_type")
+            reflection_type = reflection_type.replace("_", "-")
             check_choice(reflection_type, "reflection_type", TYPES)
         said = {
             "observation": arguments.text(observation, "observation"),
@@ -353,9 +402,10 @@ class Episodes:
         if not any(text.strip() for text in said.values()):
             raise BadInput("a reflection says what was observed, why it happened, or what to do differently")
         parts = {**said, "action_items": arguments.texts(action_items, "action_items")}
+        arguments.said(parts, "the parts of a reflection")
         given = {name: part for name, part in parts.items() if part}
         folder = TaskFolder.of(self._project, task_id)
-        with folder.locked():
+        with self._locked(folder):
             place = attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             trigger_of = attempt_trigger(reader.attempt(place.number).outcome)
@@ -370,5 +420,46 @@ class Episodes:
             ]
             again = {**given, "triggered_by": trigger, "reflection_type": kind}
             if not mine or drafts or {**mine[-1], **again} != mine[-1]:
-                Journal(folder.reflections).append([msgspec.json.encode(line)])
+                self._append_reflection(folder, msgspec.json.encode(line))
             return [one for one in reader.reflections() if one.attempt == place.number][-1]
+
+    def _append_reflection(self, folder: TaskFolder, line: bytes) -> None:
+        size = len(line) + (folder.reflections.stat().st_size if folder.reflections.exists() else 0)
+        if size > _MOST_REFLECTED:
+            limit = f"{size:,} bytes; at most {_MOST_REFLECTED:,} are kept"
+            raise BadInput(f"with this one the reflections on {folder.id} have {limit}: say it shorter")
+        Journal(folder.reflections).append([line])
+
+
+class _Ahead(NamedTuple):
+    """What the log of an attempt amounted to before others were kept out: a long one takes seconds."""
+
+    number: int
+    stamp: Stamp
+    log: LogSummary
+
+    def is_still(self, place: AttemptFolder) -> bool:
+        """Whether it is that of this attempt, and nobody has written to it since."""
+        return self.number == place.number and self.stamp == _stamp(place)
+
+
+def _stamp(place: AttemptFolder) -> Stamp | None:
+    try:
+        return Stamp.of(place.actions.lstat())
+    except FileNotFoundError:
+        return None
+
+
+def _read_ahead(folder: TaskFolder, attempt: int | None) -> _Ahead | None:
+    """The log of an attempt as it is now, if there is one."""
+    try:
+        place = attempt_folder(folder, attempt)
+    except (Refused, UnknownRecord):  # somebody may begin it while one waits for the lock
+        return None
+    stamp = _stamp(place)
+    return _Ahead(place.number, stamp, StrictReader(folder).log(place)) if stamp is not None else None
+
+
+def _told(action: Mapping[str, Any]) -> Set[str]:
+    """The fields that an action tells itself."""
+    return {name for name, value in action.items() if value not in (None, "")}

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, overload
 
-from core.episodes.diffs import diff_of
+from core.episodes.diffs import TOLD_BY_DIFF, diff_of
 from core.episodes.history import AttemptDetail
 from core.records.episodes import Action
 from core.sources.actions import Actions
@@ -18,7 +18,7 @@ from core.text import ELLIPSIS, plural
 MAX_PAUSE: Final = 5.0
 """What an agent takes from one action to the next counts for so many seconds at most: nobody watches it think."""
 MAX_REAL_LINES: Final = 8
-"""Of an output or an error so many lines are the real outcome, and the number of the others."""
+"""Of an output or an error so many lines are the real outcome, half of them its first ones and half its last."""
 _MAX_REAL: Final = 4096
 _PAGE: Final = 256
 """Steps that are made at once where all of them are gone through."""
@@ -65,18 +65,41 @@ class Step:
 
     @property
     def real(self) -> str:
-        """What it did bring: the first lines of its error, else of its output."""
-        told = (self.action.error or self.action.output).strip()
-        lines = told[:_MAX_REAL].splitlines()
-        if len(told) <= _MAX_REAL and len(lines) <= MAX_REAL_LINES:
-            return told
-        more = max(told.count("\n") + 1 - MAX_REAL_LINES, 0)
-        return "\n".join([*lines[:MAX_REAL_LINES], f"{ELLIPSIS} {plural(more, 'more line')}" if more else ELLIPSIS])
+        """What it did bring: its error, else its output, in an excerpt."""
+        return excerpt(self.action.error.strip() or self.action.output)
+
+    @property
+    def output(self) -> str:
+        """What it printed where its error is the real outcome, whole; "" where the two are the same."""
+        printed = self.action.output.strip()
+        return printed if self.action.error.strip() not in ("", printed) else ""
+
+    @property
+    def params(self) -> tuple[tuple[str, str], ...]:
+        """What it was called with, but for what `about` tells on a line, the reasoning and what the diff is made of."""
+        action = self.action
+        known = {action.target, action.reasoning, action.about if "\n" not in action.about else ""}
+        in_diff = TOLD_BY_DIFF if self.diff else frozenset[str]()
+        return tuple((name, text) for name, text in action.params if name not in in_diff and text not in known)
 
     @property
     def diff(self) -> tuple[str, ...]:
         """What it changed, or was to change; see `core.episodes.diffs.diff_of`. Made anew each time."""
         return diff_of(self.action)
+
+
+def excerpt(text: str) -> str:
+    """A text of a few lines as it is; of a longer one its first and last lines: what went wrong is told in either."""
+    text = text.strip()
+    lines = text.splitlines()
+    if len(text) <= _MAX_REAL and len(lines) <= MAX_REAL_LINES:
+        return text
+    width = _MAX_REAL // min(len(lines), MAX_REAL_LINES)
+    half, more = MAX_REAL_LINES // 2, len(lines) - MAX_REAL_LINES
+    between = (
+        [*lines[:half], f"{ELLIPSIS} {plural(more, 'more line')} {ELLIPSIS}", *lines[-half:]] if more > 0 else lines
+    )
+    return "\n".join(line if len(line) <= width else line[: width - 1] + ELLIPSIS for line in between)
 
 
 class Steps(Sequence[Step]):

@@ -21,6 +21,7 @@ class Filters:
 
     Attributes:
         places: A failed action is found among the actions and among the errors, and told once.
+        task_id: Of the task, whole; with `attempt` only that attempt at it.
         statuses: Of the task.
         agent: Of the attempt or the task, or of the debug session; compared without case.
         outcomes: Of the attempt; for a task, of its last attempt.
@@ -28,6 +29,8 @@ class Filters:
     """
 
     places: frozenset[Place] = frozenset(Place)
+    task_id: str = ""
+    attempt: int | None = None
     statuses: frozenset[TaskStatus] = frozenset()
     agent: str = ""
     outcomes: frozenset[Outcome] = frozenset()
@@ -56,7 +59,7 @@ def search(paths: ProjectPaths, words: SearchWords, filters: Filters | None = No
     A file is decoded only where its bytes do not rule out a match: reading 10,000 tasks takes one to two seconds.
     """
     filters = filters or Filters()
-    matching = Matching(paths, words, filters.places)
+    matching = Matching(paths, words, filters.places, filters.statuses, filters.task_id)
     counted = _Counted(hit for hit in matching.hits() if _passes(hit, filters, matching))
     hits = sorted(counted, key=_order) if limit is None else heapq.nsmallest(limit, counted, key=_order)
     for _ in counted:  # what is left where nothing was wanted
@@ -83,6 +86,8 @@ def _order(hit: Hit) -> tuple[float, str, int, int]:
 
 
 def _passes(hit: Hit, filters: Filters, matching: Matching) -> bool:
+    if filters.task_id and (hit.task_id != filters.task_id or filters.attempt not in (None, hit.attempt)):
+        return False
     if filters.since is not None and (hit.at is None or hit.at < filters.since):
         return False
     if filters.until is not None and (hit.at is None or hit.at > filters.until):

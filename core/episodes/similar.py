@@ -123,7 +123,7 @@ def _learnings(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, tuple[Learne
     """Of each of these tasks, in the order of their use."""
     told: dict[str, list[Reflection]] = {id: [] for id in ids}
     for reflection in snapshot.reflections.values():
-        if reflection.learning and reflection.task_id in told:
+        if reflection.learning and reflection.teaches and not reflection.superseded and reflection.task_id in told:
             told[reflection.task_id].append(reflection)
     return {id: tuple(_in_order(id, reflections, snapshot))[:MOST_LEARNINGS] for id, reflections in told.items()}
 

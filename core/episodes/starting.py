@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from core.episodes.completing import end
 from core.episodes.folders import AttemptFolder, TaskFolder, inside, publish
@@ -14,6 +14,7 @@ from core.episodes.indexing import index_task
 from core.episodes.json_files import edit_object, encoded, put
 from core.episodes.planning import MAX_EARLIER, Lesson, plan_text
 from core.episodes.propagating import agents, counted_to
+from core.episodes.reflecting import LEFT
 from core.episodes.strict_reader import StrictReader
 from core.errors import Refused, Unwritable
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -24,9 +25,6 @@ from core.sources.episodes import MAX_ATTEMPTS
 from core.sources.json_text import JsonText
 from core.sources.locking import open_regular
 from core.sources.reading import MAX_BYTES
-
-LEFT: Final = "left unfinished"
-"""Reason of an attempt that was given up when another one began."""
 
 
 class Intent(NamedTuple):
@@ -51,7 +49,7 @@ class StartedAttempt:
     Attributes:
         plan_path: `plan.md`, relative to the project.
         plan: Its text.
-        learnings: The earlier attempts whose learnings it takes in, oldest first.
+        learnings: The earlier attempts, with what they have taught by now, oldest first.
         resumed: Whether it had been begun before.
     """
 
@@ -62,11 +60,12 @@ class StartedAttempt:
     resumed: bool = False
 
 
-def to_resume(folder: TaskFolder, *, abandon: bool, now: datetime) -> AttemptFolder | None:
+def to_take_up(folder: TaskFolder, *, abandon: bool, resume: bool, now: datetime) -> AttemptFolder | None:
     """The open attempt that a start takes up; None if a new one is to be made.
 
     Args:
         abandon: Close what was left open, as a timeout.
+        resume: Go on with it.
 
     Raises:
         Refused: Somebody works at an attempt.
@@ -79,12 +78,12 @@ def to_resume(folder: TaskFolder, *, abandon: bool, now: datetime) -> AttemptFol
     newest = places[open_ones[-1]]
     # A start that was killed in its last step: nobody has worked at it, and the metadata do not count it.
     begun = newest.number <= (task.total_attempts or 0) or newest.actions.exists()
-    if (task.status is TaskStatus.PAUSED and not abandon) or not begun:
+    if resume or (task.status is TaskStatus.PAUSED and not abandon) or not begun:
         return newest
     if not abandon:
         raise Refused(
-            f"attempt {newest.number} at {folder.id} is still open; complete it, or start another one "
-            "and close it as left unfinished (--abandon)"
+            f"attempt {newest.number} at {folder.id} is still open; complete it, go on with it (--resume), or start "
+            "another one and close it as left unfinished (--abandon)"
         )
     reader.check(*(places[number] for number in open_ones))
     for number in open_ones:
@@ -113,14 +112,17 @@ def index(folder: TaskFolder, status: TaskStatus) -> None:
     """Say in the index, and in a summary that is there, that a task stands so."""
     reader = StrictReader(folder)
     workers = agents(reader.task(), tuple(reader.attempts().values()))
-    index_task(folder.project, folder.id, status.value, workers)
+    index_task(folder, status.value, workers)
     if folder.summary.exists():
         edit_object(folder.summary, lambda document: put(document, (), {"status": status.value}), {})
 
 
-def resume(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
+def take_up(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     """An attempt that goes on, with its plan as it was written; "" if there is none."""
-    return StartedAttempt(place.number, folder.relative(place.plan), _read_plan(folder, place), resumed=True)
+    reader = StrictReader(folder)
+    before = {number: one for number, one in reader.attempts().items() if number < place.number}
+    plan = _read_plan(folder, place)
+    return StartedAttempt(place.number, folder.relative(place.plan), plan, _lessons(reader, before), resumed=True)
 
 
 def make_attempt(folder: TaskFolder, intent: Intent, now: datetime) -> StartedAttempt:
@@ -165,7 +167,8 @@ def _lessons(reader: StrictReader, attempts: Mapping[int, Attempt]) -> tuple[Les
     """(1) `load_previous_reflections`, oldest attempt first; in detail for those that a plan has room for."""
     by_attempt: dict[int | None, list[Reflection]] = {}
     for reflection in reader.reflections():
-        by_attempt.setdefault(reflection.attempt, []).append(reflection)
+        if not reflection.superseded:
+            by_attempt.setdefault(reflection.attempt, []).append(reflection)
     detailed = set(list(attempts)[-MAX_EARLIER:])
     return tuple(
         Lesson(reader.attempt(number) if number in detailed else attempt, tuple(by_attempt.get(number, ())))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from core.episodes.folders import AttemptFolder, TaskFolder, inside
-from core.episodes.indexing import BY_AGENT, BY_STATUS, STATUS_SHAPES
+from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import Shapes, check_editable, read_last_lines, read_object
 from core.episodes.log_summary import LogSummary, summarise_log
 from core.errors import Conflict
@@ -22,37 +22,37 @@ from core.sources.reflections import read_reflections
 
 TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}
 """What a trajectory must be like for an attempt to be told in it."""
+ROOM: Final = 1 << 16
+"""Bytes that a step may add to each file, beside what an agent says: an entry of the trajectory is the longest."""
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StrictReader:
-    """One task as its files tell it when they are asked; every method may raise `Conflict`, naming a wrong file."""
+    """One task as its files tell it when they are asked; every method may raise `Conflict`, naming a wrong file.
+
+    Which attempts there are is looked up once: make another reader where one was begun since.
+    """
 
     def __init__(self, folder: TaskFolder) -> None:
         self._folder = folder
         self._root = folder.project.aiwg
 
-    def check(self, *places: AttemptFolder) -> None:
-        """Look at every file that a step may have to write, so that a wrong one stops it before its first write.
+    def check(self, *places: AttemptFolder, room: int = ROOM) -> None:
+        """Look at every file of the task that a step may have to write: a wrong one stops it before its first write.
 
         Args:
             places: Attempts that it may end.
-
-        Raises:
-            BadInput: A link leads to the index.
+            room: Bytes that it may add to each file.
         """
-        folder, index = self._folder, self._folder.project.task_index
-        inside(folder.project, index)
+        folder = self._folder
         editable: dict[Path, Shapes] = {
             folder.metadata: {},
             folder.summary: {},
             folder.trajectory: TRAJECTORY_SHAPES,
-            index / BY_STATUS: STATUS_SHAPES,
-            index / BY_AGENT: {},
             **{path: {} for place in places for path in (place.attempt, place.outcome)},
         }
         for path, shapes in editable.items():
-            check_editable(path, self._root, shapes)
+            check_editable(path, self._root, shapes, room=room)
         if folder.reflections.is_symlink() or not (folder.reflections.is_file() or not folder.reflections.exists()):
             raise Conflict(f"{folder.reflections} is no regular file; nothing was changed. Move it away")
 
@@ -66,7 +66,7 @@ class StrictReader:
         trajectory = self._object(self._folder.trajectory) or {}
         told = self._read(self._folder.trajectory, trajectory)
         ended = {attempt.number for attempt in told if attempt.outcome is not Outcome.UNKNOWN}
-        for number, place in self._folder.attempts().items():
+        for number, place in self._places.items():
             if number not in ended:
                 told += self._of_folder(place)
         joined = join_attempts(told).values()
@@ -78,7 +78,7 @@ class StrictReader:
         entries = trajectory.get("attempts")
         mine = [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
         told = self._read(self._folder.trajectory, {"attempts": mine})
-        if place := self._folder.attempts().get(number):
+        if place := self._places.get(number):
             told += self._of_folder(place)
         joined = join_attempts(told)
         unknown = Attempt(task_id=self._folder.id, number=number)
@@ -106,6 +106,10 @@ class StrictReader:
     def reflection_lines(self) -> list[Line]:
         """The lines of `reflections.jsonl`, of a very long one the last."""
         return read_last_lines(self._folder.reflections, self._root)
+
+    @cached_property
+    def _places(self) -> dict[int, AttemptFolder]:
+        return self._folder.attempts()
 
     def _of_folder(self, place: AttemptFolder) -> list[Attempt]:
         told: list[Attempt] = []

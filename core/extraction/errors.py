@@ -97,7 +97,7 @@ def error_type(name: str, message: str) -> str:
 def sighting(failure: Failure, where: str, iteration: int | None, at: datetime | None) -> Sighting | None:
     """The error that a failure tells of; None if its message has nothing of its own."""
     text = failure.message.strip()[:_MAX_TEXT]
-    name, message, location = _taken_apart(text)
+    name, message, location = taken_apart(text)
     signature = generalise(message)
     if not signature:
         return None
@@ -148,8 +148,8 @@ def failing(iteration: Iteration) -> int | None:
     return int(found[1]) if found else None
 
 
-def _taken_apart(text: str) -> tuple[str, str, str]:
-    """Name of the error, message, location."""
+def taken_apart(text: str) -> tuple[str, str, str]:
+    """Name of the error, message, location: of `TypeError: x is null at a.ts:7` all three, "" for what it lacks."""
     name = ""
     if found := _NAMED.match(text):
         name, text = found[1], text[found.end() :]

@@ -104,7 +104,8 @@ def _repair(error: Sighting, iteration: Iteration) -> Repair:
 def _of_session(session: DebugSession) -> Iterator[Repair]:
     """(4) A failure whose fix was verified, or was followed by a run without it that passed."""
     runs = session.executions
-    for execution, following, held in zip(runs, (*runs[1:], None), session.verdicts, strict=True):
+    followings = (*runs[1:], None)  # longer than the runs where there are none
+    for execution, following, held in zip(runs, followings, session.verdicts, strict=False):
         fix = execution.fix
         if fix is None or not held:
             continue

@@ -25,6 +25,8 @@ from core.retrieval.task import analyse_task
 from core.settings import ExtractionSettings
 from core.wording import line, slug, told
 
+KNOWN: Final = "already known from all of these loops as "
+"""What the reason begins with where the registry has the pattern already; its id follows."""
 _MAX_STEPS: Final = 20
 _MAX_SYMPTOMS: Final = 5
 _MAX_TRACE: Final = 10
@@ -195,5 +197,5 @@ def _compared(proposal: Proposal, cluster: Cluster, known: Known, settings: Extr
     )
     for identifier, _ in alike:
         if set(cluster.sources) <= {source.loop_id for source in known.patterns[identifier].source_loops}:
-            return replace(proposal, refused=f"already known from all of these loops as {identifier}")
+            return replace(proposal, refused=f"{KNOWN}{identifier}")
     return standing(proposal, alike, settings)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from core.records.loops import Outcome
 
-_TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
+TARGETS: Final = ("file_path", "file", "path", "notebook_path", "filename")
 """Parameters of tools that name a file."""
 _COMMANDS: Final = ("command", "cmd")
 """Parameters of tools that hold a shell command."""
@@ -173,7 +173,7 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def target(self) -> str:
         """The file that it was done to, by any of the names that tools have for it; "" where it names none."""
-        return self.param(*_TARGETS)
+        return self.param(*TARGETS)
 
     @property
     def command(self) -> str:
@@ -183,7 +183,7 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def about(self) -> str:
         """What it was about: a command, a pattern, a file, or what else its parameters tell best; "" without any."""
-        told = self.param(*_COMMANDS, "pattern", *_TARGETS, *_TELLING)
+        told = self.param(*_COMMANDS, "pattern", *TARGETS, *_TELLING)
         return told or (self.params[0][1] if self.params else "")
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 def event_id(at: datetime) -> str:
     """A new id for what happened at this time; ids sort by time and never meet, whoever makes them."""
-    return f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{secrets.token_hex(8)}"
+    return f"{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.urandom(8).hex()}"
 
 
 class Signals(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
 
 from core.records.loops import Outcome
+
+NOTHING_LEARNED: Final = "The log alone shows nothing to do differently; put it into words."
+NOTHING_LEARNED_IN_ALL: Final = "The log alone shows nothing to do differently in such a task; put it into words."
+"""What stands for the learning of a draft that has none, on an attempt and on a task."""
 
 
 class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -24,6 +29,9 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
         trigger: failure, success, timeout, manual or "".
         effectiveness: helpful, neutral, unhelpful or "".
         draft: Whether it was only drafted from the log of an attempt, and nobody has put it into words yet.
+        drafted_at: When the draft was written that it says better; None if there was none that taught anything.
+        superseded: Whether a later one on the same attempt, of the same kind, says what was learned: that one counts in
+            plans and summaries, this one is history.
     """
 
     id: str
@@ -46,11 +54,19 @@ class Reflection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     effectiveness: str = ""
     also_in: tuple[str, ...] = ()
     draft: bool = False
+    drafted_at: datetime | None = None
+    superseded: bool = False
+
+    @property
+    def teaches(self) -> bool:
+        """Whether anybody can learn from it: not from a draft that has found nothing."""
+        return not (self.draft and self.learning in ("", NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL))
 
     @property
     def text(self) -> str:
-        """The one line that says most: learning, else analysis, else observation."""
-        return self.learning or self.analysis or self.observation
+        """The one line that says most: learning, else analysis, else observation, of a draft the other way round."""
+        first, then = (self.observation, self.analysis) if self.draft else (self.analysis, self.observation)
+        return self.learning or first or then
 
 
 class MemoryTask(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -34,6 +34,8 @@ def parse_time(value: Any) -> datetime | None:
             moment = datetime.fromisoformat(text if usual else _LONG_HOUR.sub(r"T\1:", text))
         else:
             return None
+        if moment.tzinfo is UTC:
+            return moment
         if moment.tzinfo is None:
             return moment.replace(tzinfo=UTC)
         return moment.astimezone(UTC)

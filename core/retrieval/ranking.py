@@ -18,7 +18,7 @@ from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.rendering import Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
-from core.scanning.rendered import put_together
+from core.scanning.rendered import put_together, when_cut
 from core.scanning.telling import told
 from core.settings import InjectionSettings
 from core.text import visible_line
@@ -197,6 +197,8 @@ class _Selection:
         if count_tokens(longer) > self._settings.max_tokens:
             self._too_long += 1
             return "over the token budget"
+        if does := when_cut(pattern, self._settings.max_field_chars):
+            return f"cut to {self._settings.max_field_chars} characters it {does}"
         if does := put_together(longer, (item[0] for item in more)):
             return f"with the patterns before it the context {does}"
         self.items, self.context = more, longer

@@ -23,7 +23,8 @@ def stuck_text(session: DebugSession) -> str:
         return "no run tells what failed"
     failure = run.failures[0]
     more = f", and {plural(len(run.failures) - 1, 'further failure')}" if len(run.failures) > 1 else ""
-    return visible_line(f"{failure.error_type}: {failure.message}".strip(": "), 160) + more
+    error = f"{failure.error_type}: {failure.message}".strip(": ")
+    return visible_line(error or failure.test_name or "what failed is not named", 160) + more
 
 
 def offer_text(offer: Extraction) -> str:

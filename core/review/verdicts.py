@@ -107,6 +107,8 @@ def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
     Args:
         asked: Ids of patterns that another question on their state is about.
     """
+    if not scales.patterns:
+        return  # before the first frame: the table that stakes are read from takes a while to make
     board, settings, stakes = scales.board, scales.settings, scales.stakes
     maturity, now = settings.maturity, board.computed_codes
     better = state_codes(board.helpful + 1.0, board.harmful, maturity)

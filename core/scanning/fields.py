@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from core.records.patterns import PatternType
 from core.records.suspicions import Suspicion
-from core.scanning.normal import normal
+from core.scanning.normal import readings
 from core.scanning.rules import BROAD, SECRET
 from core.scanning.scan import MAX_SCANNED, engine, ordered, scan_text
 from core.secrets import masked
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
-_AVOIDED: Final = frozenset({"title", "description", "symptoms", "why_it_fails", "category"})
-"""Fields of an anti-pattern that tell of what is to be avoided."""
+_AVOIDED: Final = frozenset({"title", "description", "category"})
+"""Fields of an anti-pattern that name what is to be avoided."""
 _HARM: Final = frozenset({"symptoms", "why_it_fails", "limitations"})
 """Fields that tell of harm, whatever the type of the pattern."""
 _NOT_LITERAL: Final = re.compile(r"\(\?[a-z]{1,8}\)|\\[a-zA-Z]|\[[^\]]{0,100}\]|\{[^}]{0,20}\}|[^\w|]|_")
@@ -37,7 +37,7 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
     fields = [("title", title), *_fields(text)]
     joined = "\n".join(part for _, part in fields)
     found: list[Suspicion] = []
-    if len(joined) > MAX_SCANNED or not joined.isascii() or not engine().is_clean(joined):
+    if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(engine().is_clean, readings(joined))):
         across = {one.rule: one for one in _across(kind, joined)}
         by_field = _by_field(kind, fields)
         grave = {one.rule for one in by_field if one.critical or one.rule not in across}
@@ -73,13 +73,13 @@ def _fields(text: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _avoided(kind: PatternType, name: str) -> bool:
-    return name in _HARM or (kind is PatternType.ANTI and name in _AVOIDED)
+    return kind is PatternType.ANTI and name in _AVOIDED
 
 
 def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicion]:
     found: dict[str, Suspicion] = {}
     for name, part in fields:
-        for one in scan_text(part, name, avoided=_avoided(kind, name)):
+        for one in scan_text(part, name, avoided=_avoided(kind, name), happened=name in _HARM):
             known = found.get(one.rule)
             if known is None or (one.critical and not known.critical):
                 found[one.rule] = one
@@ -88,14 +88,15 @@ def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicio
 
 def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
     """What only the fields together say."""
-    made, plain = engine(), normal(joined[:MAX_SCANNED])
-    for rule, pattern in made.finds(plain):
-        if rule.advice and kind is PatternType.ANTI:
-            continue
-        for start, end in made.places(rule, pattern, plain):
-            if "\n" in plain[start:end]:
-                yield Suspicion(rule=rule.id, critical=rule.critical, field="", excerpt=plain[start:end][:60])
-                break
+    made = engine()
+    for plain in readings(joined[:MAX_SCANNED]):
+        for rule, pattern in made.finds(plain):
+            if rule.advice and kind is PatternType.ANTI:
+                continue
+            for start, end in made.places(rule, pattern, plain):
+                if "\n" in plain[start:end]:
+                    yield Suspicion(rule=rule.id, critical=rule.critical, field="", excerpt=plain[start:end][:60])
+                    break
 
 
 def _holds_secret(text: str) -> bool:

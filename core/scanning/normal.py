@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
+from core.text import is_plain, legible
+
 _LATIN: Final = str.maketrans(
     "аеорсухіјѕԁһքԛԝвкмнтАВЕКМНОРСТУХІЈЅαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡ",
     "aeopcyxijsdhpqwbkmhtABEKMHOPCTYXIJSaeiknoptuxABEZHIKMNOPTYXig",
@@ -19,10 +21,12 @@ _BIDI: Final = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 _TAGS: Final = re.compile(r"[\U000e0020-\U000e007e]")
 _TAG_TO_ASCII: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
 _INVISIBLE: Final = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
-    "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e01ef"
 )
-_UNSEEN: Final = re.compile(f"[{_INVISIBLE}]")
+"""What is odd between Latin letters; what is passed over in reading is told by `core.text.legible`."""
+_ACCENTS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+"""Marks that are drawn over a letter, or through it, and leave it the letter that it is."""
 _INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
 """Joiners hold emoji and letters of other scripts together; between Latin letters nothing invisible has a use."""
 _SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ \t._*-]{1,8}[^\W_]){6,400}(?![^\W_])")
@@ -33,13 +37,23 @@ _MAX_CODED: Final = 8
 _MIN_PRINTABLE: Final = 0.95
 
 
-def normal(text: str) -> str:
-    """`text` in compatibility form (NFKC), without what draws nothing, look-alikes of Latin letters made Latin."""
+def normal(text: str, gap: str = "") -> str:
+    """`text` in compatible form (NFKC), as `core.text.legible`, look-alikes of Latin letters made Latin, no accents.
+
+    Args:
+        gap: What stands for a character that is passed over.
+    """
     if text.isascii():
-        return text
+        return legible(text, gap)
     text = _TAGS.sub(lambda found: found[0].translate(_TAG_TO_ASCII), text)
-    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).translate(_LATIN)
-    return text.encode("utf-8", "replace").decode()
+    text = legible(unicodedata.normalize("NFKC", legible(text, gap)), gap)
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
+    return unicodedata.normalize("NFC", bare).translate(_LATIN)
+
+
+def readings(text: str) -> tuple[str, ...]:
+    """`normal(text)`; where something may be passed over, also with a space for it: it parts words or hides in one."""
+    return (text,) if is_plain(text) else tuple(dict.fromkeys((normal(text), normal(text, " "))))
 
 
 def odd_characters(text: str) -> Iterator[tuple[str, str]]:

@@ -42,6 +42,49 @@ _BAD: Final = re.compile(
     r"(?i)[^.\n;]{0,60}\b(?:(?:is|are|was|were)\s+(?:rejected|forbidden|dangerous|unsafe|not allowed|never|bad|wrong"
     r"|blocked)|loses|lost|breaks|broke|must (?:never|not)|should (?:never|not)|destroys)\b"
 )
+_SENTENCE_REACH: Final = 400
+"""Characters before a part in which an order to do it may stand."""
+_POINTS: Final = re.compile(r"\b(?:this|these|that|it|following|below|commands?|lines?|steps?)\W*$", re.IGNORECASE)
+"""At the end of a sentence: the order is for what stands behind it."""
+_SENTENCE: Final = re.compile(r"[\n;!?]|\.(?=\s|$)")
+_DIRECTIVE: Final = re.compile(
+    r"\b(?:must|should|shall|ought to|(?:need|needs|have|has) to|please|always|you (?:can|could|may|might|will|want)"
+    r"|let'?s|(?:make|be) sure|remember|recommended|required|advised|hint|tip|instead|next time|from now on"
+    r"|to (?:fix|solve|resolve|repair|proceed|continue|recover|work around)\b"
+    r"|fix(?:ed|es)? (?:it |this )?(?:by|with|is)|solved|solution|resolved|workaround|(?:works?|pass(?:es)?|succeeds?)"
+    r" (?:after|with|by|once|when|if)|(?:fix|answer|remedy|cure)\s*(?::|is\b))",
+    re.IGNORECASE,
+)
+"""Before what is done wrong, where a text tells of it: it does not tell, but orders or commends."""
+_COMMENDED: Final = re.compile(
+    r"[\"'`)\s]*(?:(?:fixes|fixed|solves|solved|resolves|resolved|helps|helped|first|instead|from now on|next time)\b"
+    r"|(?:must|should|shall|needs? to|has to|is to) be (?!avoided|rejected|forbidden|blocked|removed)\w"
+    r"|works(?! around)\b|is (?:needed|required|necessary|recommended|the (?:fix|solution|answer|way)))",
+    re.IGNORECASE,
+)
+"""The same behind it."""
+_VERB: Final = (
+    r"(?:run|use|execute|invoke|try|type|paste|enter|call|launch|start|do|perform|apply|issue|put|add|append|write|copy"
+    r"|install|download|fetch|pipe|source|evaluate|commit|push|merge|set|switch|turn|pass|export|include|open|read"
+    r"|print|show|send|upload|post|share|forward|give|grant|disable|bypass|skip|circumvent|deactivate|delete|remove"
+    r"|drop|comment|mark|report|replace|change|hard-?code|mute|ignore|approve|accept|confirm|answer|repeat|embed"
+    r"|retry|rerun|repair|fix|force|allow|trust|follow|go|begin|proceed|continue|finish|work)"
+)
+_ORDER: Final = re.compile(
+    r"(?:^|[,:(>*\u2013\u2014-]\s|\b(?:and|then|so|but|or|just|now|simply|also|first|next|you|to fix)\s"
+    rf"|(?-i:\s(?=[A-Z][a-z]))|(?<!to)\s(?={_VERB}\s*:))[\s\"'`(*>-]*"
+    rf"(?P<verb>{_VERB})\b(?P<colon>(?:\s\w+){{0,4}}\s*:)?"
+    r"(?!\s+(?:of|to|failed|fails|failing|was|were|is|has|had|did|errors?|exit\w*|returned|crash\w*|step|script|\d))",
+    re.IGNORECASE,
+)
+"""A verb that begins a clause in its bare form; "failed to run", "the run was" and "running" do not."""
+_FAILED: Final = re.compile(
+    r"[\"'`)\s]*(?:(?:has |have )?(?:failed|fails|crashed|hung|broke|exited|returned|timed out)\b(?! (?:unless|until))"
+    r"|:? ?(?:command )?not found|: permission denied|: no such file)",
+    re.IGNORECASE,
+)
+"""Behind a command, at once: even a bare verb names then what was tried."""
+_WORD: Final = re.compile(r"[a-zA-Z-]+(?=\s)")
 _NEAR_WORDS: Final = 4
 """So many words may stand between a negation and what it surely is about."""
 
@@ -54,18 +97,20 @@ class Polarity(IntEnum):
     WARNS = 2
 
 
-def polarity(text: str, start: int, end: int, *, avoided: bool) -> Polarity:
+def polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool = False) -> Polarity:
     """What `text` says of its part from `start` to `end`.
 
     Args:
         text: All of it.
         start, end: The part.
-        avoided: The text names what is to be avoided: there a negation tells to do it ("building without ...").
+        avoided: The text names what is to be avoided: there a negation tells to do it ("building without ..."), and
+            so does an order, unless the text begins with it ("Commit with ...", as approaches are named).
+        happened: The text tells what went wrong: the same, and no order has a place in it.
     """
     clause = _BREAK.split(text[max(start - _REACH, 0) : start])[-1]
     negations = list(_NEGATION.finditer(clause))
-    if avoided:
-        return Polarity.TELLS if negations else Polarity.WARNS
+    if avoided or happened:
+        return Polarity.TELLS if negations or _orders(text, start, end, happened) else Polarity.WARNS
     if not negations:
         return Polarity.MAYBE_WARNS if _BAD.match(text, end) else Polarity.TELLS
     before, behind = clause[: negations[-1].start()], clause[negations[-1].end() :]
@@ -73,3 +118,21 @@ def polarity(text: str, start: int, end: int, *, avoided: bool) -> Polarity:
         return Polarity.TELLS
     near = len(behind.split()) <= _NEAR_WORDS
     return Polarity.WARNS if near and _ABOUT.match(behind) else Polarity.MAYBE_WARNS
+
+
+def _orders(text: str, start: int, end: int, happened: bool) -> bool:
+    """Whether a text that tells of something gone wrong has the reader do that part of it."""
+    before = text[max(start - _SENTENCE_REACH, 0) : start]
+    if not _POINTS.search(before):
+        before = _SENTENCE.split(before)[-1]
+    if _DIRECTIVE.search(before) or _COMMENDED.match(text, end):
+        return True
+    if _FAILED.match(text, end):
+        return False
+    # The part may itself begin with the verb: "delete the failing tests".
+    word = _WORD.match(text, start, end)
+    named = not happened and start - len(before) <= 0
+    for order in _ORDER.finditer(before.lstrip() + (word[0] if word else "")):
+        if order["colon"] or order.start() > 0 or not named:
+            return True
+    return False

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from core.records.suspicions import Suspicion
-from core.scanning.normal import decoded, despaced, normal, odd_characters
+from core.scanning.normal import decoded, despaced, normal, odd_characters, readings
 from core.scanning.polarity import Polarity, polarity
 from core.scanning.rule import Rule
 from core.scanning.rules import BIDI, LONG, RULES, TAGS
@@ -78,13 +78,14 @@ def engine() -> Engine:
     return Engine(RULES)
 
 
-def scan_text(text: str, field: str = "", *, avoided: bool = False) -> tuple[Suspicion, ...]:
+def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:
     """What one text might do to an agent that reads it, the gravest first, each rule once.
 
     Args:
         text: Any text; the first `MAX_SCANNED` characters count.
         field: Where it stands, for the suspicions.
         avoided: It names what is to be avoided, as an anti-pattern does.
+        happened: It tells what went wrong, as an error message does.
     """
     found: dict[str, Suspicion] = {}
 
@@ -99,7 +100,7 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False) -> tuple[Sus
     for kind, excerpt in odd_characters(text):
         add(kind, kind in _CRITICAL, excerpt)
     for said in _readings(text):
-        for rule, critical, excerpt in _judged(said, avoided):
+        for rule, critical, excerpt in _judged(said, avoided, happened):
             add(rule.id, critical, excerpt)
     return ordered(found.values())
 
@@ -111,23 +112,26 @@ def ordered(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
 
 def _readings(text: str) -> Iterator[str]:
     """The text as it may be read: plain, with spaced words closed up, and what it holds in other encodings."""
-    plain = normal(text)
-    if engine().is_clean(plain):
-        return
-    yield plain
-    if (closed := despaced(plain)) != plain:
-        yield closed
-    yield from map(normal, decoded(plain))
+    for plain in readings(text):
+        if engine().is_clean(plain):
+            continue
+        yield plain
+        if (closed := despaced(plain)) != plain:
+            yield closed
+        yield from map(normal, decoded(plain))
 
 
-def _judged(text: str, avoided: bool) -> Iterator[tuple[Rule, bool, str]]:
+def _judged(text: str, avoided: bool, happened: bool) -> Iterator[tuple[Rule, bool, str]]:
     """The rules that mean this text, whether critically, and by which words."""
     made = engine()
     for rule, pattern in made.finds(text):
         for count, (start, end) in enumerate(made.places(rule, pattern, text)):
             says = Polarity.TELLS
             if rule.advice and count < _MAX_WARNINGS:
-                says = min(polarity(text, at, end, avoided=avoided) for at in made.starts(pattern, text, start, end))
+                says = min(
+                    polarity(text, at, end, avoided=avoided, happened=happened)
+                    for at in made.starts(pattern, text, start, end)
+                )
             if says is Polarity.WARNS or (says is Polarity.MAYBE_WARNS and not rule.critical):
                 continue
             yield rule, rule.critical and says is Polarity.TELLS, text[start:end]
@@ -138,9 +142,9 @@ def _judged(text: str, avoided: bool) -> Iterator[tuple[Rule, bool, str]]:
 def matches(text: str) -> tuple[tuple[str, str], ...]:
     """What each critical rule finds in a text, whatever the text says of it: (rule, the words)."""
     made = engine()
-    plain = normal(text[:MAX_SCANNED])
     return tuple(
         (rule.id, plain[start:end])
+        for plain in readings(text[:MAX_SCANNED])
         for rule, pattern in made.finds(plain)
         if rule.critical
         for start, end in made.places(rule, pattern, plain)

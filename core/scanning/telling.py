@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from core.records.suspicions import Suspicion
@@ -31,13 +31,31 @@ def told(suspicions: Iterable[Suspicion]) -> str:
     return ", ".join(parts) + (f", and {len(gravest) - _MOST} more" if len(gravest) > _MOST else "")
 
 
-def unless_harmful(text: str, *, avoided: bool = False) -> str:
-    """`text`, to be handed on to an agent; of one that the scan finds dangerous only what it does.
+def unless_harmful(
+    text: str, shown: Callable[[str], str] = str, *, avoided: bool = False, happened: bool = False
+) -> str:
+    """`shown(text)`, to be handed on to an agent; of one that the scan finds dangerous only what it does.
 
-    `avoided`: it tells of what went wrong.
+    The scan reads the text as it is and as it is shown: a warning that is cut off warns nobody, and what stands on
+    lines of its own may be put together on one.
+
+    Args:
+        text: Of a field.
+        shown: What the agent gets to see of a text.
+        avoided: It names what is to be avoided.
+        happened: It tells what went wrong.
     """
-    critical = [one for one in scan_text(text, avoided=avoided) if one.critical] if text else []
-    return f"(left out: this text {meaning(critical[0])})" if critical else text
+    printed = shown(text) if text else ""
+    for said in dict.fromkeys((text, printed)):
+        critical = [one for one in scan_text(said, avoided=avoided, happened=happened) if one.critical]
+        if critical:
+            return shown(left_out(meaning(critical[0])))
+    return printed
+
+
+def left_out(does: str) -> str:
+    """What stands for a text that is withheld for what it does."""
+    return f"(left out: this text {does})"
 
 
 def _quoted(suspicion: Suspicion) -> str:

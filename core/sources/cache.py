@@ -21,7 +21,7 @@ from core.sources.reading import Stamp
 
 _CODE: Final = (
     *("core/records/*.py", "core/sources/*.py", "core/curation/ledger.py", "core/curation/breaks.py"),
-    *("core/scanning/*.py", "core/secret*.py"),
+    *("core/scanning/*.py", "core/secret*.py", "core/text.py"),
 )
 """What decides how a file is read; when any of it changes, everything is read anew."""
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS contribution (path TEXT PRIMARY KEY, stamp BLOB, value BLOB)"

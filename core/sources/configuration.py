@@ -25,7 +25,6 @@ from core.settings import Settings
 from core.sources import dialects
 from core.sources.fields import Fields, document
 from core.sources.reading import Problem, read_file
-from core.sources.yaml_text import decode_yaml
 from core.text import visible_line
 
 _S = TypeVar("_S", bound=Struct)
@@ -120,6 +119,9 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
     if isinstance(raw, Problem):
         findings.append(raw.finding(file))
         return None
+    # Many projects have no such file.
+    from core.sources.yaml_text import decode_yaml
+
     decoded = decode_yaml(raw.data)
     findings += (problem.finding(file) for problem in decoded.problems[:_MAX_PROBLEMS] if problem.code != "empty")
     if decoded.value is None:

@@ -121,7 +121,7 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
     if source == CRASH_LOG:
         facts, findings = read_crash_log(file, raw.data, seen_at)
         return Contribution(facts=facts, findings=findings)
-    decoded = decode(file, raw.data)
+    decoded = decode(file, raw.data, every=is_debug_memory(file))
     if decoded.failed:
         return decoded.problems[0]
     value = decoded.value

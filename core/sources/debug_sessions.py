@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from core.records.debug_sessions import (
@@ -37,7 +38,12 @@ _FILE: Final = re.compile(
 _RESOLUTIONS: Final = frozenset({"resolved", "pending", "wont_fix", "escalated"})
 _SEVERITIES: Final = frozenset({"critical", "major", "minor"})
 _VERIFIED: Final = {"passed": True, "failed": False}
+_MAX_DEPTH: Final = 3
+"""Lists and objects around a session that are looked into."""
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+
+Place = tuple[str | int, ...]
+"""Keys and indices from the root of a document down."""
 
 
 def is_debug_memory(file: str) -> bool:
@@ -51,39 +57,67 @@ def is_debug_memory(file: str) -> bool:
 def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tuple[Finding, ...]]:
     """The sessions that one decoded document tells of; other things in such a folder are passed over.
 
+    A document is a session, or a list of sessions, or an object that holds such under names of its own, as in
+    `{"sessions": […]}`; there only what has executions, as (4) requires, since an index names sessions as well.
+
     Args:
         file: A path for which `is_debug_memory` is true.
         value: The decoded document, of any JSON type; for `.jsonl` its `Line`s.
     """
     findings: list[Finding] = []
     sessions = []
-    for pointer, item in _documents(value):
-        if isinstance(item, dict) and "session_id" in item:
-            fields = Fields(file, item, findings, pointer)
-            if identifier := fields.text("session_id").strip():
-                sessions.append(_session(fields, identifier))
-            else:
-                fields.add("missing-id", "a debug session without session_id", fields.place("session_id"))
+    for _, pointer, item in _records(value):
+        fields = Fields(file, item, findings, pointer)
+        if identifier := fields.text("session_id").strip():
+            sessions.append(_session(fields, identifier))
+        else:
+            fields.add("missing-id", "a debug session without session_id", fields.place("session_id"))
     return tuple(sessions), tuple(findings)
 
 
+def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | None:
+    """Place and value of the record of a session in a decoded document, of several that which counts; None if it
+    has none.
+    """
+    found: dict[str, DebugSession] = {}
+    places: dict[str, tuple[Place, Any]] = {}
+    for place, pointer, item in _records(value):
+        if dialects.text(item["session_id"]).strip() == session_id:
+            places[pointer] = place, item
+            read = (replace(session, pointer=pointer) for session in read_sessions(file, item)[0])
+            found = join_sessions([*found.values(), *read])
+    return places[found[session_id].pointer] if found else None
+
+
 def join_sessions(sessions: Iterable[DebugSession]) -> dict[str, DebugSession]:
-    """By id; of two with one id the one that was updated last counts."""
+    """By id; of two with one id the one that was changed last counts, of two changed at once the one with more runs."""
     joined: dict[str, DebugSession] = {}
     for session in sessions:
         other = joined.get(session.id)
-        if other is None or (session.updated_at or _EARLIEST) >= (other.updated_at or _EARLIEST):
+        if other is None or _weight(session) >= _weight(other):
             joined[session.id] = session
     return joined
 
 
-def _documents(value: Any) -> Iterator[tuple[str, Any]]:
-    """Place and value of each thing in a document that could be a session."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield (f"line {item.number}", item.value) if isinstance(item, Line) else (f"/{index}", item)
-    else:
-        yield "", value
+def _weight(session: DebugSession) -> tuple[datetime, int]:
+    return session.changed_at or _EARLIEST, len(session.executions)
+
+
+def _records(
+    value: Any, place: Place = (), pointer: str = "", *, named: bool = False
+) -> Iterator[tuple[Place, str, dict[str, Any]]]:
+    """Place, pointer and value of each session in a document; `named`: it stands under a name of an object."""
+    if isinstance(value, Line):
+        value, pointer = value.value, f"line {value.number}"
+    if isinstance(value, dict) and "session_id" in value:
+        if not named or "executions" in value:
+            yield place, pointer, value
+    elif len(place) < _MAX_DEPTH:
+        fields = Fields("", {"": value}, [])
+        for key, item in fields.items("") if isinstance(value, list | dict) else ():
+            step = int(key) if isinstance(value, list) else key
+            below = Fields("", {}, [], pointer).place(key)
+            yield from _records(item, (*place, step), below, named=named or isinstance(value, dict))
 
 
 def _session(fields: Fields, identifier: str) -> DebugSession:
@@ -137,7 +171,9 @@ def _execution(fields: Fields) -> Execution:
         code=_text(fields, "code_snapshot"),
         environment=tuple(_environment(environment)) if environment else (),
         results=read_results(fields),
-        failures=tuple(failure for _, entry in fields.objects("failures") if (failure := read_failure(entry))),
+        failures=tuple(
+            failure for _, entry in fields.objects("failures") if (failure := read_failure(entry, tested=True))
+        ),
         analysis=_analysis(analysis) if analysis else None,
         fix=read_fix(fields),
     )
@@ -145,10 +181,9 @@ def _execution(fields: Fields) -> Execution:
 
 def _environment(fields: Fields) -> Iterator[tuple[str, str]]:
     for name, value in fields.mapping.items():
-        if isinstance(value, dict):
-            yield from ((str(key), text[:MAX_TEXT]) for key, item in value.items() if (text := dialects.text(item)))
-        elif text := dialects.text(value):
-            yield str(name), text[:MAX_TEXT]
+        for key, item in value.items() if isinstance(value, dict) else [(name, value)]:
+            if text := _any(item):
+                yield str(key), text
 
 
 def _analysis(fields: Fields) -> Analysis:
@@ -181,8 +216,12 @@ def _lessons(learnings: Fields) -> Iterator[Lesson]:
             )
 
 
-def read_failure(fields: Fields) -> Failure | None:
-    """An entry of (4) `failures`, or the `error` of an iteration (0); None if it says nothing of an error."""
+def read_failure(fields: Fields, *, tested: bool = False) -> Failure | None:
+    """An entry of (4) `failures`, or the `error` of an iteration (0); None if it says nothing of an error.
+
+    Args:
+        tested: It stands among failures, so that whatever it says, the name of a test alone, tells of one.
+    """
     failure = Failure(
         error_type=_text(fields, "error_type", "type", "name"),
         message=_text(fields, "error_message", "message"),
@@ -190,8 +229,8 @@ def read_failure(fields: Fields) -> Failure | None:
         test_file=_text(fields, "test_file"),
         test_line=fields.count("test_line"),
         stack_trace=_text(fields, "stack_trace", "stack"),
-        expected=_text(fields, "expected"),
-        actual=_text(fields, "actual"),
+        expected=_any(fields.mapping.get("expected")),
+        actual=_any(fields.mapping.get("actual")),
     )
     place = fields.mapping.get("source_location", fields.mapping.get("location"))
     if isinstance(place, dict):
@@ -205,7 +244,8 @@ def read_failure(fields: Fields) -> Failure | None:
     elif isinstance(place, str):
         file, line = split_location(place)
         failure = replace(failure, file=file, line=line)
-    return failure if failure.message or failure.error_type else None
+    says = failure != Failure() if tested else failure.message or failure.error_type
+    return failure if says else None
 
 
 def split_location(location: str) -> tuple[str, int | None]:
@@ -253,6 +293,14 @@ def read_fix(fields: Fields) -> Fix | None:
 
 def _text(fields: Fields, *names: str) -> str:
     return fields.text(*names)[:MAX_TEXT]
+
+
+def _any(value: Any) -> str:
+    """A text as it is, anything else as JSON; "" for nothing."""
+    text = dialects.text(value)
+    if not text and value not in (None, ""):
+        text = msgspec.json.encode(value).decode("utf-8", "replace")
+    return text[:MAX_TEXT]
 
 
 def _word(fields: Fields, name: str, known: Collection[str]) -> str:

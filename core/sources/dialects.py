@@ -101,6 +101,8 @@ def lines(value: Any) -> tuple[str, ...]:
 
 def number(value: Any) -> float | None:
     """A finite number, also where it was written as text."""
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, str):
         if not 0 < len(value) <= 40:
             return None
@@ -125,6 +127,8 @@ def duration(value: Any) -> float | None:
 
 def count(value: Any) -> int | None:
     """A whole number from 0 to 10^15; a fraction that is whole (`3.0`) counts as well."""
+    if type(value) is int:  # as nearly all are: the way around by fractions takes several times as long
+        return value if 0 <= value <= MAX_COUNT else None
     found = number(value)
     if found is None or not 0 <= found <= MAX_COUNT or found != int(found):
         return None
@@ -159,6 +163,8 @@ def flag(value: Any) -> bool | None:
 
 def word(value: Any) -> str:
     """A vocabulary word in the form that section 5 compares: case folded, `-` and space as `_`."""
+    if type(value) is str and value.isascii() and value.islower() and value.isidentifier():
+        return value  # it has that form
     return text(value).strip().casefold().replace("-", "_").replace(" ", "_")
 
 

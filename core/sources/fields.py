@@ -94,8 +94,9 @@ class Fields:
 
     def objects(self, name: str) -> Iterator[tuple[str, Fields]]:
         """Key (or index) and fields of each object in the list or object at `name`; others are findings."""
+        above = self.place(name)
         for key, item in self.items(name):
-            place = f"{self.place(name)}/{_escaped(key)}"
+            place = f"{above}/{_escaped(key)}"
             if isinstance(item, dict):
                 yield key, Fields(self.file, item, self.findings, place)
             else:

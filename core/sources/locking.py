@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -208,7 +207,7 @@ def is_alive(pid: int) -> bool:
 
 def draft_of(path: Path) -> Path:
     """A new name beside `path` for what will take its place; readers pass over `*.tmp-*`."""
-    return path.with_name(f".{path.name}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
+    return path.with_name(f".{path.name}.tmp-{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def remove_drafts(folder: Path) -> None:

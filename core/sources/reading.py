@@ -41,6 +41,7 @@ _NOT_STRUCTURE: Final = bytes(code for code in range(256) if code not in b'[]{}"
 _STRINGS: Final = re.compile(rb'"[^"]*"')
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord('"'): 0}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_DECODER: Final = msgspec.json.Decoder()
 
 
 class Stamp(Struct, frozen=True, array_like=True, gc=False):
@@ -295,6 +296,8 @@ def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
     lines: list[Line] = []
     problems: list[Problem] = []
     complete = data.removeprefix(BOM)[: data.rfind(b"\n") + 1]
+    if (usual := _usual_lines(complete)) is not None:
+        return [Line(number, value) for number, value in enumerate(usual, start=1)], ()
     for number, line in enumerate(complete.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -307,9 +310,27 @@ def decode_jsonl(data: bytes) -> tuple[list[Line], tuple[Problem, ...]]:
     return lines, tuple(problems)
 
 
-def decode(file: str, data: bytes) -> Decoded:
+def _usual_lines(complete: bytes) -> list[Any] | None:
+    """The values of lines each of which is one object with nothing wrong in it, decoded in one go; None where a line
+    needs a look of its own.
+    """
+    lines = complete.split(b"\n")[:-1]
+    usual = len(complete) <= MAX_BYTES and all(
+        line[:1] == b"{" and line[-1:] == b"}" and line.count(b"[") + line.count(b"{") <= MAX_DEPTH for line in lines
+    )
+    if not usual:
+        return None
+    try:
+        values = _DECODER.decode_lines(complete)
+        encoded = msgspec.json.encode(values)
+    except (msgspec.MsgspecError, RecursionError, ValueError, OverflowError):
+        return None
+    return values if len(values) == len(lines) and _quotes(encoded) == _quotes(complete) else None
+
+
+def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
     """What a file holds by its name: for `.jsonl` its lines, see `decode_jsonl`; for `.yaml` and `.yml` one document
-    of YAML, else one of JSON.
+    of YAML, with `every` a list of several; else one of JSON.
     """
     if file.endswith(".jsonl"):
         return Decoded(*decode_jsonl(data))
@@ -318,4 +339,4 @@ def decode(file: str, data: bytes) -> Decoded:
     # Most commands read no YAML.
     from core.sources.yaml_text import decode_yaml
 
-    return decode_yaml(data)
+    return decode_yaml(data, every=every)

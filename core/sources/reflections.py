@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
+from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
 from core.sources import dialects
 from core.sources.fields import Fields, document, shown
 from core.sources.loops import loop_of, newest
@@ -104,11 +104,32 @@ def read_reflections(file: str, value: Any, seen_at: datetime) -> tuple[tuple[Re
 
 
 def _standing(told: Sequence[Reflection]) -> Iterator[Reflection]:
-    """Those of one `reflections.jsonl`, without the drafts of attempts on which a later line is no draft."""
+    """Those of one `reflections.jsonl`, without the drafts of attempts on which a later line is no draft.
+
+    Of several on one attempt, of one kind, the last that has a learning supersedes those before it.
+    """
+    latest = {_matter(reflection): place for place, reflection in enumerate(told) if _supersedes(reflection)}
     improved = {reflection.attempt: place for place, reflection in enumerate(told) if not reflection.draft}
+    drafted: dict[int | None, datetime | None] = {}
     for place, reflection in enumerate(told):
-        if not reflection.draft or place > improved.get(reflection.attempt, -1):
+        if not reflection.draft:
+            at, superseded = drafted.get(reflection.attempt), place < latest.get(_matter(reflection), -1)
+            changed = at is not None or superseded
+            yield replace(reflection, drafted_at=at, superseded=superseded) if changed else reflection
+        elif place > improved.get(reflection.attempt, -1):
             yield reflection
+        elif reflection.teaches and not reflection.at_approximate:
+            drafted.setdefault(reflection.attempt, reflection.at)
+
+
+def _matter(reflection: Reflection) -> tuple[int | None, int | None, str]:
+    """What a reflection is about."""
+    return reflection.attempt, reflection.iteration, reflection.kind
+
+
+def _supersedes(reflection: Reflection) -> bool:
+    """Whether it says what earlier ones on the same matter said: those of no kind may well be of different ones."""
+    return not reflection.draft and bool(reflection.learning and reflection.kind) and reflection.attempt is not None
 
 
 def reflection_key(reflection: Reflection) -> str:
@@ -237,6 +258,7 @@ def _of_lines(file: str, lines: Sequence[Line], seen_at: datetime, findings: lis
         fields = Fields(file, line.value, findings, place)
         at = fields.time("timestamp")
         trigger = dialects.word(fields.text("triggered_by"))
+        learning, draft = fields.text("learning"), fields.flag("draft") or False
         yield Reflection(
             id="",
             shape=EPISODIC,
@@ -252,9 +274,10 @@ def _of_lines(file: str, lines: Sequence[Line], seen_at: datetime, findings: lis
             trigger=trigger if trigger in _TRIGGERS else "",
             observation=fields.text("observation"),
             analysis=fields.text("analysis"),
-            learning=fields.text("learning"),
+            # What stands for the learning of a draft that has none asks for one, and is none.
+            learning="" if draft and learning in (NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL) else learning,
             actions=fields.texts("action_items"),
-            draft=fields.flag("draft") or False,
+            draft=draft,
         )
 
 

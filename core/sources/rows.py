@@ -283,12 +283,14 @@ def _no_state(directory: str) -> Finding:
 
 def _check_times(told: Sequence[LoopFact], now: datetime, findings: list[Finding]) -> None:
     """Findings for times that can't be."""
+    latest = now + _FUTURE
     for fact in told:
-        loop_id = visible_line(fact.loop_id, 80)
         for name, moment in (("start", fact.started_at), ("end", fact.ended_at), ("update", fact.updated_at)):
-            if moment and moment > now + _FUTURE:
-                message = f"the {name} of loop {loop_id} is in the future: {minute_of(moment)} UTC"
+            if moment and moment > latest:
+                message = (
+                    f"the {name} of loop {visible_line(fact.loop_id, 80)} is in the future: {minute_of(moment)} UTC"
+                )
                 findings.append(Finding(fact.file, "", Severity.WARNING, "future-time", message))
         if fact.started_at and fact.ended_at and fact.ended_at < fact.started_at:
-            message = f"loop {loop_id} ends before it starts; the end was inferred"
+            message = f"loop {visible_line(fact.loop_id, 80)} ends before it starts; the end was inferred"
             findings.append(Finding(fact.file, "", Severity.WARNING, "end-before-start", message))

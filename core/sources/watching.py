@@ -15,11 +15,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from core.paths import ProjectPaths
 from core.settings import WatchSettings
-from core.sources.notify import FolderEvents
+
+if TYPE_CHECKING:
+    from core.sources.notify import FolderEvents
 
 _LOG: Final = logging.getLogger(__name__)
 _SUPERVISE_SECONDS: Final = 1.0
@@ -275,6 +277,9 @@ class Watcher:
             self._sweep, self._due, self._refusal = True, now, None
 
     def _arm(self, now: float) -> None:
+        # watchdog is imported in this thread: the first frame does not wait for it.
+        from core.sources.notify import FolderEvents
+
         folders = [folder for folder, seen in zip(self._folders, self._watched, strict=True) if seen]
         if not folders:
             names = " nor ".join(str(folder) for folder in self._folders)

@@ -6,7 +6,6 @@ import ctypes
 import errno
 import itertools
 import os
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -147,7 +146,7 @@ def _rewrite(
     for item in displaced:
         # It could not be merged in, so it is kept beside the file.
         draft = _write_draft(path, _content(item.handle), None)
-        draft.rename(path.with_name(f"{path.name}.displaced-{secrets.token_hex(4)}"))
+        draft.rename(path.with_name(f"{path.name}.displaced-{os.urandom(4).hex()}"))
     raise Conflict(f"{path} changes faster than it can be written; try again")
 
 

@@ -22,11 +22,14 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def decode_yaml(data: bytes) -> Decoded:
+def decode_yaml(data: bytes, *, every: bool = False) -> Decoded:
     """The first YAML document with every scalar as a string (plain `null`, `~` and nothing as None).
 
     No scalar becomes a bool, a number or a time, so that ids, tags and versions stay as written; `dialects`
     turns text into numbers where numbers are meant. Aliases are refused, tags ignored.
+
+    Args:
+        every: Of several documents (`---`) the list of all up to the first that cannot be read, instead of the first.
     """
     if not data.removeprefix(BOM).strip(b" \t\r\n\0"):
         return Decoded(problems=(Problem("empty", "is empty", torn=True),), failed=True)
@@ -37,22 +40,34 @@ def decode_yaml(data: bytes) -> Decoded:
         text = data.decode(errors="replace")
         message = f"is not UTF-8 (byte {error.start}); wrong bytes were replaced"
         problems.append(Problem("bad-encoding", message, severity=Severity.WARNING))
+    documents: list[Any] = []
     try:
-        return Decoded(_build(yaml.parse(text, Loader=_Loader), problems), tuple(problems))
+        events = yaml.parse(text, Loader=_Loader)
+        while (every or not documents) and _is_followed(events):
+            documents.append(_build(events, problems))
     except _Refused as refused:
-        return Decoded(problems=(*problems, refused.problem), failed=True)
+        problems.append(refused.problem)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         message = f"is not YAML: {visible_line(str(error.problem), 120)}"
-        return Decoded(problems=(*problems, Problem("bad-yaml", message, place, torn=True)), failed=True)
+        problems.append(Problem("bad-yaml", message, place, torn=True))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         message = f"is not YAML: {visible_line(str(error), 120)}"
-        return Decoded(problems=(*problems, Problem("bad-yaml", message, torn=True)), failed=True)
+        problems.append(Problem("bad-yaml", message, torn=True))
+    else:
+        told = [document for document in documents if document is not None]
+        return Decoded(told if len(told) > 1 else next(iter(told), None), tuple(problems))
+    return Decoded(documents or None, tuple(problems), failed=not documents)
+
+
+def _is_followed(events: Iterator[yaml.Event]) -> bool:
+    """Whether another document begins."""
+    return any(isinstance(event, yaml.DocumentStartEvent) for event in events)
 
 
 def _build(events: Iterator[yaml.Event], problems: list[Problem]) -> Any:
-    """The value of the first document, built with a stack of its own instead of recursion."""
+    """The value of one document, built with a stack of its own instead of recursion."""
     root: list[Any] = []
     stack: list[list[Any] | _Mapping] = [root]
     for event in events:

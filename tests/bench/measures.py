@@ -157,8 +157,11 @@ def filter_keystrokes(view: View) -> str:
 
 
 def preview(view: View) -> str:
-    """The context of one task."""
-    view.injection("warm up")
+    """The context of a task that nobody asked for yet, then again and again; the engine has had an idle moment, and
+    another task was looked at before.
+    """
+    view.prepare()
+    view.injection("Add a limit to the export of invoices")
     return spread(milliseconds(lambda: view.injection(TASK), 20), 0.95)
 
 

@@ -38,8 +38,10 @@ class Rates(NamedTuple):
 def rates(*, held_out: bool) -> Rates:
     """Recall and false alarms on the half that rules were tuned on, or on the other one."""
     hostile = [scan_text(text) for texts in _SET["critical"].values() for text in half(texts, held_out)]
+    hostile += [scan_text(text, happened=True) for text in half(_SET["ordered"], held_out)]
     benign = [scan_text(text) for text in half(_SET["benign"], held_out)]
     benign += [scan_text(text, avoided=True) for text in half(_SET["avoided"], held_out)]
+    benign += [scan_text(text, happened=True) for text in half(_SET["happened"], held_out)]
 
     def share(scans: list[Any], wanted: Callable[[Any], bool]) -> float:
         return sum(map(wanted, scans)) / len(scans)

@@ -15,8 +15,10 @@ import pytest
 from core import demo
 from core.demo import check
 from core.demo.counting import count_use
+from core.demo.doings import NEW_TASKS
 from core.demo.loops import PlayedLoop
 from core.demo.scenes import OPENING, REPERTOIRE
+from core.demo.tasks import PlayedAgent
 from core.errors import BadInput, RalphdeckError
 from core.library import Library
 from core.paths import ProjectPaths
@@ -93,6 +95,15 @@ def test_tasks_are_worked_at_attempt_by_attempt_and_a_debug_session_asks_for_a_p
     assert [quality.quality for quality in carried_on.quality] == [0.5, 0.7, 0.85, 0.96]
     assert snapshot.attempts["task-008.1"].outcome is Outcome.FAILURE
     assert not any(session.status == "in_progress" for session in snapshot.debug_sessions.values())
+
+
+def test_an_agent_works_at_each_task_once() -> None:
+    with demo.scratch_project(NOW) as project:
+        before = {path.name for path in project.tasks.iterdir()}
+        agent = PlayedAgent(project, lambda: NOW)
+        while agent.beat():
+            pass
+        assert len({path.name for path in project.tasks.iterdir()} - before) == len(NEW_TASKS)
 
 
 def test_the_same_seed_plays_the_same_piece() -> None:

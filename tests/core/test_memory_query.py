@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from core.memory_query import MEMORY_FIELDS, MemoryCatalog
+from core.memory_query import MEMORY_FIELDS, MemoryCatalog, parse_memory_query
 from core.query import parse_query
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.episodes import Attempt, Task, TaskStatus
@@ -101,3 +101,25 @@ def test_a_later_catalog_knows_what_changed() -> None:
     assert found("speed", later) == set()
     assert found("slow", later) == {"task-002", "task-002.1"}
     assert found("oauth", later) == found("oauth")
+
+
+def test_a_catalog_in_which_attempts_changed_is_that_of_the_new_snapshot() -> None:
+    before = Snapshot(tasks=TASKS, attempts=ATTEMPTS, debug_sessions=SESSIONS)
+    changed = replace(ATTEMPTS["task-001.1"], plan="types first", outcome=Outcome.SUCCESS)
+    after = Snapshot(tasks=TASKS, attempts=ATTEMPTS | {changed.id: changed}, debug_sessions=SESSIONS)
+    known = MemoryCatalog(before)
+    newer, anew = known.with_changed(after, {changed.id}), MemoryCatalog(after)
+    assert newer.attempts == anew.attempts and known.attempts == MemoryCatalog(before).attempts
+    for text in ("first", "last", "outcome:success"):
+        query = parse_memory_query(text)
+        assert newer.select_tasks(query) == anew.select_tasks(query)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("is:banana oauth", "is: is one of task, attempt"), ("outcome:bad", "outcome: is one of success"), ("is:att", "")],
+)
+def test_a_word_that_a_field_does_not_take_is_told(text: str, problem: str) -> None:
+    query = parse_memory_query(text)
+    assert query.terms == parse_query(text, MEMORY_FIELDS).terms
+    assert " ".join(query.problems).startswith(problem) and bool(query.problems) == bool(problem)

@@ -297,6 +297,7 @@ REFLECTIONS = {
         ("linter", "2"),
         ("mocks slow", "2"),
         ("loop-a", "1"),
+        ("task-9", "2"),
         ("kind:error", "1"),
         ("kind:strategy-change", "2"),
         ("loop:a", "1"),

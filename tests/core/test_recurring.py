@@ -59,6 +59,22 @@ def test_a_chain_of_small_steps_leads_nowhere() -> None:
             assert fuzz.ratio(central, words_in_order(member.reflection.learning)) > ALIKE * 100
 
 
+def test_opposites_that_share_their_words_are_told_apart() -> None:
+    said = ["Mock the gateway in unit tests", "Always mock the gateway in unit tests."]
+    denied = ["Never mock the gateway in unit tests.", "Don't mock the gateway in unit tests"]
+    turned = ["Write the migration before the model", "Write the model before the migration"]
+    told_by = [reflection(f"loop-{n}", text) for n, text in enumerate(said + denied + turned)]
+    assert sorted(map(sorted, texts(recurring(told_by, {})))) == sorted(map(sorted, (said, denied)))
+
+
+def test_a_language_without_spaces_recurs_too() -> None:
+    told_by = [
+        reflection("a", "先に型定義を更新してから実装する"),
+        reflection("b", "先に型定義を更新してから実装すること"),
+    ]
+    assert len(recurring([*told_by, reflection("c", "先に型定義を更新してから実装しない")], {})[0].members) == 2
+
+
 def test_the_one_that_most_are_like_is_central() -> None:
     endings = ("at once", "and tests", "in one step")
     near = [reflection(f"loop-{n}", f"{SETTLE} {extra}") for n, extra in enumerate(endings)]
@@ -95,7 +111,7 @@ def test_thousands_that_are_alike_are_one_and_each_is_compared_with_few(monkeypa
 
     monkeypatch.setattr(process, "cdist", counted)
     told_by = [
-        reflection(f"loop-{n}", f"When adding part {n} update number {n * 7919} of {n % 97}") for n in range(2000)
+        reflection(f"loop-{n}", f"When adding part p{n} update number n{n * 7919} of m{n % 97}") for n in range(2000)
     ]
     (found,) = recurring(told_by, {})
     assert len(found.members) == 2000

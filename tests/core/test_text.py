@@ -14,6 +14,7 @@ from core.text import (
     MAX_SUBJECT,
     UNKNOWN,
     Matcher,
+    legible,
     matcher,
     plural,
     visible,
@@ -51,6 +52,24 @@ def test_every_character_of_unicode_becomes_harmless() -> None:
     shown = visible("".join(map(chr, range(0x110000))))
     assert all(is_harmless(char) for char in set(shown))
     shown.encode("utf-8")
+
+
+@given(ANY_CHARACTER)
+@example("\U0001f3fb")
+@example("\ufe0f")
+@example("\u180b")
+@example("\u180f")
+@example("\x00")
+@settings(deadline=None)
+def test_what_visible_drops_or_marks_is_overlooked_in_reading_before_and_after(char: str) -> None:
+    text = f"Ig{char}nore"
+    if visible(text) != text and not char.isspace():
+        assert legible(text) == legible(visible(text)) == "Ignore"
+
+
+@pytest.mark.parametrize("char", "\u180b\u180c\u180d\u180f")
+def test_selectors_of_other_scripts_are_marked(char: str) -> None:
+    assert visible(char) == HIDDEN
 
 
 @given(ANY_TEXT)

@@ -25,7 +25,9 @@ ACTIONS = [{**edit("a.ts"), "timestamp": 1769937000000}, {**bash("npm test", Fal
 STEPS: tuple[Callable[[Episodes], Any], ...] = (
     lambda memory: memory.init_task("Add OAuth", tags=["auth"], task_id=TASK),
     lambda memory: memory.start_attempt(TASK, approach="implement first"),
-    lambda memory: memory.log_actions(TASK, ACTIONS, quality=0.3, results={"out.txt": b"red"}),
+    lambda memory: memory.log_actions(
+        TASK, ACTIONS, quality=0.3, results={"out.txt": b"red"}, milestones=[{"event": "a test that fails"}]
+    ),
     lambda memory: memory.complete_attempt(TASK, suggestions=["types first"]),
     lambda memory: memory.reflect(TASK, learning="types first"),
     lambda memory: memory.start_attempt(TASK),

@@ -19,8 +19,15 @@ from tests.e2e.tmux import PROMPT, Tmux
 ANSWERS: Final = ("a", "x", "p", "r", "s")
 """Keys that decide at once, in the order in which they are wanted; taken in turns."""
 _OFFERED: Final = re.compile(r"^ (?:[▸>▌] ?)? ?([a-z])  \S", re.MULTILINE)
+_AT: Final = re.compile(r"([\d,]+) of [\d,]+")
 _DECIDED: Final = re.compile(r"([\d,]+) decided")
 _LOOP: Final = "ralph-fix-user-validation-in-sign-up-c4c69b76"
+
+
+def at_question(screen: str) -> str:
+    """Which question is asked, by its number in the queue: what else stands beside it is worked out by and by."""
+    found = _AT.search(screen.splitlines()[1])
+    return found[1] if found else ""
 
 
 def add_questions(project: Path, env: Mapping[str, str], count: int) -> None:

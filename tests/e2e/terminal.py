@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 from tests.e2e.stream import Screen, feed
 
 ROOT: Final = Path(__file__).parents[2]
-PATIENCE: Final = 30.0
+PATIENCE: Final = 60.0
 """Seconds until a wait is given up; a loaded machine takes its time."""
 _ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 

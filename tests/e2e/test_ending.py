@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.runner import SECRET
 from tests.e2e.stream import offences
-from tests.e2e.terminal import Terminal, dashboard, environment, python
+from tests.e2e.terminal import PATIENCE, Terminal, dashboard, environment, python
 
 LEAVING = ("\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l", "\x1b[?1003l", "\x1b[?1006l", "\x1b[?2004l", "\x1b[?1004l")
 """What gives a terminal back: its own screen, the cursor, the mouse off, plain pasting, no reports of focus."""
@@ -51,17 +51,8 @@ def test_a_signal_while_it_starts_ends_it(sample: Path, home: Path, number: sign
         assert_given_back(terminal)
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+c"])
-def test_a_key_ends_it(sample: Path, home: Path, key: str) -> None:
-    with Terminal(dashboard(sample), environment(home)) as terminal:
-        running(terminal)
-        terminal.press(key)
-        assert terminal.end() == 0
-        assert_given_back(terminal)
-
-
-def test_ctrl_c_ends_it_in_a_dialog_and_in_a_text_field(sample: Path, home: Path) -> None:
-    for keys in ("/abc", "?"):
+def test_ctrl_c_ends_it_in_a_list_in_a_dialog_and_in_a_text_field(sample: Path, home: Path) -> None:
+    for keys in ("", "/abc", "?"):
         with Terminal(dashboard(sample), environment(home)) as terminal:
             running(terminal)
             terminal.press(*keys)
@@ -80,7 +71,7 @@ def test_a_terminal_that_is_gone_ends_it_where_no_signal_tells(sample: Path, hom
             pass
         os.close(main)
         try:
-            assert process.wait(15) == 129
+            assert process.wait(PATIENCE) == 129
         finally:
             process.kill()
 
@@ -89,7 +80,7 @@ def test_a_terminal_that_is_gone_ends_it(sample: Path, home: Path) -> None:
     terminal = Terminal(dashboard(sample), environment(home))
     running(terminal)
     os.close(terminal.fd)
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         pid, status = os.waitpid(terminal.pid, os.WNOHANG)
         if pid:
@@ -101,9 +92,15 @@ def test_a_terminal_that_is_gone_ends_it(sample: Path, home: Path) -> None:
     pytest.fail("runs on without a terminal")
 
 
-def test_it_can_be_stopped_and_continued(sample: Path, home: Path) -> None:
+def test_it_can_be_stopped_and_continued_and_continuing_what_was_not_stopped_changes_nothing(
+    sample: Path, home: Path
+) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         running(terminal)
+        for _ in range(3):
+            os.kill(terminal.pid, signal.SIGCONT)
+        terminal.press("5")
+        terminal.sees("where")
         os.kill(terminal.pid, signal.SIGTSTP)
         terminal.stopped()
         assert_given_back(terminal)
@@ -147,15 +144,3 @@ def test_a_job_that_fails_is_told_and_the_dashboard_runs_on(sample: Path, home: 
         assert terminal.end() == 0
         assert_given_back(terminal)
         assert "Traceback" in (home / "state/ralphdeck/ralphdeck.log").read_text()
-
-
-def test_continuing_what_was_not_stopped_changes_nothing(sample: Path, home: Path) -> None:
-    with Terminal(dashboard(sample), environment(home)) as terminal:
-        running(terminal)
-        for _ in range(3):
-            os.kill(terminal.pid, signal.SIGCONT)
-        terminal.press("2")
-        terminal.sees("score")
-        terminal.press("q")
-        assert terminal.end() == 0
-        assert_given_back(terminal)

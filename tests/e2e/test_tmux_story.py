@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.desk import at_question
 from tests.e2e.terminal import dashboard, environment, python
 from tests.e2e.tmux import PROMPT, Tmux
 
@@ -16,6 +17,8 @@ pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux
 PATTERN = "pat-error-null-check-015"
 SEEN_WITHIN = 3.0
 """Seconds in which another dashboard shows a decision; one second is promised, on a machine that is not busy."""
+SLOWER = 10.0
+"""How many times as long it may take as the first one takes to show it itself, on a machine that is."""
 
 
 def active_rows(text: str) -> list[str]:
@@ -25,9 +28,9 @@ def active_rows(text: str) -> list[str]:
 
 def next_question(tmux: Tmux) -> None:
     """Go on in Review."""
-    asked = tmux.text().splitlines()[1]
+    asked = at_question(tmux.text())
     tmux.keys("n")
-    tmux.until(lambda: tmux.text().splitlines()[1] != asked, "the next question")
+    tmux.until(lambda: at_question(tmux.text()) not in ("", asked), "the next question")
 
 
 def leave(tmux: Tmux, window: str) -> None:
@@ -91,9 +94,11 @@ def test_another_dashboard_sees_a_decision_at_once(sample: Path, home: Path) -> 
             tmux.keys("Enter", window=window)
         start = time.monotonic()
         tmux.keys("p")
+        tmux.sees("● prov")
+        own = time.monotonic() - start
         tmux.sees("● prov", window="second")
         took = time.monotonic() - start
-        assert took < SEEN_WITHIN, f"took {took:.2f} s"
+        assert took < max(SEEN_WITHIN, SLOWER * own), f"took {took:.2f} s, {own:.2f} s for itself"
         tmux.keys("u", window="second")
         tmux.sees("◐ estab", window="first")
         for window in ("first", "second"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-import pytest
-
+from tests.e2e.desk import at_question
 from tests.e2e.stream import offences
 from tests.e2e.terminal import Terminal, dashboard, environment
 
@@ -16,37 +16,57 @@ PASTE = (
 """Everything but escape characters: terminals leave them out of what they paste."""
 
 
-def open_field(terminal: Terminal, *keys: str) -> None:
+def moved(terminal: Terminal, before: str) -> bool:
+    return at_question(terminal.draw()) not in ("", before)
+
+
+def go_on_to_an_inversion(terminal: Terminal) -> None:
+    """Each key is pressed when the one before has led on: else the last ones would lead past it."""
+    terminal.sees("if you press")
+    while "Turn this into a warning?" not in terminal.draw():
+        before = at_question(terminal.draw())
+        terminal.press("n")
+        terminal.until(partial(moved, terminal, before), "the next question")
+        terminal.settles(0.2)
+
+
+FIELDS = {
+    "filter": "/",
+    "palette": ":",
+    "reason": "2d",
+    "note": "2c",
+    "rewrite": "3ne",
+    "task": "4/",
+}
+"""The keys that open them, one after the other."""
+
+
+def open_field(terminal: Terminal, mark: str, *keys: str) -> None:
     """Press keys that open a field, and wait until it takes what is pasted; `n` goes on to an inversion."""
     for key in keys:
-        terminal.press(key)
-        for _ in range(30 if key == "n" else 0):
-            terminal.settles(0.2)
-            if "Turn this into a warning?" in terminal.draw():
-                break
-            terminal.press("n")
+        if key == "n":
+            go_on_to_an_inversion(terminal)
+        else:
+            terminal.press(key)
     for _ in range(20):
-        terminal.paste("RDX ")
+        terminal.paste(f"{mark} ")
         terminal.settles(0.3)
-        if "RDX" in terminal.draw():
+        if mark in terminal.draw():
             return
     raise AssertionError(f"no field takes a paste:\n{terminal.draw()}")
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [("/",), (":",), ("4", "/"), ("2", "d"), ("2", "c"), ("3", "n", "e")],
-    ids=["filter", "palette", "task", "reason", "note", "rewrite"],
-)
-def test_a_paste_is_only_text(sample: Path, home: Path, keys: tuple[str, ...]) -> None:
+def test_a_paste_is_only_text_in_every_field(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
-        open_field(terminal, *keys)
-        terminal.paste(f"{PASTE} the end")
-        terminal.settles()
-        terminal.paste("RDXsecond")
-        terminal.sees("RDXsecond")
-        terminal.press("escape", "escape", "ctrl+c")
+        for name, keys in FIELDS.items():
+            open_field(terminal, f"RDX{name}", *keys)
+            terminal.paste(f"{PASTE} the end")
+            terminal.settles()
+            terminal.paste(f"second{name}")
+            terminal.sees(f"second{name}")
+            terminal.press("escape", "escape")
+        terminal.press("ctrl+c")
         assert terminal.end() == 0
         assert offences(bytes(terminal.raw)) == []
 
@@ -54,7 +74,7 @@ def test_a_paste_is_only_text(sample: Path, home: Path, keys: tuple[str, ...]) -
 def test_a_hostile_reason_is_told_and_kept_harmlessly(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
-        open_field(terminal, "2", "d")
+        open_field(terminal, "RDX", "2", "d")
         terminal.paste("because \u202e[/] [@click=app.exit()]RDX\x9b")
         terminal.press("enter")
         terminal.sees("deprecated", "⊘")
@@ -76,14 +96,16 @@ def test_bytes_that_are_no_text_are_passed_over(sample: Path, home: Path) -> Non
         assert terminal.end() == 0
 
 
-@pytest.mark.parametrize("place", ["2", "8", "4"])
-def test_what_is_typed_ahead_is_typed_into_the_field(sample: Path, home: Path, place: str) -> None:
+def test_what_is_typed_ahead_is_typed_into_the_field(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
-        terminal.press(place)
-        terminal.settles()
-        terminal.write(b"/pdrUxaq1")  # in one go, as over a slow line: every one of them is a key that acts
-        terminal.sees("❯  pdrUxaq1" if place != "4" else "pdrUxaq1")
+        for place in "284":
+            terminal.press(place)
+            terminal.settles()
+            keys = f"pdrUxaq1{place}"  # in one go, as over a slow line: every one of them is a key that acts
+            terminal.write(f"/{keys}".encode())
+            terminal.sees(keys if place == "4" else f"❯  {keys}")
+            terminal.press("escape", "escape")
         terminal.press("ctrl+c")
         assert terminal.end() == 0
     decided = (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()

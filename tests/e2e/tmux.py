@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import time
@@ -27,7 +26,7 @@ class Tmux:
 
     def __init__(self, folder: Path, env: Mapping[str, str], size: tuple[int, int]) -> None:
         self._env = {**env, "TMUX_TMPDIR": str(folder), "PS1": PROMPT}
-        self._socket = f"ralphdeck-{os.getpid()}"
+        self._socket = "deck"  # in a folder of its own; the whole path may have 107 characters only
         columns, rows = size
         self._run("new-session", "-d", "-s", "main", "-n", "first", "-x", str(columns), "-y", str(rows), *self._shell())
         self._run("set-option", "-g", "default-size", f"{columns}x{rows}")

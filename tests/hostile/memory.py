@@ -7,6 +7,8 @@ from typing import Any, Final
 from tests.hostile.sowing import Sower, loop_id, when
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
+OVERLONG: Final = "A" * 66_000
+"""More than is kept of what an action gave, of which more is kept than of any other text."""
 
 
 def task_metadata(n: int) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def actions(n: int) -> list[dict[str, Any]]:
                 s("param "): {"inner": s.many("deep ")},
             },
             "success": (n + at) % 3 != 0,
-            "output": s("output "),
+            "output": s("output ") + OVERLONG * (n == 0),
             "error": s("error "),
             "reasoning": s("because "),
             "expected_outcome": s("expected "),

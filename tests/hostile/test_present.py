@@ -49,7 +49,7 @@ from tui.present.review_answers import Outlook, answer_rows, what_changes
 from tui.present.text_changes import words_changed
 
 T = TypeVar("T")
-WIDTH = 60
+WIDTH, TALL = 60, 40
 PATTERNS, STORIES, TASKS, FORECASTS = 300, 60, 40, 2
 """How many records are looked at where looking takes time."""
 
@@ -115,8 +115,10 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
         told = {one.id: condition_of(one, task, own[-1].number, view.now, view.settings.watch) for one in own}
         reflected = links.reflections_of(task)
         check(memory_tasks.reflection_lines(reflected, view, of_task=True), where=where)
+        check(memory_tasks.task_below(task, reflected, WIDTH, tried=True), where=where)
+        check([memory.task_below(task)], where=where)
         check(
-            memory_tasks.task_lines(task, own, lambda one: told[one.id], reflected, view, glyphs, WIDTH),  # noqa: B023
+            memory_tasks.task_lines(task, own, lambda one: told[one.id], view, glyphs, WIDTH),  # noqa: B023
             where=where,
         )
         loop_id, how = links.task_loop(task)
@@ -124,6 +126,7 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
         for one in own:
             check(memory.attempt_cells(one, told[one.id], view.now, glyphs).values(), where=where)
             check(memory_tasks.attempt_lines(one, task, told[one.id], view, glyphs, WIDTH), where=where)
+            check([memory.attempt_below(one)], where=where)
             try:
                 detail = read_attempt(deck.project, one.task_id, one.number)
             except RalphdeckError as error:
@@ -131,24 +134,28 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
                 continue
             check(memory_tasks.plan_lines(one, detail), where=where)
             check(memory_tasks.last_actions(detail, "enter", glyphs), where=where)
-            check(replay.side_lines(detail, [0.5], view, glyphs, WIDTH), where=where)
+            check(replay.side_lines(detail, [0.5], view, glyphs, WIDTH, TALL), where=where)
             check(replay.below_lines(detail, [0.5], view, glyphs), where=where)
             for step in spread(steps(detail), TASKS):
                 check(replay.step_lines(step, view, glyphs, WIDTH), where=where)
+                check([replay.listed(step.action, WIDTH, glyphs, current=True)], where=where)
 
 
 def test_debug_sessions_are_harmless(view: View, glyphs: Glyphs) -> None:
     snapshot = view.snapshot
     for session in snapshot.debug_sessions.values():
         where = f"session {session.id[:80]!r}"
-        check(memory.session_cells(session, view.now, glyphs, escalated=False).values(), where=where)
+        check(memory.session_cells(session, view.now, glyphs, escalated=None).values(), where=where)
+        check([memory.session_below(session)], where=where)
         check(debugging.session_lines(session, view, glyphs, WIDTH), where=where)
         check(debugging.learned_lines(session, glyphs, WIDTH), where=where)
-    check(memory_groups.escalation_lines(view), where="escalations")
+    check(memory_groups.escalation_lines(view, glyphs, WIDTH), where="escalations")
     check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
+    check(memory_groups.template_lines(view, WIDTH), where="fix templates")
     found = improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, view.settings)
     covered = coverage(snapshot.tasks, snapshot.memory_tasks, snapshot.loops)
-    check(memory_groups.improvement_lines(found, covered, glyphs), where="improvement")
+    check(memory_groups.improvement_lines(found, glyphs), where="improvement")
+    check(memory_groups.coverage_lines(covered), where="coverage")
 
 
 def test_decisions_are_harmless(view: View, glyphs: Glyphs) -> None:

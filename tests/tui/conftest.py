@@ -19,7 +19,10 @@ class NoProcesses:
 
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are drawn in the machine's zone; here that is UTC. No colour setting and no process leaks in."""
+    """Times are drawn in the machine's zone; here that is UTC. No colour setting and no process leaks in. A toast stays
+    until a newer one takes its place, however slow the machine is.
+    """
+    monkeypatch.setattr("tui.comforts.TOAST_SECONDS", 3600.0)
     monkeypatch.setattr("core.library.system_processes", NoProcesses)
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)

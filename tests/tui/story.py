@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -156,6 +157,22 @@ class Story:
         await self.settled()
         await self.until(lambda: self.app.engine.has_looked, "what Review could ask")
         await self.settled()
+
+    @asynccontextmanager
+    async def engine_held(self) -> AsyncIterator[None]:
+        """The engine notices nothing and does nothing meanwhile; after it, what a person did comes first."""
+        held, let_go = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            held.set()
+            let_go.wait(PATIENCE)
+
+        self.app.engine.submit(hold)
+        await self.until(held.is_set, "the engine to be held")
+        try:
+            yield
+        finally:
+            let_go.set()
 
     def _working(self) -> bool:
         lasting = {"engine", "vectors"}

@@ -8,12 +8,18 @@ import pytest
 
 from tui.actions import ACTIONS, BY_ID, GROUPS, SCREENS, actions_of, bindings_of, key_name
 from tui.app import DeckApp
+from tui.modes import KINDS
 from tui.screens.past import Past
 from tui.screens.place import Place
 from tui.screens.replay import Replay
 from tui.screens.what_if import WhatIf
 
-CLASSES: dict[str, type[Place]] = {**DeckApp.MODES, "what_if": WhatIf, "replay": Replay, "past": Past}  # type: ignore[dict-item]
+CLASSES: dict[str, type[Place]] = {
+    **{name: kind() for name, kind in KINDS.items()},
+    "what_if": WhatIf,
+    "replay": Replay,
+    "past": Past,
+}
 TAKEN_BY_OTHERS = {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+q", "ctrl+z"}
 """tmux, screen and the shell."""
 

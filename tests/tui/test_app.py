@@ -361,19 +361,11 @@ async def test_ones_own_decisions_are_told_once(sample: Path, home: Path) -> Non
 
 
 async def test_what_was_decided_right_before_leaving_is_written(sample: Path, home: Path) -> None:
-    at_work, left = threading.Event(), threading.Event()
-
-    def work() -> None:
-        at_work.set()
-        left.wait(10)
-
     async with story(sample, home) as told:
-        told.app.engine.submit(work)
-        await told.until(at_work.is_set, "the engine at work")
-        for remark in ("one", "two"):
-            told.app.decide(partial(Deck.note, pattern_id=ESTABLISHED, text=f"remark {remark}"))
-        told.app.engine.stop()
-        left.set()
+        async with told.engine_held():
+            for remark in ("one", "two"):
+                told.app.decide(partial(Deck.note, pattern_id=ESTABLISHED, text=f"remark {remark}"))
+            told.app.engine.stop()
         await told.press("q")
     ledger = (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
     assert "remark one" in ledger

@@ -26,7 +26,6 @@ class Calls:
         self.pieces = list(pieces)
         self.told: list[Message] = []
         self.library = self
-        self.lazy_index = self
         self.retry_paths: frozenset[Path] = frozenset()
         self.state = None
 
@@ -45,7 +44,8 @@ class Calls:
         self.done.append("refresh")
         return self, Delta()
 
-    def get(self) -> None: ...
+    def prepare(self) -> None:
+        self.done.append("prepare")
 
     def post_message(self, message: Message) -> bool:
         self.told.append(message)
@@ -77,9 +77,9 @@ def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]
 def test_idle_moments_are_used_until_nothing_is_left() -> None:
     calls = Calls(Delta(), CHANGED)
     engine, turns = turning(calls)
-    assert turns(4) == ["look", "look", "look", "refresh"]
+    assert turns(4) == ["look", "look", "look", "refresh", "prepare"]
     assert sum(isinstance(message, Engine.Changed) for message in calls.told) == 2  # what was found, and the refresh
-    assert turns(2) == ["look", "refresh"]
+    assert turns(2) == ["look", "refresh", "prepare"]
     assert not engine.has_looked
 
 
@@ -115,7 +115,7 @@ def test_after_a_change_it_looks_again() -> None:
 def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
     calls = Calls(ValueError("a bug"))
     _engine, turns = turning(calls)
-    assert turns(2) == ["look", "refresh"]
+    assert turns(2) == ["look", "refresh", "prepare"]
     assert [message.text for message in calls.told if isinstance(message, Engine.Failed)] == [
         "internal error: ValueError: a bug"
     ]
@@ -123,4 +123,4 @@ def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
 
 def test_it_can_be_told_to_look_no_further() -> None:
     _engine, turns = turning(Calls(CHANGED), looks_further=False)
-    assert turns(2) == ["refresh", "refresh"]
+    assert turns(2) == ["refresh", "prepare"] * 2

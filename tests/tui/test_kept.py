@@ -47,6 +47,19 @@ def test_a_file_that_is_not_as_expected_is_forgotten(tmp_path: Path, text: bytes
     assert json.loads(file.read_text())["projects"]["/one"]["place"] == "log"
 
 
+def test_what_is_forgotten_stays_so_and_what_is_kept_for_all_is_left(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    before = Kept(file, "demo")
+    before.set("theme", "light")
+    before.set_here("memory-filter", "task")
+    before.save()
+    kept = Kept(file, "demo")
+    kept.load()
+    kept.forget_here()
+    kept.save()
+    assert (kept.get("theme"), kept.get_here("memory-filter")) == ("light", "")
+
+
 def test_only_the_newest_projects_are_remembered(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     for n in range(MAX_PROJECTS + 5):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from textual.content import Content
@@ -14,6 +15,10 @@ AXIS_CELLS: Final = 6
 """Cells of the labels at the left, with the axis itself."""
 LEAST_CELLS: Final = 3
 """Cells that each run gets at least; runs that have no room are left out, the oldest first."""
+WIDEST_STEP: Final = 10
+"""Cells from one value to the next at most: a line that is drawn out further looks flat whatever it does."""
+_LEAST_STEP: Final = 3
+"""Cells from one value to the next from which each value has a mark of its own."""
 _BRAILLE: Final = 0x2800
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of each dot of a Braille character, by row and column."""
@@ -27,28 +32,47 @@ class Run:
         values: 0..1, in order.
         label: What stands below its start; displayable as it is.
         places: How many values it will have, where more are to come: the line ends where it is by now.
+        ticks: What stands below each value instead of the label, as far as there is room.
     """
 
     values: Sequence[float]
     label: Content
     places: int = 0
+    ticks: Sequence[str] = ()
+
+    @property
+    def count(self) -> int:
+        """How many values there will be."""
+        return max(self.places, len(self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class _Canvas:
-    """Where dots can be set: `fine` of them a cell in each direction (columns, rows)."""
+    """Where dots can be set: `fine` of them a cell in each direction (columns, rows).
+
+    Attributes:
+        points: The cells (row, column) that values stand in, where these are so far apart that each has a mark.
+    """
 
     width: int
     height: int
     fine: tuple[int, int]
     cells: list[list[int]]
+    points: set[tuple[int, int]]
 
     def line(self, start: tuple[int, int], end: tuple[int, int]) -> None:
-        """Set all dots between two of them, these included."""
+        """Set all dots between two of them, these included, two dots thick where dots are fine."""
         (x, y), (to_x, to_y) = start, end
         steps = max(abs(to_x - x), abs(to_y - y), 1)
         for step in range(steps + 1):
-            self._dot(round(x + (to_x - x) * step / steps), round(y + (to_y - y) * step / steps))
+            column, row = round(x + (to_x - x) * step / steps), round(y + (to_y - y) * step / steps)
+            self._dot(column, row)
+            if self.fine[1] > 1:
+                self._dot(column, min(row + 1, self.height * self.fine[1] - 1))
+
+    def mark(self, x: int, y: int) -> None:
+        """Mark the cell of a dot."""
+        self.points.add((y // self.fine[1], x // self.fine[0]))
 
     def _dot(self, x: int, y: int) -> None:
         columns, rows = self.fine
@@ -67,15 +91,21 @@ def line_chart(runs: Sequence[Run], width: int, height: int, glyphs: Glyphs) -> 
     runs = runs[-max((room + 1) // (LEAST_CELLS + 1), 1) :]
     if not runs or room < LEAST_CELLS:
         return []
+    room = min(room, sum(_widest(run) + 1 for run in runs) - 1)
     plain = glyphs is ASCII
-    canvas = _Canvas(room, height, (1, 1) if plain else (2, 4), [[0] * room for _ in range(height)])
-    spans = list(_spans([len(run.values) for run in runs], room))
+    canvas = _Canvas(room, height, (1, 1) if plain else (2, 4), [[0] * room for _ in range(height)], set())
+    spans = list(_spans([run.count for run in runs], room))
     for run, (start, cells) in zip(runs, spans, strict=True):
         _draw(canvas, run, start, cells)
     breaks = {start - 1 for start, _ in spans[1:]}
-    lines = [_row(canvas, row, breaks, plain=plain) for row in range(height)]
+    lines = [_row(canvas, row, breaks, glyphs) for row in range(height)]
     labels = _labels(runs, spans).pad_left(AXIS_CELLS)
     return [*lines, labels] if labels.plain.strip() else lines
+
+
+def _widest(run: Run) -> int:
+    """Cells from which on a run only gets flatter."""
+    return max((run.count - 1) * WIDEST_STEP + 1, run.label.cell_length, LEAST_CELLS)
 
 
 def _spans(counts: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
@@ -90,28 +120,34 @@ def _spans(counts: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
         start += cells + 1
 
 
+def _cell(run: Run, number: int, cells: int) -> int:
+    """The cell of a value within its run."""
+    return (cells - 1) * number // max(run.count - 1, 1)
+
+
 def _draw(canvas: _Canvas, run: Run, start: int, cells: int) -> None:
-    values, last = run.values, max(run.places, len(run.values), 2) - 1
     columns, rows = canvas.fine
-    left, width, lowest = start * columns, cells * columns, canvas.height * rows - 1
+    lowest = canvas.height * rows - 1
+    marked = (cells - 1) >= _LEAST_STEP * (run.count - 1)
+    points = [
+        ((start + _cell(run, n, cells)) * columns, round((1 - min(max(value, 0.0), 1.0)) * lowest))
+        for n, value in enumerate(run.values)
+    ]
+    for one, other in pairwise(points):
+        canvas.line(one, other)
+    for x, y in points if marked else points[:1] if len(points) == 1 else ():
+        canvas.mark(x, y)
 
-    def point(n: int) -> tuple[int, int]:
-        value = min(max(values[n], 0.0), 1.0)
-        return left + round((width - 1) * n / last), round((1 - value) * lowest)
 
-    if len(values) == 1:
-        x, y = point(0)
-        canvas.line((x, y), (x + columns, y))
-    for n in range(len(values) - 1):
-        canvas.line(point(n), point(n + 1))
-
-
-def _row(canvas: _Canvas, row: int, breaks: set[int], *, plain: bool) -> Content:
+def _row(canvas: _Canvas, row: int, breaks: set[int], glyphs: Glyphs) -> Content:
+    plain = glyphs is ASCII
     middle = (canvas.height - 1) // 2
     label = {0: "100 %", middle: "50 %", canvas.height - 1: "0 %"}.get(row, "")
     parts: list[tuple[str, str]] = [(f"{label:>5}{'|' if plain else '┤' if label else '│'}", "$quiet")]
     for column, dots in enumerate(canvas.cells[row]):
-        if dots:
+        if (row, column) in canvas.points:
+            parts.append(("o" if plain else glyphs.proven, "$accent bold"))
+        elif dots:
             parts.append(("*" if plain else chr(_BRAILLE + dots), "$accent"))
         elif column in breaks:
             parts.append((":" if plain else "┊", "$rule"))
@@ -121,9 +157,14 @@ def _row(canvas: _Canvas, row: int, breaks: set[int], *, plain: bool) -> Content
 
 
 def _labels(runs: Sequence[Run], spans: Sequence[tuple[int, int]]) -> Content:
-    """Each label below the start of its run, where it has room up to the next one."""
+    """Each label below the start of its run, or each tick below its value, where it has room up to the next one."""
     line = Content("")
+    end = sum(spans[-1])
     for run, (start, cells) in zip(runs, spans, strict=True):
-        if line.cell_length <= start and run.label.cell_length <= cells + 1:
-            line = Content.assemble(line.pad_right(start - line.cell_length), run.label)
+        ticks = [(start + _cell(run, n, cells), Content.styled(tick, "$quiet")) for n, tick in enumerate(run.ticks)]
+        for at, label in ticks or [(start, run.label)]:
+            free = line.cell_length + (1 if ticks and line else 0)
+            at = min(at, end - label.cell_length) if ticks else at
+            if free <= at and at + label.cell_length <= min(start + cells + 1, end):
+                line = Content.assemble(line.pad_right(at - line.cell_length), label)
     return line

@@ -8,20 +8,25 @@ from typing import Final
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.debug_memory.waiting import escalated
+from core.debug_memory.waiting import escalated, escalation_reason
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.layout import UNBROKEN, bullets, hanging, heading
 from tui.present.marks import Glyphs, result_mark
-from tui.present.memory import call_line, escalation_reason, session_mark
+from tui.present.memory import call_line, session_mark
 from tui.present.numbers import ago, duration, moment_text, percent
 
 MOST_TEXT_LINES: Final = 200
-"""Lines of a stack trace or a diff that are shown."""
+"""Lines of a stack trace, a diff or a file that are shown."""
 MOST_TRACE: Final = 20_000
 MOST_DIFF: Final = 64_000
-"""Characters of either that are looked at."""
+MOST_CODE: Final = 64_000
+"""Characters of any of them that are looked at."""
+_PLAIN: Final = 3
+"""What of an environment tells what it is without its name: runtime, version, framework."""
+_HASH: Final = 13
+"""Of a hash as many characters as tell it from the others of a session, and the sign that there are more."""
 _DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$secondary"}
 _INDENT: Final = " " * 14
 """Before what stands beside a label."""
@@ -34,10 +39,14 @@ def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
         width: Cells there are.
     """
     lines = _head_lines(session, view, glyphs)
+    homes = dict.fromkeys(filter(None, (session.loop_id, session.task_id)))
+    if homes:
+        lines.append(Content.styled("of " + ", ".join(visible_line(home, 100) for home in homes), "$quiet"))
     if not session.executions:
         lines += [Content(""), Content.styled("Nothing has been run in this session yet.", "$quiet")]
-    for number, execution in enumerate(session.executions, 1):
-        lines += _execution_lines(execution, number, view, glyphs, width)
+    befores = (None, *session.executions)  # longer by one, also where nothing has been run
+    for number, (execution, before) in enumerate(zip(session.executions, befores, strict=False), 1):
+        lines += _execution_lines(execution, before, number, view, glyphs, width)
     return lines
 
 
@@ -97,10 +106,20 @@ def _run_line(execution: Execution, number: int, view: View, glyphs: Glyphs) -> 
     )
 
 
-def _execution_lines(execution: Execution, number: int, view: View, glyphs: Glyphs, width: int) -> list[Content]:
-    environment = " ".join(visible_line(value, 40) for _, value in execution.environment[:3])
+def _execution_lines(
+    execution: Execution, before: Execution | None, number: int, view: View, glyphs: Glyphs, width: int
+) -> list[Content]:
+    environment = " ".join(visible_line(value, 40) for _, value in execution.environment[:_PLAIN])
     run = _run_line(execution, number, view, glyphs)
     lines = [Content(""), Content.assemble(run, (f"   {environment}" if environment else "", "$quiet"))]
+    more = [f"{visible_line(name, 60)} {visible_line(value, 200)}" for name, value in execution.environment[_PLAIN:]]
+    more += [f"code {visible_line(execution.code_hash, _HASH)}"] if execution.code_hash else []
+    if more:
+        same = execution.code_hash and before is not None and before.code_hash == execution.code_hash
+        told = Content.assemble((", ".join(more), "$quiet"), (" as in the run before" if same else "", "$warning"))
+        lines += _told("with", told, width)
+    code_lines = _text_lines(execution.code, MOST_CODE)
+    lines += [Content.styled(f"{_INDENT}{line}", "$quiet") for line in _bounded(code_lines)]
     for failure in execution.failures:
         lines += _failure_lines(failure, glyphs, width)
     if execution.analysis is not None:
@@ -119,7 +138,8 @@ def results_line(results: Results | None, glyphs: Glyphs) -> Content:
         counts.append(
             f"{results.passed:,}" + (f" of {results.total:,}" if results.total is not None else "") + " passed"
         )
-    for count, word in ((results.failed, "failed"), (results.errors, "errors"), (results.skipped, "skipped")):
+    errors = "error" if results.errors == 1 else "errors"
+    for count, word in ((results.failed, "failed"), (results.errors, errors), (results.skipped, "skipped")):
         if count:
             counts.append(f"{count:,} {word}")
     return Content.assemble(
@@ -137,7 +157,8 @@ def _failure_lines(failure: Failure, glyphs: Glyphs, width: int) -> list[Content
         Content.assemble(
             (f"  {glyphs.failed} ", "$error"),
             (visible_line(failure.error_type, 80), "$error"),
-            f"  {visible_line(failure.message, 2000)}",
+            ("  " if failure.error_type else "", ""),
+            visible_line(failure.message, 2000) or ("" if failure.error_type else "a failure without a message"),
         )
     ]
     place = visible_line(failure.file, 300) + (f":{failure.line}" if failure.line is not None else "")
@@ -152,7 +173,7 @@ def _failure_lines(failure: Failure, glyphs: Glyphs, width: int) -> list[Content
     for label, text in (("expected", failure.expected), ("actual", failure.actual)):
         if text:
             lines += _told(label, Content(visible_line(text, 1000)), width)
-    trace = _text_lines(failure.stack_trace, MOST_TRACE)[:MOST_TEXT_LINES]
+    trace = _bounded(_text_lines(failure.stack_trace, MOST_TRACE))
     return lines + [Content.styled(f"{_INDENT}{line}", "$quiet") for line in trace]
 
 
@@ -202,6 +223,12 @@ def _text_lines(text: str, most: int) -> list[str]:
     return visible(text, most).strip("\n").split("\n") if text else []
 
 
+def _bounded(lines: Sequence[str]) -> list[str]:
+    """The first lines of a text, and how many more there are."""
+    more = len(lines) - MOST_TEXT_LINES
+    return [*lines[:MOST_TEXT_LINES], *([f"and {plural(more, 'line')} more"] if more > 0 else [])]
+
+
 def _verified(verified: bool | None, glyphs: Glyphs) -> Content:
     """Glyph and word of a fix's verification."""
     if verified is None:
@@ -213,10 +240,7 @@ def _verified(verified: bool | None, glyphs: Glyphs) -> Content:
 
 def diff_lines(lines: Sequence[str]) -> list[Content]:
     """Lines of a diff, displayable already: coloured by their signs, which stay."""
-    shown = [Content.styled(line, _DIFF_STYLES.get(line[:1], "$quiet")) for line in lines[:MOST_TEXT_LINES]]
-    if len(lines) > MOST_TEXT_LINES:
-        shown.append(Content.styled(f"and {plural(len(lines) - MOST_TEXT_LINES, 'line')} more", "$quiet"))
-    return shown
+    return [Content.styled(line, _DIFF_STYLES.get(line[:1], "$quiet")) for line in _bounded(lines)]
 
 
 def learned_lines(session: DebugSession, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:

@@ -13,7 +13,6 @@ from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.text import plural
 
-_OF_LOOPS: Final = frozenset({What.STARTED, What.ENDED})
 _LEVELS: Final[dict[Severity, SeverityLevel]] = {
     Severity.ERROR: "error",
     Severity.WARNING: "warning",
@@ -21,27 +20,23 @@ _LEVELS: Final[dict[Severity, SeverityLevel]] = {
 }
 
 
-def toasts(
-    found: Sequence[Happening], mine: Container[str], *, is_deciding: bool = False
-) -> list[tuple[str, SeverityLevel]]:
-    """Loops that started, finished or broke, decisions by others, escalations, new questions; most important first.
+def toasts(found: Sequence[Happening], mine: Container[str]) -> list[tuple[str, SeverityLevel]]:
+    """What wants a person: loops that broke, decisions by others, escalations, new questions; most important first.
+
+    A toast lies over what somebody reads: loops that start or end well stand in Loops alone.
 
     Args:
         found: What happened.
         mine: Ids of the decisions made in this dashboard; they are not news.
-        is_deciding: Somebody reads what a decision would change: loops that start or end well stand in Loops alone.
     """
-    if is_deciding:
-        found = [one for one in found if one.what not in _OF_LOOPS or one.severity is not Severity.INFO]
     lines: list[tuple[str, SeverityLevel]] = []
-    ended: Counter[LoopStatus] = Counter(one.status for one in found if one.status is not None)
-    for one in found:
+    broken = [one for one in found if one.severity is Severity.ERROR]
+    ended: Counter[LoopStatus] = Counter(one.status for one in broken if one.status is not None)
+    for one in broken:
         if one.status is not None and one.status in ended:
             count = ended.pop(one.status)
             text = one.text if count == 1 else f"{plural(count, 'loop')} {ended_word(one.status)}"
             lines.append((text, _LEVELS[one.severity]))
-    if started := sum(one.what is What.STARTED for one in found):
-        lines.append((f"{plural(started, 'loop')} started", "information"))
     lines += [(one.text, "information") for one in found if one.what is What.DECIDED and one.subject not in mine]
     lines += [(one.text, _LEVELS[one.severity]) for one in found if one.what is What.ESCALATED]
     if asked := sum(one.what is What.ASKED and one.severity is Severity.WARNING for one in found):

@@ -8,11 +8,12 @@ from typing import Final
 
 from textual.content import Content
 
+from core.debug_memory.waiting import Escalated, first_failure
 from core.episodes.condition import AttemptState, Condition
 from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Escalation, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.text import visible_line
-from tui.present.marks import Cells, Glyphs, outcome_mark
+from tui.present.marks import ASCII, Cells, Glyphs, outcome_mark
 from tui.present.memory_tree import GROUPS, final_quality, task_sign
 from tui.present.numbers import ago, percent, sparkline
 
@@ -41,6 +42,14 @@ _SESSION_STYLES: Final = {
 
 
 # Marks
+
+
+def in_list(mark: Content) -> Content:
+    """A mark as the list has room for it: its longest words shorter."""
+    glyph, _, word = mark.plain.partition(" ")
+    return (
+        Content.styled(f"{glyph} unfinished", _STATE_STYLES[AttemptState.LEFT]) if word == AttemptState.LEFT else mark
+    )
 
 
 def task_mark(task: Task, last: AttemptState | None, glyphs: Glyphs) -> Content:
@@ -135,7 +144,7 @@ def task_cells(
             (visible_line(task.id, 40), "$secondary"),
             f"  {visible_line(task.description, 300)}",
         ),
-        "status": task_mark(task, last, glyphs),
+        "status": in_list(task_mark(task, last, glyphs)),
         "tries": Content(f"{len(attempts):,}" if attempts else ""),
         "quality": _quality(quality, reached, glyphs),
         "actions": _sum([attempt.actions for attempt in attempts], "$quiet"),
@@ -157,7 +166,7 @@ def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs:
             (f"   {attempt.number:>4} ", "$secondary"),
             (visible_line(attempt.plan, 300) or "no plan", "$quiet" if ended or not attempt.plan else ""),
         ),
-        "status": attempt_mark(attempt, condition, glyphs),
+        "status": in_list(attempt_mark(attempt, condition, glyphs)),
         "quality": _quality([entry.quality for entry in attempt.quality], final_quality(attempt), glyphs),
         "actions": _sum([attempt.actions], "$quiet"),
         "errors": _sum([attempt.errors], "$error"),
@@ -165,8 +174,10 @@ def attempt_cells(attempt: Attempt, condition: Condition, now: datetime, glyphs:
     }
 
 
-def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escalated: bool) -> Cells:
-    """A debug session: what was worked on and what failed first; quality is the share of the tests that pass."""
+def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escalated: Escalated | None) -> Cells:
+    """A debug session: what was worked on and what failed first; quality is the share of the tests that pass, errors
+    are the tests that failed, of all its runs."""
+    sign = escalated.last_sign if escalated is not None else session.changed_at
     passing = [share for execution in session.executions if (share := passed_share(execution)) is not None]
     return {
         "what": Content.assemble(
@@ -174,10 +185,11 @@ def session_cells(session: DebugSession, now: datetime, glyphs: Glyphs, *, escal
             (path_end(session.file_path or session.id), "$secondary"),
             f"  {visible_line(first_failure(session), 300)}",
         ),
-        "status": session_mark(session, glyphs, escalated=escalated),
+        "status": session_mark(session, glyphs, escalated=escalated is not None),
         "tries": Content(f"{len(session.executions):,}" if session.executions else ""),
         "quality": _quality(passing, passing[-1] if passing else None, glyphs),
-        "sign": Content.styled(ago(session.changed_at, now), "$quiet"),
+        "errors": _sum([_failed_tests(execution) for execution in session.executions], "$error"),
+        "sign": Content.styled(ago(sign, now), "$quiet"),
     }
 
 
@@ -188,8 +200,12 @@ def _fold(folded: bool | None, glyphs: Glyphs) -> str:
 
 
 def _quality(values: Sequence[float], last: float | None, glyphs: Glyphs) -> Content:
+    """The last values, the newest beside its number, on a dotted ground: short is few of them, not little."""
+    drawn = sparkline(values, SPARKS, glyphs)
+    ground = (" " if glyphs is ASCII else "·") * (SPARKS - len(drawn)) if drawn else " " * SPARKS
     return Content.assemble(
-        (f"{sparkline(values, SPARKS, glyphs):<{SPARKS}}", "$secondary"),
+        (ground, "$rule"),
+        (drawn, "$secondary"),
         f"{percent(last) if last is not None else '':>6}",
     )
 
@@ -202,6 +218,30 @@ def _sum(counts: Sequence[int | None], style: str) -> Content:
     return Content.styled(f"{sum(known):,}", style if sum(known) else "$quiet")
 
 
+# Second lines of rows, where rows have two
+
+
+def task_below(task: Task) -> Content:
+    """When a task is done."""
+    return _below("done when", task.criteria)
+
+
+def attempt_below(attempt: Attempt) -> Content:
+    """Why an attempt came out as it did, else what did not work or is suggested."""
+    told = (("because", (attempt.reason,)), ("didn't work", attempt.failed), ("next time", attempt.suggestions))
+    return next((_below(label, texts[0]) for label, texts in told if texts and texts[0]), Content(""))
+
+
+def session_below(session: DebugSession) -> Content:
+    """The root cause that was seen last."""
+    causes = (one.analysis.root_cause for one in reversed(session.executions) if one.analysis is not None)
+    return _below("cause", next(filter(None, causes), ""))
+
+
+def _below(label: str, text: str) -> Content:
+    return Content.styled(f"    {label}  {visible_line(text, 300)}", "$quiet") if text else Content("")
+
+
 # What sessions say of themselves
 
 
@@ -209,15 +249,6 @@ def path_end(path: str) -> str:
     """A path in a row: what it ends with, where it is long."""
     shown = visible_line(path, 300)
     return shown if len(shown) <= _PATH_CELLS else f"…{shown[1 - _PATH_CELLS :]}"
-
-
-def first_failure(session: DebugSession) -> str:
-    """Type and message of what failed first, else the first root cause."""
-    for execution in session.executions:
-        for failure in execution.failures:
-            return ": ".join(filter(None, (failure.error_type, failure.message or failure.test_name)))
-    causes = (execution.analysis.root_cause for execution in session.executions if execution.analysis is not None)
-    return next(causes, "")
 
 
 def passed_share(execution: Execution) -> float | None:
@@ -228,18 +259,10 @@ def passed_share(execution: Execution) -> float | None:
     return min(max(results.passed / results.total, 0.0), 1.0)
 
 
-def escalation_reason(session: DebugSession, call: Escalation | None) -> str:
-    """Why a person should see it: the words of who called, else what stays unresolved, else the last root cause, else
-    what failed."""
-    if call is not None and call.reason:
-        return call.reason
-    for recurring in session.recurring:
-        if recurring.resolution == ESCALATED:
-            return recurring.notes or recurring.test
-    for execution in reversed(session.executions):
-        if execution.analysis is not None and execution.analysis.root_cause:
-            return execution.analysis.root_cause
-    return first_failure(session) or "its agent gave it up"
+def _failed_tests(execution: Execution) -> int | None:
+    """How many tests failed or broke in one run; None where that is not told."""
+    told = execution.results.failing if execution.results is not None else None
+    return len(execution.failures) or None if told is None else told
 
 
 def call_line(call: Escalation, now: datetime) -> Content:

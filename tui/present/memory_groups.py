@@ -6,15 +6,16 @@ from typing import Final
 
 from textual.content import Content
 
-from core.debug_memory.index import CAUSE, DebugIndex
+from core.debug_memory.index import CAUSE
 from core.episodes.improvement import Group, Improvement
 from core.episodes.linking import Coverage
-from core.records.debug_sessions import Lesson
+from core.records.debug_sessions import DebugSession, Lesson
 from core.text import plural, visible_line
 from core.view import View
-from tui.present.layout import heading
+from tui.present.debugging import results_line
+from tui.present.layout import hanging, heading
 from tui.present.marks import Glyphs
-from tui.present.memory import call_line, escalation_reason, path_end
+from tui.present.memory import call_line, path_end
 from tui.present.numbers import ago, interval_bar, percent
 
 MOST_LOOPS: Final = 6
@@ -25,8 +26,12 @@ WIDEST_BAR: Final = 40
 _NAME_CELLS: Final = 24
 
 
-def escalation_lines(view: View) -> list[Content]:
-    """Each escalation: what it is about, since when, and why."""
+def escalation_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
+    """Each escalation: what it is about, since when, why, and how far its agent came.
+
+    Args:
+        width: Cells there are.
+    """
     lines = [Content.styled("These wait for a person: their agents gave them up.", "bold")]
     for one in view.escalations():
         lines += [
@@ -35,15 +40,32 @@ def escalation_lines(view: View) -> list[Content]:
                 (path_end(one.session.file_path or one.session.id), "$secondary"),
                 (f"   {ago(one.at, view.now)}", "$warning"),
             ),
-            Content(f"  {visible_line(escalation_reason(one.session, one.call), 1000)}"),
+            *hanging(Content("  "), Content(visible_line(one.reason, 1000)), width),
+            *_came_to(one.session, glyphs, width),
         ]
         if one.call is not None:
             lines.append(Content.assemble("  ", call_line(one.call, view.now)))
     return lines
 
 
-def improvement_lines(found: Improvement, covered: Coverage, glyphs: Glyphs) -> list[Content]:
-    """Whether retries that had reflections succeed more often, and how many loops have a task here."""
+def _came_to(session: DebugSession, glyphs: Glyphs, width: int) -> list[Content]:
+    """How often it was tried, what the last run said, and the cause that was seen in it."""
+    if not session.executions:
+        return []
+    last = session.executions[-1]
+    runs = Content.styled(f"{plural(len(session.executions), 'run')}, the last  ", "$quiet")
+    lines = hanging(Content("  "), Content.assemble(runs, results_line(last.results, glyphs)), width)
+    if last.analysis is not None and last.analysis.root_cause:
+        cause = Content.assemble(
+            (f"{visible_line(last.analysis.category, 60)}  ", "$warning"),
+            (visible_line(last.analysis.root_cause, 1000), "$quiet"),
+        )
+        lines += hanging(Content("  "), cause, width)
+    return lines
+
+
+def improvement_lines(found: Improvement, glyphs: Glyphs) -> list[Content]:
+    """Whether retries that had reflections succeed more often."""
     lines = [Content.styled("Do reflections help a retry?", "bold")]
     for label, group in (
         ("first attempts", found.first),
@@ -61,7 +83,7 @@ def improvement_lines(found: Improvement, covered: Coverage, glyphs: Glyphs) -> 
     if found.open or found.unclear:
         left = f"{plural(len(found.open), 'open attempt')} and {len(found.unclear):,} without a clear outcome left out"
         lines.append(Content.styled(f"  {left}", "$quiet"))
-    return lines + coverage_lines(covered)
+    return lines
 
 
 def without_tasks(covered: Coverage) -> list[Content]:
@@ -97,7 +119,11 @@ def _group_line(label: str, group: Group, glyphs: Glyphs) -> Content:
 
 
 def cause_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
-    """The most frequent root causes as bars, then the fix templates with how often they work."""
+    """The most frequent root causes as bars.
+
+    Args:
+        width: Cells there are.
+    """
     index = view.debug
     counts = sorted(
         ((len(ids), cause) for cause, ids in index.keys[CAUSE].items() if cause), key=lambda one: (-one[0], one[1])
@@ -112,13 +138,17 @@ def cause_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
         lines.append(
             Content.assemble(f"{name:<{_NAME_CELLS}} ", (drawn, "$accent"), (f" {plural(count, 'session')}", "$quiet"))
         )
-    return lines + _template_lines(index)
+    return lines
 
 
-def _template_lines(index: DebugIndex) -> list[Content]:
-    """Each template once, with the best of what is told of it."""
+def template_lines(view: View, width: int) -> list[Content]:
+    """Each fix template once, with the best of what is told of it, below a heading.
+
+    Args:
+        width: Cells there are.
+    """
     found: dict[tuple[str, str], Lesson] = {}
-    for session in index.sessions.values():
+    for session in view.debug.sessions.values():
         for lesson in session.lessons:
             known = found.get((lesson.category, lesson.fix_template))
             if lesson.fix_template and (known is None or _works(known) < _works(lesson)):
@@ -128,13 +158,11 @@ def _template_lines(index: DebugIndex) -> list[Content]:
     lines = heading("Fix templates", "how often each works")
     best = sorted(found.values(), key=lambda lesson: (-_works(lesson), lesson.category, lesson.fix_template))
     for lesson in best[:MOST_TEMPLATES]:
-        lines.append(
-            Content.assemble(
-                (f"{percent(lesson.effectiveness):>6}  ", "$secondary"),
-                visible_line(lesson.fix_template, 300),
-                (f"   {visible_line(lesson.category or lesson.pattern, 60)}", "$quiet"),
-            )
+        template = Content.assemble(
+            visible_line(lesson.fix_template, 300),
+            (f"   {visible_line(lesson.category or lesson.pattern, 60)}", "$quiet"),
         )
+        lines += hanging(Content.styled(f"{percent(lesson.effectiveness):>6}  ", "$secondary"), template, width)
     return lines
 
 

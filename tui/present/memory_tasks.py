@@ -24,17 +24,32 @@ from tui.present.memory_tree import final_quality
 from tui.present.numbers import ago, duration, moment_text, percent
 from tui.present.reflections import DRAFT, kind_word, told_parts
 
-CHART_LINES: Final = 5
-"""Lines of a chart; odd, so that 50 % has one."""
-WIDEST_CHART: Final = 96
+CHART_LINES: Final = {36: 9, 22: 7, 12: 5, 0: 3}
+"""Lines of a chart by the least lines of its pane; odd, so that 50 % has one."""
+WIDEST_CHART: Final = 110
+SHORT: Final = 12
+"""Lines of a pane below which nothing is set apart by empty lines."""
+_ROOMY: Final = 18
+"""Lines of a pane from which the chart of an attempt is as high as that of a task, with words above it."""
+TALL: Final = 32
+"""Lines of a pane from which the overview of an attempt takes in what else stands in tabs of its own."""
+_PLAN_CELLS: Final = 28
+"""Cells from which a plan stands in the row of its attempt instead of below it."""
 MOST_ATTEMPTS: Final = 20
 """Attempts that the overview of a task lists, the newest ones."""
 MOST_LEARNINGS: Final = 12
 MOST_ACTIONS: Final = 40
 """Actions that an attempt's details list, the last ones."""
+_FEW_ACTIONS: Final = 8
+"""The same in its overview."""
 _UNTOLD: Final = "—"
 
 ConditionOf = Callable[[Attempt], Condition]
+
+
+def chart_lines(height: int) -> int:
+    """Lines of a chart in a pane of so many."""
+    return next(lines for least, lines in CHART_LINES.items() if height >= least)
 
 
 # Tasks
@@ -44,39 +59,70 @@ def task_lines(
     task: Task,
     attempts: Sequence[Attempt],
     condition: ConditionOf,
-    reflections: Sequence[Reflection],
     view: View,
     glyphs: Glyphs,
     width: int,
+    height: int = SHORT,
 ) -> list[Content]:
-    """What it is about, its attempts, how good they were, and what was learned so far.
+    """What it is about, how good its attempts were, and each of them.
 
     Args:
         attempts: All, by number.
-        reflections: Of this task, newest first.
-        width: Cells there are.
+        width, height: Cells and lines there are.
     """
     now = view.now
     mark = task_mark(task, condition(attempts[-1]).state if attempts else None, glyphs)
-    ended = f"   ended {moment_text(task.completed_at, now)}" if task.completed_at else ""
     lines = [
         Content.styled(visible_line(task.description or "no description", 2000), "bold"),
-        Content.assemble(
-            mark,
-            (_says_otherwise(task, mark.plain[2:]), "$quiet"),
-            (f"   created {moment_text(task.created_at, now)}{ended}" if task.created_at else ended, "$quiet"),
+        *_flowing(
+            (
+                Content.assemble(mark, (_says_otherwise(task, mark.plain[2:]), "$quiet")),
+                _fact(f"created {moment_text(task.created_at, now)}" if task.created_at else ""),
+                _fact(f"ended {moment_text(task.completed_at, now)}" if task.completed_at else ""),
+                _fact(f"by {visible_line(task.agent, 60)}" if task.agent else ""),
+            ),
+            width,
         ),
     ]
-    if attempts:
-        lines += _attempt_table(attempts, condition, glyphs, width)
-        lines += _task_chart(attempts, condition, glyphs, width)
-        lines += _learned(reflections, width)
-    else:
+    if not attempts:
         start = f"ralphdeck task start {visible_line(task.id, 60)}"
-        lines += [Content(""), Content.styled(f"nobody has tried it yet:  {start}", "$quiet")]
+        return [*lines, Content(""), Content.styled(f"nobody has tried it yet:  {start}", "$quiet")]
+    chart = _task_chart(attempts, condition, glyphs, width, height)
+    return [*lines, *chart, *_attempt_table(attempts, condition, glyphs, width)]
+
+
+def task_below(task: Task, reflections: Sequence[Reflection], width: int, *, tried: bool) -> list[Content]:
+    """What stands below the attempts at a task: what was learned from them, and when it is done."""
+    about = _about_lines(task)
+    return [*(_learned_lines(reflections, width) if tried else []), *([Content(""), *about] if about else [])]
+
+
+def _about_lines(task: Task) -> list[Content]:
+    """When it is done, and what it is put to."""
     about = (("Done when", task.criteria), ("Tags", ", ".join(task.tags)), ("Related", ", ".join(task.related)))
-    told = [labelled(label, text) for label, text in about if text]
-    return [*lines, Content(""), *told] if told else lines
+    return [labelled(label, text) for label, text in about if text]
+
+
+def task_beside(task: Task, reflections: Sequence[Reflection], width: int) -> list[Content]:
+    """What stands beside the attempts at a task: what was learned from them, and when it is done."""
+    learned = _learned_lines(reflections, width)[1:] or [_nothing_learned(of_task=True)]
+    about = _about_lines(task)
+    return [*learned, Content(""), *about] if about else learned
+
+
+def _fact(text: str) -> Content:
+    return Content.styled(text, "$quiet")
+
+
+def _flowing(parts: Sequence[Content], width: int) -> list[Content]:
+    """Parts beside each other, on as few lines as they need; none is broken in two."""
+    lines: list[Content] = []
+    for part in filter(None, parts):
+        if lines and lines[-1].cell_length + 3 + part.cell_length <= width:
+            lines[-1] = Content.assemble(lines[-1], "   ", part)
+        else:
+            lines.append(part)
+    return lines
 
 
 def _says_otherwise(task: Task, shown: str) -> str:
@@ -84,25 +130,53 @@ def _says_otherwise(task: Task, shown: str) -> str:
     return f"  (file says {visible_line(word, 30)})" if word and word.lower() != shown else ""
 
 
+_COUNTS: Final = (("quality", 8, 0), ("errors", 8, 1), ("took", 8, 2), ("actions", 9, 3), ("iterations", 12, 4))
+"""Columns of the table of attempts: title, cells, and how soon each is left out."""
+
+
 def _attempt_table(attempts: Sequence[Attempt], condition: ConditionOf, glyphs: Glyphs, width: int) -> list[Content]:
+    """A row each, as many columns as there is room for; the plan beside or below it."""
     shown = attempts[-MOST_ATTEMPTS:]
     before = len(attempts) - len(shown)
-    head = f"{'':>4}  {'outcome':<17}{'quality':>8}{'iterations':>12}{'actions':>9}{'errors':>8}{'took':>8}  plan"
+    marks = [attempt_mark(attempt, condition(attempt), glyphs) for attempt in shown]
+    outcome = max(len("outcome"), *(mark.cell_length for mark in marks))
+    counts = sorted(_COUNTS, key=lambda one: one[2])
+    while counts and 6 + outcome + sum(cells for _, cells, _ in counts) > width:
+        counts.pop()
+    used = 6 + outcome + sum(cells for _, cells, _ in counts)
+    beside = width - used >= _PLAN_CELLS
+    titles = "".join(f"{title:>{cells}}" for title, cells, _ in counts)
+    head = f"{'':>6}{'outcome':<{outcome}}{titles}{'  plan' if beside else ''}"
     lines = [Content(""), Content.styled(head, "$quiet").truncate(width)]
-    for attempt in shown:
-        mark = attempt_mark(attempt, condition(attempt), glyphs)
+    for attempt, mark in zip(shown, marks, strict=True):
+        told = _counted(attempt)
         row = Content.assemble(
             (f"{attempt.number:>4}  ", "$secondary"),
-            mark.pad_right(17 - mark.cell_length),
-            f"{percent(final_quality(attempt)):>8}{_count(attempt.iterations):>12}{_count(attempt.actions):>9}",
-            (f"{_count(attempt.errors):>8}", "$error" if attempt.errors else ""),
-            f"{_took(attempt):>8}",
-            (f"  {visible_line(attempt.plan, 200)}", "$quiet"),
+            mark.pad_right(outcome - mark.cell_length),
+            *(
+                (f"{told[title]:>{cells}}", "$error" if title == "errors" and attempt.errors else "")
+                for title, cells, _ in counts
+            ),
         )
-        lines.append(row.truncate(width, ellipsis=True))
+        plan = Content.styled(visible_line(attempt.plan, 200), "$quiet")
+        if beside:
+            lines += hanging(row.pad_right(2), plan, width)
+        else:
+            lines += [row.truncate(width, ellipsis=True), *(hanging(Content(" " * 6), plan, width) if plan else [])]
     if before:
         lines.append(Content.styled(f"      and {plural(before, 'attempt')} before these", "$quiet"))
     return lines
+
+
+def _counted(attempt: Attempt) -> dict[str, str]:
+    """What is known of an attempt in numbers, by the title of its column."""
+    return {
+        "quality": percent(final_quality(attempt)),
+        "iterations": _count(attempt.iterations),
+        "actions": _count(attempt.actions),
+        "errors": _count(attempt.errors),
+        "took": _took(attempt),
+    }
 
 
 def _count(count: int | None) -> str:
@@ -116,21 +190,31 @@ def _took(attempt: Attempt) -> str:
     return duration((end - attempt.started_at).total_seconds())
 
 
-def _task_chart(attempts: Sequence[Attempt], condition: ConditionOf, glyphs: Glyphs, width: int) -> list[Content]:
-    told = [attempt for attempt in attempts if attempt.quality]
+def _task_chart(
+    attempts: Sequence[Attempt], condition: ConditionOf, glyphs: Glyphs, width: int, height: int
+) -> list[Content]:
+    """How good the attempts were, iteration by iteration, and whether each came further than the one before."""
     runs = [
         Run(
             [entry.quality for entry in attempt.quality],
-            Content(f"{attempt.number} {attempt_mark(attempt, condition(attempt), glyphs).plain[0]}"),
+            Content.assemble(
+                (f"{attempt.number} ", "$secondary"), attempt_mark(attempt, condition(attempt), glyphs)[:1]
+            ),
         )
-        for attempt in told
+        for attempt in attempts
+        if attempt.quality
     ]
-    chart = line_chart(runs, min(width, WIDEST_CHART), CHART_LINES, glyphs)
+    chart = line_chart(runs, min(width, WIDEST_CHART), chart_lines(height), glyphs)
     if not chart:
         return []
-    iterations = sum(len(run.values) for run in runs)
-    note = f"{plural(iterations, 'iteration')} of {plural(len(told), 'attempt')}"
-    return [*heading("Quality", note), *chart, *_retries(attempts, glyphs)]
+    retries = _retries(attempts, glyphs)
+    if height < SHORT:
+        return [*chart, *retries]
+    return [
+        Content(""),
+        Content.assemble(("Quality", "bold"), *(part for one in retries for part in ("   ", one))),
+        *chart,
+    ]
 
 
 def _retries(attempts: Sequence[Attempt], glyphs: Glyphs) -> list[Content]:
@@ -141,16 +225,18 @@ def _retries(attempts: Sequence[Attempt], glyphs: Glyphs) -> list[Content]:
     better = sum(later > earlier for earlier, later in pairwise(known))
     worse = sum(later < earlier for earlier, later in pairwise(known))
     retries = len(known) - 1
+    each = "each retry did" if retries > 1 else "the retry did"
     steps = f" {glyphs.arrow} ".join(percent(quality) for quality in known[-6:])
     if better == retries:
-        return [Content.assemble(("Each retry did better than the try before it: ", "$success"), steps)]
+        return [Content.assemble((f"{each} better: ", "$success"), steps)]
     if worse == retries:
-        return [Content.assemble(("Each retry did worse than the try before it: ", "$error"), steps)]
-    text = f"{better} of {plural(retries, 'retry', 'retries')} did better than the try before: "
+        return [Content.assemble((f"{each} worse: ", "$error"), steps)]
+    text = f"{better} of {plural(retries, 'retry', 'retries')} did better: "
     return [Content.assemble((text, "$quiet"), steps)]
 
 
-def _learned(reflections: Sequence[Reflection], width: int) -> list[Content]:
+def _learned_lines(reflections: Sequence[Reflection], width: int) -> list[Content]:
+    """What the newest reflections come to, each after the number of its attempt."""
     told = [one for one in reflections if one.text]
     if not told:
         return []
@@ -183,8 +269,7 @@ def loop_tab(loop: Loop | None, how: str, view: View, glyphs: Glyphs) -> list[Co
 def reflection_lines(reflections: Sequence[Reflection], view: View, *, of_task: bool) -> list[Content]:
     """What was written after an attempt, or after all attempts at a task, newest first."""
     if not reflections:
-        whose = "this task" if of_task else "this attempt"
-        return [Content.styled(f"Nobody has reflected on {whose} yet:  ralphdeck task reflect", "$quiet")]
+        return [_nothing_learned(of_task=of_task)]
     lines: list[Content] = []
     for reflection in reflections:
         lines += [Content("")] if lines else []
@@ -205,32 +290,44 @@ def reflection_lines(reflections: Sequence[Reflection], view: View, *, of_task: 
     return lines
 
 
+def _nothing_learned(*, of_task: bool) -> Content:
+    whose = "this task" if of_task else "this attempt"
+    return Content.styled(f"Nobody has reflected on {whose} yet:  ralphdeck task reflect", "$quiet")
+
+
 # Attempts
 
 
 def attempt_lines(
-    attempt: Attempt, task: Task, condition: Condition, view: View, glyphs: Glyphs, width: int
+    attempt: Attempt, task: Task, condition: Condition, view: View, glyphs: Glyphs, width: int, height: int = SHORT
 ) -> list[Content]:
-    """What was tried, how it came out, what worked and what did not, and how good it was by iteration."""
+    """What was tried, how it came out, how good it was by iteration, what worked and what did not.
+
+    Args:
+        width, height: Cells and lines there are.
+    """
+    quality = final_quality(attempt)
+    ended = condition.state is AttemptState.ENDED
     lines = [
-        Content.assemble(
-            (f"Attempt {attempt.number}", "bold"), ("  at  ", "$quiet"), visible_line(task.description or task.id, 300)
-        ),
-        Content.assemble(
-            attempt_mark(attempt, condition, glyphs),
+        *_flowing(
             (
-                f"   {visible_line(condition.reason, 200)}" if condition.state is not AttemptState.ENDED else "",
-                "$quiet",
+                Content.styled(f"Attempt {attempt.number}", "bold"),
+                attempt_mark(attempt, condition, glyphs),
+                _fact("" if ended else visible_line(condition.reason, 200)),
+                Content(f"quality {percent(quality)}" if quality is not None else ""),
+                _fact(f"done {percent(attempt.completion)}" if attempt.completion is not None else ""),
             ),
-            (f"   quality {percent(final_quality(attempt))}" if final_quality(attempt) is not None else ""),
-            (f"   done {percent(attempt.completion)}" if attempt.completion is not None else "", "$quiet"),
+            width,
         ),
-        *(Content.styled(line, "$quiet") for line in _facts(attempt, view) if line),
     ]
-    if attempt.reason:
-        lines.append(labelled("Because", attempt.reason))
-    if attempt.plan:
-        lines.append(labelled("Plan", attempt.plan))
+    told = [
+        *_said("at", task.description or task.id, width),
+        *_said("plan", attempt.plan, width),
+        *_said("because", attempt.reason, width),
+        *_flowing([_fact(text) for text in _facts(attempt, view)], width),
+    ]
+    chart = quality_lines(attempt, glyphs, width, height)
+    lines += [*chart, *told] if height < SHORT else [*told, *chart]
     for title, texts, style in (
         ("What worked", attempt.worked, "$success"),
         ("What didn't work", attempt.failed, "$error"),
@@ -239,34 +336,51 @@ def attempt_lines(
         if texts:
             mark = {"$success": glyphs.done, "$error": glyphs.failed}.get(style, glyphs.arrow)
             lines += [*heading(title), *bullets(mark, style, texts, width)]
-    return lines + quality_lines(attempt, glyphs, width)
+    return lines
 
 
-def _facts(attempt: Attempt, view: View) -> tuple[str, str]:
+def attempt_reflected(reflections: Sequence[Reflection], view: View) -> list[Content]:
+    """The reflections on an attempt, below it."""
+    return [*heading("Reflections"), *reflection_lines(reflections, view, of_task=False)]
+
+
+def done_last(detail: AttemptDetail | None, key: str, glyphs: Glyphs) -> list[Content]:
+    """The last few actions of an attempt, below it; see `last_actions`."""
+    return [*heading("Done last"), *last_actions(detail, key, glyphs, _FEW_ACTIONS)]
+
+
+def _said(label: str, text: str, width: int) -> list[Content]:
+    """A quiet label in a column of its own, and untrusted text beside it; nothing without text."""
+    if not text:
+        return []
+    return hanging(Content.styled(f"{label:<9}", "$quiet"), Content(visible_line(text, 2000)), width)
+
+
+def _facts(attempt: Attempt, view: View) -> list[str]:
     """Its times, and its counts."""
     now = view.now
-    times = (
+    facts = (
         f"started {moment_text(attempt.started_at, now)}" if attempt.started_at else "",
         f"ended {moment_text(attempt.ended_at, now)}" if attempt.ended_at else "",
         f"{'for' if attempt.is_open else 'took'} {_took(attempt)}" if _took(attempt) != _UNTOLD else "",
-    )
-    counts = (
         plural(attempt.iterations, "iteration") if attempt.iterations is not None else "",
         plural(attempt.actions, "action") if attempt.actions is not None else "",
         plural(attempt.errors, "error") if attempt.errors else "",
         f"by {visible_line(attempt.agent, 60)}" if attempt.agent else "",
     )
-    return "   ".join(filter(None, times)), "   ".join(filter(None, counts))
+    return [fact for fact in facts if fact]
 
 
-def quality_lines(attempt: Attempt, glyphs: Glyphs, width: int) -> list[Content]:
+def quality_lines(attempt: Attempt, glyphs: Glyphs, width: int, height: int = SHORT) -> list[Content]:
     """How good an attempt was by iteration, as a line; nothing where that is not told."""
     if not attempt.quality:
         return []
-    numbers = [entry.iteration for entry in attempt.quality if entry.iteration is not None]
-    span = f"iteration {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else "one iteration"
-    run = Run([entry.quality for entry in attempt.quality], Content.styled(span, "$quiet"))
-    return [*heading("Quality", "by iteration"), *line_chart([run], min(width, WIDEST_CHART), CHART_LINES, glyphs)]
+    numbers = [str(place if one.iteration is None else one.iteration) for place, one in enumerate(attempt.quality, 1)]
+    run = Run([entry.quality for entry in attempt.quality], Content(""), ticks=numbers)
+    if height >= _ROOMY:
+        chart = line_chart([run], min(width, WIDEST_CHART), chart_lines(height), glyphs)
+        return [*heading("Quality", "by iteration"), *chart]
+    return line_chart([run], min(width, WIDEST_CHART), chart_lines(0), glyphs)
 
 
 def plan_lines(attempt: Attempt, detail: AttemptDetail | None) -> list[Content]:
@@ -281,18 +395,19 @@ def plan_lines(attempt: Attempt, detail: AttemptDetail | None) -> list[Content]:
     return lines or [Content.styled("No plan was written for this attempt.", "$quiet")]
 
 
-def last_actions(detail: AttemptDetail | None, key: str, glyphs: Glyphs) -> list[Content]:
+def last_actions(detail: AttemptDetail | None, key: str, glyphs: Glyphs, most: int = MOST_ACTIONS) -> list[Content]:
     """What was done last, newest first, errors marked.
 
     Args:
         key: That plays them all.
+        most: So many of them.
     """
     if detail is None:
         return [Content.styled("reading…", "$quiet")]
     count = len(detail.actions)
     if not count:
         return [Content.styled("No action was written down in this attempt.", "$quiet")]
-    shown = detail.actions[-MOST_ACTIONS:]
+    shown = detail.actions[-most:]
     lines = [
         Content.assemble(
             f"{plural(count, 'action')}, {plural(len(detail.actions.errors), 'error')}",

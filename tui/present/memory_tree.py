@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from core.debug_memory import waiting
 from core.debug_memory.index import newest_first
 from core.memory_query import FoundTask, MemoryCatalog
 from core.query import Query
@@ -69,16 +70,22 @@ def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: M
     """The rows for a filter: a task with an attempt that matches is shown with it, even if it does not match itself.
 
     Args:
-        sort: Of tasks: a name of `ORDERS`, and whether descending. Sessions stand newest first whatever it is.
+        sort: Of tasks: a name of `ORDERS`, and whether descending. Sessions stand newest first whatever it is:
+            escalations by when they were escalated, the others by their last change.
         folded: What somebody folded (True) or unfolded. A task that nobody touched is folded once it has ended,
             earlier attempts are always.
     """
     sessions = sorted(catalog.select_sessions(query), key=newest_first)
+    matching = {session.id for session in sessions}
     found = catalog.select_tasks(query)
     order, descending = sort
     found.sort(key=lambda one: ORDERS[order](one.task, catalog.attempts.get(one.task.id, ())), reverse=descending)
     groups: dict[str, list[str]] = {
-        ESCALATIONS: [session_key(one.id) for one in sessions if one.id in catalog.escalated],
+        ESCALATIONS: [
+            session_key(one.session.id)
+            for one in sorted(catalog.escalated.values(), key=waiting.newest_first)
+            if one.session.id in matching
+        ],
         TASKS: [],
         SESSIONS: [session_key(one.id) for one in sessions if one.id not in catalog.escalated],
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from textual.content import Content
 
+from core.extraction.recurring import KNOWN
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.recurring import Cluster
@@ -46,8 +48,13 @@ def below_text(reflection: Reflection) -> Content:
     return Content.styled(visible_line(told, 400), "$quiet")
 
 
-def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool, unfit: bool) -> Cells:
-    """The row of a recurring learning; it stands back where it is `unfit` for a pattern."""
+def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bool, unfit: str) -> Cells:
+    """The row of a recurring learning; it stands back where it gives no pattern, and says whether there is one.
+
+    Args:
+        unfit: Why it gives none; "" if it does.
+    """
+    mark = "has a pattern  " if unfit.startswith(KNOWN) else f"{glyphs.deprecated} no pattern  " if unfit else ""
     more = f" +{len(cluster.kinds) - 1}" if len(cluster.kinds) > 1 else ""
     kind = visible_line((cluster.kinds or ("reflection",))[0].replace("_", " "), 80)
     return {
@@ -56,7 +63,7 @@ def cluster_cells(cluster: Cluster, now: datetime, glyphs: Glyphs, *, folded: bo
         "kind": Content.styled(f"{kind}{more}", "$quiet" if unfit else "$secondary"),
         "text": Content.assemble(
             (f"{glyphs.folded if folded else glyphs.unfolded} ", "$quiet"),
-            (f"{glyphs.deprecated} no pattern  " if unfit else "", "$warning"),
+            (mark, "$success" if unfit.startswith(KNOWN) else "$warning"),
             (visible_line(cluster.text, 300), "$quiet" if unfit else ""),
         ),
         "loop": Content.styled(visible_line(", ".join(cluster.sources[:3]), 200), "$quiet"),
@@ -67,18 +74,35 @@ def _kinds(cluster: Cluster) -> str:
     return ", ".join(cluster.kinds).replace("_", " ") or "reflection"
 
 
+def renamed(before: Mapping[str, Cluster], after: Mapping[str, Cluster]) -> dict[str, str]:
+    """The new ids of learnings whose oldest reflection is another one now, by their ids before."""
+    gone = before.keys() - after.keys()
+    homes = {told.reflection.id: key for key, cluster in after.items() for told in cluster.members} if gone else {}
+    return {key: homes[id] for key in gone if (id := before[key].members[0].reflection.id) in homes}
+
+
+def sources_text(cluster: Cluster) -> str:
+    """Whom a learning is from: `2 loops and 1 task`."""
+    tasks = {source for source, told in cluster.members if not told.loop_id and source == told.task_id}
+    loops = len(cluster.sources) - len(tasks)
+    counts = (plural(loops, "loop") if loops else "", plural(len(tasks), "task") if tasks else "")
+    return " and ".join(filter(None, counts))
+
+
 def cluster_text(view: View, cluster: Cluster, unfit: str) -> list[Content]:
     """A recurring learning and everybody who told it, oldest first.
 
     Args:
         unfit: Why it gives no pattern; "" if it does.
     """
-    told = f"{plural(len(cluster.members), 'reflection')} from {plural(len(cluster.sources), 'loop')}"
-    first, last = (moment_text(at, view.now) for at in (cluster.first_at, cluster.last_at))
+    told = f"{plural(len(cluster.members), 'reflection')} from {sources_text(cluster)}"
+    first, last = (ago(at, view.now) for at in (cluster.first_at, cluster.last_at))
+    drawn = unfit.removeprefix(KNOWN)
+    state = ("Has a pattern: ", "$success") if drawn != unfit else ("No pattern: ", "$warning")
     lines = [
         Content.styled(visible_line(_kinds(cluster), 80), "bold $secondary"),
-        Content.styled(f"{told}, {first} to {last}", "$quiet"),
-        *([Content.styled(f"No pattern: {visible_line(unfit, 300)}", "$warning")] if unfit else []),
+        Content.styled(f"{told}; first told {first}, last {last}", "$quiet"),
+        *([Content.styled(f"{state[0]}{visible_line(drawn, 300)}", state[1])] if unfit else []),
         Content(""),
         *(Content(visible_line(line, 4000)) for line in masked(cluster.text).splitlines()[:200]),
         Content(""),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,13 +11,14 @@ from textual.content import Content
 
 from core.episodes.history import AttemptDetail
 from core.episodes.replay import Step, Verdict
+from core.records.episodes import Action
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.chart import Run, line_chart
 from tui.present.debugging import diff_lines
 from tui.present.layout import hanging, heading
 from tui.present.marks import ASCII, Glyphs
-from tui.present.memory_tasks import CHART_LINES, reflection_lines
+from tui.present.memory_tasks import action_line, chart_lines, reflection_lines
 from tui.present.numbers import bar, duration, moment_text, percent, sparkline
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -69,8 +71,8 @@ def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[C
     cells = [(done, "$accent") if x < end else (ahead, "$quiet") for x in range(width)]
     for start in track.iterations:
         cells[cell(track, start, width)] = ("|" if plain else "┃", "$foreground")
-    for error in track.errors:
-        cells[cell(track, error, width)] = (glyphs.failed, "$error bold")
+    for x in _cells_of(track, track.errors, width):
+        cells[x] = (glyphs.failed, "$error bold")
     mark, style = cells[at]
     cells[at] = (mark if mark == glyphs.failed else glyphs.running, f"{style} reverse")
     return Content.assemble(*cells), _numbers(track, width)
@@ -79,6 +81,14 @@ def timeline(track: Track, position: int, width: int, glyphs: Glyphs) -> tuple[C
 def cell(track: Track, position: int, width: int) -> int:
     """The cell of the timeline in which an action begins."""
     return min(position * width // max(track.count, 1), width - 1)
+
+
+def _cells_of(track: Track, positions: Sequence[int], width: int) -> Iterable[int]:
+    """The cells that any of these positions lies in; where there are more of them than cells, each cell is asked."""
+    if len(positions) <= width:
+        return {cell(track, position, width) for position in positions}
+    firsts = [bisect_left(positions, -(-x * track.count // width)) for x in range(width + 1)]
+    return [x for x in range(width) if firsts[x] < firsts[x + 1]]
 
 
 def position_at(track: Track, x: int, width: int) -> int:
@@ -131,6 +141,21 @@ def pace(speed: float, waited: int | None, glyphs: Glyphs, *, playing: bool, fol
     filling = f"  {bar(waited, WAIT_CELLS, WAIT_CELLS, glyphs)}" if playing and waited is not None else ""
     pace = "" if follows else f"  {speed:g}x"
     return Content.assemble(state, (pace, "$foreground" if playing else "$quiet"), (filling, "$accent"))
+
+
+# The actions around it
+
+
+def first_listed(position: int, count: int, height: int) -> int:
+    """The position of the first action of a list of `height` lines that has the current one about in its middle."""
+    return max(min(position - height // 2, count - height), 0)
+
+
+def listed(action: Action, width: int, glyphs: Glyphs, *, current: bool) -> Content:
+    """One action in the list, `width` cells wide."""
+    bar = ("▌" if current and glyphs is not ASCII else glyphs.running if current else " ", "$accent")
+    line = Content.assemble(bar, action_line(action, glyphs)).truncate(width, ellipsis=True)
+    return line.pad_right(max(width - line.cell_length, 0)).stylize("on $panel bold") if current else line
 
 
 # One action
@@ -206,16 +231,17 @@ def _param_lines(params: Sequence[tuple[str, str]], width: int) -> list[Content]
 
 
 def side_lines(
-    detail: AttemptDetail, quality: Sequence[float], view: View, glyphs: Glyphs, width: int
+    detail: AttemptDetail, quality: Sequence[float], view: View, glyphs: Glyphs, width: int, height: int
 ) -> list[Content]:
     """How good it was so far, as a line, and what was learned from the whole attempt.
 
     Args:
         quality: 0..1, of the iterations so far.
+        width, height: Cells and lines there are.
     """
     lines = [Content.assemble(("Quality so far", "bold"), (f"   {percent(quality[-1])}" if quality else "", "$quiet"))]
     places = len(detail.attempt.quality)
-    chart = line_chart([Run(quality, _so_far(quality, places), places)], width, CHART_LINES, glyphs)
+    chart = line_chart([Run(quality, _so_far(quality, places), places)], width, chart_lines(height), glyphs)
     lines += chart or [_unmeasured(places)]
     return lines + _reflections(detail, view)
 

@@ -20,6 +20,7 @@ from tui.actions import PLACES
 from tui.present.findings import unreadable
 from tui.present.markdown import record_markdown
 from tui.screens.place import Place
+from tui.trail import Link, Standing
 from tui.views import SavedView
 from tui.widgets.bars import ItemLine, TabLine
 from tui.widgets.filter_line import FilterLine
@@ -58,8 +59,14 @@ class Browse(Place):
         self._sort: tuple[str, bool] | None = self.SORTS[0] if self.SORTS else None
         self._tab = self.TABS[0]
         self._ticks = 0
+        self._put_back: Standing | None = None
+        """What the list is to be again when somebody comes here, after a link led here."""
 
     # What subclasses provide
+
+    def parse(self, text: str) -> Query:
+        """The filter that somebody typed."""
+        return parse_query(text, self.FIELDS)
 
     def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The keys of the rows that match, in order."""
@@ -124,7 +131,7 @@ class Browse(Place):
             return
         kept = self.deck_app.kept.get_here(f"{self.place}-filter")
         if kept:
-            self._query = parse_query(kept, self.FIELDS)
+            self._query = self.parse(kept)
             self.query_one(FilterLine).text = kept
         column, _, direction = self.deck_app.kept.get_here(f"{self.place}-sort").partition(" ")
         if column in dict(self.SORTS):
@@ -169,7 +176,8 @@ class Browse(Place):
         if self.deck_app.progress is not None:
             return Content.styled("reading…", "$quiet")
         if self._query.terms:
-            return Content.styled("nothing fits this filter; esc takes it off", "$quiet")
+            does = "leads back" if self._leads_back() else "takes it off"
+            return Content.styled(f"nothing fits this filter; esc {does}", "$quiet")
         return unreadable(self.view.findings, self.FILES, self.deck_app.shown_key("findings")) or self.empty()
 
     def _show_details(self, *, top: bool = True) -> None:
@@ -211,7 +219,7 @@ class Browse(Place):
             self.table.cursor = 0  # while one types, the first that fits is meant
 
     def _filter(self, text: str) -> None:
-        self._query = parse_query(text, self.FIELDS)
+        self._query = self.parse(text)
         self.deck_app.kept.set_here(f"{self.place}-filter", text)
         self._select(self.view)
 
@@ -288,9 +296,12 @@ class Browse(Place):
         self.pane.focus()
 
     def do_back(self) -> None:
-        """Out of a selection, the details, the filter line and its filter, or take marks or filter off."""
+        """Out of a selection; right back to where a link led here from, if nothing was done here since; else out of
+        the details, the filter line and its filter, or take marks or filter off, and then back."""
         if self.selections:
             self.clear_selection()
+        elif self._leads_back():
+            self.deck_app.go_back()
         elif self.has_class("-detail"):
             self.set_class(False, "-detail")
             self.table.focus()
@@ -305,18 +316,99 @@ class Browse(Place):
         else:
             self.query_one(FilterLine).text = ""
 
+    def effect(self, action: str) -> str | None:
+        """Also where esc leads, where somebody was led here."""
+        link = self.deck_app.link
+        if action == "back" and link is not None and not self.selections and self._leads_back():
+            return "back to the player" if link.again is not None else f"back to {PLACES[link.start][1]}"
+        return super().effect(action)
+
     def _can_go_back(self) -> bool:
+        """Whether there is a selection, a filter, marks or whole details to leave, or a way back."""
         typed = isinstance(self.focused, Input) or self.query_one(FilterLine).text
         left = self.has_class("-detail") or self.focused is self.pane
-        return bool(self.selections or typed or left or self.table.marked)
+        return bool(self.selections or typed or left or self.table.marked or self._leads_back())
+
+    # Links
+
+    def standing(self) -> Standing:
+        """How the list stands."""
+        return Standing(
+            filter=self.query_one(FilterLine).text,
+            key=self.table.cursor_key,
+            tab=self._tab,
+            whole=self.has_class("-detail"),
+            marked=self.table.marked,
+        )
+
+    def be_led(self, link: Link, show: Callable[[Place], None]) -> None:
+        """Show what a link leads to, and note what the list is like before and after.
+
+        Args:
+            show: Does it.
+        """
+        self._take_up()
+        link.before = self.standing()
+        self.set_class(False, "-detail")
+        self.table.focus()
+        show(self)
+        link.led = self.standing()
+        self.refresh_frame()
+
+    def leave_link(self, link: Link, *, back: bool) -> None:
+        """Be as before the link when somebody comes here again. Who typed another filter here and goes on to some place
+        by its key keeps that; who goes back leaves it.
+        """
+        if link.before is None or link.led is None:
+            return
+        text = self.query_one(FilterLine).text if self._put_back is None else self._put_back.filter
+        if back or text in {"", link.led.filter}:
+            self._put_back = link.before
+            self.deck_app.kept.set_here(f"{self.place}-filter", link.before.filter)
+
+    def catch_up(self, *, anew: bool = False) -> None:
+        """Also be again as before a link led here."""
+        super().catch_up(anew=anew)
+        if self.is_current:
+            self._take_up()
+
+    def _take_up(self) -> None:
+        standing, self._put_back = self._put_back, None
+        if standing is not None:
+            self.stand(standing)
+
+    def stand(self, standing: Standing) -> None:
+        """Show the list as somebody has left it; marks that are gone stay so."""
+        self._put_filter(standing.filter)
+        self._tab = standing.tab
+        if standing.key is not None:
+            self.table.go_to(standing.key)
+        self.set_class(standing.whole, "-detail")
+        (self.pane if standing.whole else self.table).focus()
+        self._show_details()
+        self.refresh_frame()
+
+    def _leads_back(self) -> bool:
+        """Whether a link led here and nothing was done since that had to be left first."""
+        link = self.deck_app.link
+        if link is None or link.led is None:
+            return link is not None
+        if self.has_class("-detail") or isinstance(self.focused, Input) or self.focused is self.pane:
+            return False
+        is_led = self.query_one(FilterLine).text in {"", link.led.filter}
+        return is_led and self.table.marked in (frozenset(), link.led.marked)
 
     def show_filter(self, text: str, key: str) -> None:
-        """Put a filter on, whatever it was, and the cursor on a record."""
-        with self.prevent(Input.Changed):
-            self.query_one(FilterLine).text = text
-        self._filter(text)
+        """Put the filter of a link on, and the cursor on a record; it is not kept for the next run."""
+        self._put_filter(text)
         self.table.go_to(key)
         self.table.focus()
+
+    def _put_filter(self, text: str) -> None:
+        with self.prevent(Input.Changed):
+            self.query_one(FilterLine).text = text
+        self._query = self.parse(text)
+        self._select(self.view)
 
     def present_view(self) -> SavedView:
         """The filter, the order and the tab."""
@@ -331,9 +423,8 @@ class Browse(Place):
             self._sort_by(column, direction == "down")
         if view.tab:
             self._tab = view.tab
-        with self.prevent(Input.Changed):
-            self.query_one(FilterLine).text = view.filter
-        self._filter(view.filter)
+        self._put_filter(view.filter)
+        self.deck_app.kept.set_here(f"{self.place}-filter", view.filter)
         self.table.cursor = 0
         self.table.focus()
         self._show_details()
@@ -342,9 +433,9 @@ class Browse(Place):
     def go_to(self, key: str) -> None:
         """Put the cursor on a record, taking the filter off where it hides it."""
         if self.table.position(key) is None:
-            self.query_one(FilterLine).text = ""
-            self._query = Query(())
-            self._select(self.view)
+            self._put_filter("")
+            if self.deck_app.link is None:
+                self.deck_app.kept.set_here(f"{self.place}-filter", "")
         if not self.table.go_to(key):
             place = PLACES[self.place][1]
             self.deck_app.say(f"{self.named(key)} is not in {place} any more", severity="warning")

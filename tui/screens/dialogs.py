@@ -252,7 +252,52 @@ class Choose(Dialog[str | None]):
         self.dismiss(None)
 
 
-class Preview(Dialog[bool]):
+class _LongText(Dialog[ScreenResultType]):
+    """A title, a text that scrolls, and a line that tells the keys.
+
+    Args:
+        title: Of the text.
+        paragraphs: The text.
+        keys: The line below it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "move(1)", "down", show=False, tooltip="One line down"),
+        Binding("k,up", "move(-1)", "up", show=False, tooltip="One line up"),
+        Binding("space,pagedown", "page(1)", "page down", show=False, tooltip="One page down"),
+        Binding("pageup", "page(-1)", "page up", show=False, tooltip="One page up"),
+    ]
+
+    def __init__(self, title: Content, paragraphs: Sequence[Content], keys: Content) -> None:
+        super().__init__()
+        self._title = title
+        self._paragraphs = paragraphs
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        with Vertical(classes="dialog dialog--tall"):
+            yield Static(self._title, classes="dialog--title")
+            yield TextPane()
+            yield Static(self._keys, classes="dialog--keys")
+
+    def on_mount(self) -> None:
+        """Show the text."""
+        pane = self.query_one(TextPane)
+        pane.show(self._paragraphs)
+        pane.focus()
+
+    def action_move(self, rows: int) -> None:
+        """Scroll."""
+        self.query_one(TextPane).move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """Scroll by what is shown."""
+        pane = self.query_one(TextPane)
+        pane.move(pages * pane.page)
+
+
+class Preview(_LongText[bool]):
     """A long text before a decision. Dismissed with whether to go on.
 
     Args:
@@ -265,51 +310,23 @@ class Preview(Dialog[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a,enter", "answer(True)", "yes", tooltip="Go on, where there is something to go on with"),
         Binding("escape,q,n", "answer(False)", "no", tooltip="Leave, and write nothing"),
-        Binding("j,down", "move(1)", "down", show=False, tooltip="One line down"),
-        Binding("k,up", "move(-1)", "up", show=False, tooltip="One line up"),
-        Binding("space,pagedown", "page(1)", "page down", show=False, tooltip="One page down"),
-        Binding("pageup", "page(-1)", "page up", show=False, tooltip="One page up"),
     ]
 
     def __init__(self, title: Content, paragraphs: Sequence[Content], answer: str) -> None:
-        super().__init__()
-        self._title = title
-        self._paragraphs = paragraphs
+        keys = (
+            Content.from_markup("[$accent b]a[/] $answer   [$accent b]esc[/] cancel", answer=answer)
+            if answer
+            else Content.from_markup("[$accent b]esc[/] close")
+        )
+        super().__init__(title, paragraphs, keys)
         self._answer = answer
-
-    def compose(self) -> ComposeResult:
-        """Title, text, keys."""
-        with Vertical(classes="dialog dialog--tall"):
-            yield Static(self._title, classes="dialog--title")
-            yield TextPane()
-            yield Static(
-                Content.from_markup("[$accent b]a[/] $answer   [$accent b]esc[/] cancel", answer=self._answer)
-                if self._answer
-                else Content.from_markup("[$accent b]esc[/] close"),
-                classes="dialog--keys",
-            )
-
-    def on_mount(self) -> None:
-        """Show the text."""
-        pane = self.query_one(TextPane)
-        pane.show(self._paragraphs)
-        pane.focus()
-
-    def action_move(self, rows: int) -> None:
-        """Scroll."""
-        self.query_one(TextPane).move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """Scroll by what is shown."""
-        pane = self.query_one(TextPane)
-        pane.move(pages * pane.page)
 
     def action_answer(self, answer: bool) -> None:
         """Give the answer."""
         self.dismiss(answer and bool(self._answer))
 
 
-class Findings(Dialog[None]):
+class Findings(_LongText[None]):
     """What is wrong in the files of the project.
 
     Args:
@@ -318,42 +335,11 @@ class Findings(Dialog[None]):
 
     HELP_TITLE = "the list of what is wrong"
     ABOUT = "Everything that was found wrong while reading; `ralphdeck doctor` says the same in a shell."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,F", "close", "close"),
-        Binding("j,down", "move(1)", "down", show=False, tooltip="One line down"),
-        Binding("k,up", "move(-1)", "up", show=False, tooltip="One line up"),
-        Binding("space,pagedown", "page(1)", "page down", show=False, tooltip="One page down"),
-        Binding("pageup", "page(-1)", "page up", show=False, tooltip="One page up"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,F", "close", "close")]
 
     def __init__(self, paragraphs: Sequence[Content]) -> None:
-        super().__init__()
-        self._paragraphs = paragraphs
-
-    def compose(self) -> ComposeResult:
-        """Title, text, keys."""
-        with Vertical(classes="dialog dialog--tall"):
-            yield Static(Content("What is wrong in the files"), classes="dialog--title")
-            yield TextPane()
-            yield Static(
-                Content.from_markup("Data beside it still works; nothing is written over.   [$accent b]esc[/] close"),
-                classes="dialog--keys",
-            )
-
-    def on_mount(self) -> None:
-        """Show the text."""
-        pane = self.query_one(TextPane)
-        pane.show(self._paragraphs)
-        pane.focus()
-
-    def action_move(self, rows: int) -> None:
-        """Scroll."""
-        self.query_one(TextPane).move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """Scroll by what is shown."""
-        pane = self.query_one(TextPane)
-        pane.move(pages * pane.page)
+        keys = Content.from_markup("Data beside it still works; nothing is written over.   [$accent b]esc[/] close")
+        super().__init__(Content("What is wrong in the files"), paragraphs, keys)
 
     def action_close(self) -> None:
         """Back to the place."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -18,17 +20,17 @@ from core.episodes.linking import Coverage, coverage
 from core.errors import RalphdeckError
 from core.learning.finished import reports_of
 from core.memory_links import MemoryLinks, Remembered
-from core.memory_query import MEMORY_FIELDS, MemoryCatalog
-from core.query import Query, any_id
+from core.memory_query import MEMORY_FIELDS, MemoryCatalog, parse_memory_query
+from core.query import Query
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.snapshot import Delta, Snapshot
-from core.text import plural
 from core.view import View
 from tui.present import debugging, memory_groups, memory_tasks
 from tui.present import memory as present
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
-from tui.screens.browse import WIDE, YOUNG, Browse
+from tui.screens.browse import YOUNG, Browse
+from tui.screens.leading import Leading
 from tui.screens.replay import Replay
 from tui.widgets.bars import TabLine
 from tui.widgets.filter_line import FilterLine
@@ -36,12 +38,20 @@ from tui.widgets.record_table import Column, RecordTable
 from tui.widgets.text_pane import TextPane
 
 BESIDE: Final = 110
-"""Cells from which the reflections on an attempt stand beside it, where the details lie below the list."""
-BESIDE_WIDE: Final = 180
-"""The same where the details themselves stand beside the list."""
-QUOTE: Final = '"'
-"""Ends what stands in quotes in a filter."""
+"""Cells of the details from which what was learned stands beside them."""
+BESIDE_LONG: Final = 150
+"""The same where the details want long lines: the traces and diffs of a debug session, the numbers of all tasks."""
+ALL_COLUMNS: Final = 115
+"""Cells of the list from which it counts actions; where there are fewer, words want the room more."""
+DETAIL_SHARE: Final = (11, 25)
+"""What part of the width the details have beside the list, as memory.tcss says."""
+MOST_FOLDED: Final = 400
+"""Rows of which it is kept between runs whether they are folded, the last ones that somebody touched."""
 _ABOUT_RECORDS: Final = frozenset({"to_loop", "to_patterns", "to_reflections", "edit_file", "copy"})
+_FOLDED: Final = "memory-folded"
+"""Under which the dashboard keeps what is folded."""
+_OF_TASKS: Final = frozenset({"newest", "status", "tries"})
+"""Orders that one more action in an attempt leaves as they are."""
 _OF_THE_LIST: Final = frozenset({"open", "fold", "unfold"})
 TABS: Final = {
     "group": ("Overview",),
@@ -53,20 +63,22 @@ TABS: Final = {
 """The tabs of each kind of row."""
 
 
-class MemoryPlace(Browse):
+class MemoryPlace(Leading, Browse):
     """One list of escalations, tasks with their attempts, and debug sessions; enter on an attempt plays it."""
 
     place = "memory"
     ABOUT = (
         "What agents tried: tasks with their attempts, and debug sessions; those that want a person first. Enter folds "
         "a task, plays an attempt, opens a session; l, p and r lead to the loop, the patterns and the reflections. "
+        "Quality runs from 0 to 100 %, an iteration each, the newest beside its number; of a session it is the share "
+        "of the tests that pass. "
         "Filter with words and with is: status: outcome: agent: cause: error: loop: task: tag: file:, for example  "
         "is:attempt outcome:failure  or  cause:null_undefined_access."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("what", "what", 28, flex=1),
-        Column("status", "status", 17),
-        Column("tries", "tries", 5, align="right", keep=4),
+        Column("what", "what", 30, flex=1),
+        Column("status", "status", 13),
+        Column("tries", "tries", 6, align="right", keep=4),
         Column("quality", "quality", 11, keep=6),
         Column("actions", "actions", 8, align="right", keep=3),
         Column("errors", "errors", 7, align="right", keep=5),
@@ -93,6 +105,8 @@ class MemoryPlace(Browse):
         self._catalog = MemoryCatalog(Snapshot())
         self._links = MemoryLinks(Snapshot(), self._catalog)
         self._tree = Tree((), {}, {}, {})
+        self._open: Sequence[Attempt] = ()
+        """The attempts that nobody has ended."""
         self._folded: dict[str, bool] = {}
         """What somebody folded or unfolded."""
         self._measured: tuple[int, Improvement, Coverage] | None = None
@@ -106,7 +120,7 @@ class MemoryPlace(Browse):
         """Filter, list, tabs, details, and beside these the reflections where there is room."""
         yield FilterLine(self.HINT)
         with Container(classes="body"):
-            yield RecordTable(self.COLUMNS, self.cells, self._nothing, id="memory-table")
+            yield RecordTable(self.COLUMNS, self.cells, self._nothing, below=self.below, id="memory-table")
             with Vertical(classes="detail"):
                 yield TabLine()
                 with Horizontal():
@@ -114,19 +128,44 @@ class MemoryPlace(Browse):
                     yield TextPane(id="memory-beside")
 
     @property
+    def links(self) -> MemoryLinks:
+        """As of the newest view that was shown."""
+        return self._links
+
+    @property
     def pane(self) -> TextPane:
         """The details."""
         return self.query_one("#memory-text", TextPane)
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Charts are as wide as their pane."""
-        super().on_resize(event)
-        self.set_class(event.size.width >= (BESIDE_WIDE if event.size.width >= WIDE else BESIDE), "-beside")
-        self.call_after_refresh(self._redraw_details)
+    def on_mount(self) -> None:
+        """Take up what was folded in the last run."""
+        try:
+            kept = json.loads(self.deck_app.kept.get_here(_FOLDED, "{}"))
+        except (ValueError, RecursionError):
+            kept = {}
+        if isinstance(kept, dict):
+            self._folded = {key: folded for key, folded in kept.items() if isinstance(folded, bool)}
 
-    def _redraw_details(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
+        """The list counts what it has room to count."""
+        super().on_resize(event)
+        share, whole = DETAIL_SHARE
+        width = event.size.width * (whole - share) // whole if self.has_class("-wide") else event.size.width
+        self.table.use([one for one in self.COLUMNS if one.id != "actions" or width >= ALL_COLUMNS])
+        self.table.redraw()
+
+    @on(TextPane.Widened)
+    def _widened(self, message: TextPane.Widened) -> None:
+        """Charts and tables are as wide as their pane, however it came to its width."""
+        message.stop()
         if self.whole:
             self._show_details(top=False)
+
+    def _room(self) -> int:
+        """Cells of the details, what stands beside them included."""
+        beside_list = self.has_class("-wide") and not self.has_class("-detail")
+        share, whole = DETAIL_SHARE if beside_list else (1, 1)
+        return self.size.width * share // whole
 
     # The list
 
@@ -138,16 +177,42 @@ class MemoryPlace(Browse):
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Make the catalog anew where it can be another, and read the attempt under the cursor where it changed."""
-        if delta is None or self.touched(delta):
+        steady = delta is not None and self._is_steady(view, delta)
+        if delta is not None and steady:
+            self._catalog = self._catalog.with_changed(view.snapshot, delta.attempts)
+            changed = [view.snapshot.attempts[attempt_id] for attempt_id in delta.attempts]
+            others = [attempt for attempt in self._open if attempt.id not in delta.attempts]
+            self._open = [*others, *(attempt for attempt in changed if attempt.is_open)]
+        elif delta is None or self.touched(delta):
             self._catalog = MemoryCatalog(view.snapshot, self._catalog)
+            self._open = [attempt for attempt in view.snapshot.attempts.values() if attempt.is_open]
         if delta is None:
             self._links = MemoryLinks(view.snapshot, self._catalog)
         else:
             self._links = self._links.updated(view.snapshot, self._catalog, delta)
-        super().refresh_view(view, delta)
+        if delta is not None and steady:
+            self.table.redraw()
+        super().refresh_view(view, replace(delta, attempts=frozenset()) if delta is not None and steady else delta)
         key = self.table.cursor_key
         if key is not None and (delta is None or parts(key)[1] in delta.attempts):
             self._read_attempt(key)
+
+    def _is_steady(self, view: View, delta: Delta) -> bool:
+        """Whether nothing but attempts changed, none came or went, and the rows stand where they stood."""
+        if not delta.attempts or self.touched(replace(delta, attempts=frozenset())):
+            return False
+        if self._query.terms or self._sort is None or self._sort[0] not in _OF_TASKS:
+            return False
+        known = self._catalog.attempts
+        return all(
+            attempt_id in view.snapshot.attempts
+            and any(one.id == attempt_id for one in known.get(attempt_id.rpartition(".")[0], ()))
+            for attempt_id in delta.attempts
+        )
+
+    def parse(self, text: str) -> Query:
+        """The filter, with what is wrong in its words."""
+        return parse_memory_query(text)
 
     def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The rows that match and are not folded away."""
@@ -175,11 +240,20 @@ class MemoryPlace(Browse):
             last = self._condition(attempts[-1]).state if attempts else None
             return dict(present.task_cells(task, attempts, last, now, glyphs, folded=folded))
         if session := self._session_of(key):
-            return dict(present.session_cells(session, now, glyphs, escalated=session.id in self._catalog.escalated))
+            return dict(present.session_cells(session, now, glyphs, escalated=self._catalog.escalated.get(session.id)))
         if key in self._tree.counts:
             shown, total = self._tree.counts[key], self._totals()[key]
             return dict(present.group_cells(key, shown, total, folded=bool(folded), glyphs=glyphs))
         return {}
+
+    def below(self, key: str) -> Content:
+        """Why it came out so, or when it is done."""
+        if attempt := self._attempt_of(key):
+            return present.attempt_below(attempt)
+        if session := self._session_of(key):
+            return present.session_below(session)
+        task = self._task_of(key) if parts(key)[0] == "task" else None
+        return present.task_below(task) if task is not None else Content("")
 
     def _totals(self) -> dict[str, int]:
         """How many records each group has without a filter."""
@@ -200,8 +274,9 @@ class MemoryPlace(Browse):
         kind, record_id = parts(key or "")
         return self._catalog.sessions.get(record_id) if kind == "session" else None
 
-    def _record(self, key: str | None) -> Remembered | None:
-        """What a row stands for, if it is no header."""
+    def led_about(self) -> Remembered | None:
+        """What the row under the cursor stands for, if it is no header."""
+        key = self.table.cursor_key
         return self._task_of(key) or self._attempt_of(key) or self._session_of(key)
 
     def _condition(self, attempt: Attempt) -> Condition:
@@ -212,10 +287,7 @@ class MemoryPlace(Browse):
     def shows_seconds(self) -> bool:
         """Whether something has been done so lately that each second changes what is told of it."""
         since = self.deck_app.now() - YOUNG
-        return any(
-            attempt.is_open and attempt.last_action_at is not None and attempt.last_action_at > since
-            for attempt in self.view.snapshot.attempts.values()
-        )
+        return any(attempt.last_action_at is not None and attempt.last_action_at > since for attempt in self._open)
 
     def empty(self) -> Content:
         """Nothing was tried yet."""
@@ -228,18 +300,25 @@ class MemoryPlace(Browse):
     # Details
 
     def tabs(self, key: str | None) -> tuple[str, ...]:
-        """By the kind of row; an attempt's reflections need none where they stand beside it."""
+        """By the kind of row; what stands beside the details needs no tab."""
         kind, _ = parts(key or "group/")
         names = TABS[kind]
-        return names[:-1] if kind == "attempt" and self.has_class("-beside") else names
+        return names[:-1] if kind in {"attempt", "session"} and self._has_beside(key) else names
+
+    def _has_beside(self, key: str | None) -> bool:
+        """Whether what was learned stands beside the details of a row."""
+        kind, _ = parts(key or "group/")
+        if kind == "group" and key not in {TASKS, SESSIONS}:
+            return False
+        return self._room() >= (BESIDE_LONG if kind == "session" or key == TASKS else BESIDE)
 
     def details(self, key: str, tab: str) -> Sequence[Content]:
         """One tab."""
-        width = self.pane.scrollable_content_region.width
+        width, height = self.pane.scrollable_content_region.width, self.pane.size.height
         if attempt := self._attempt_of(key):
-            return self._attempt_details(key, attempt, tab, width)
+            return self._attempt_details(key, attempt, tab, width, height)
         if task := self._task_of(key):
-            return self._task_details(task, tab, width)
+            return self._task_details(key, task, tab, width, height)
         if session := self._session_of(key):
             if tab == "Learned":
                 return debugging.learned_lines(session, self.glyphs, width)
@@ -248,10 +327,26 @@ class MemoryPlace(Browse):
 
     def _group_details(self, key: str, width: int) -> Sequence[Content]:
         if key == ESCALATIONS:
-            return memory_groups.escalation_lines(self.view)
+            return memory_groups.escalation_lines(self.view, self.glyphs, width)
+        alone = not self._has_beside(key)
         if key == SESSIONS:
-            return memory_groups.cause_lines(self.view, self.glyphs, width)
-        return memory_groups.improvement_lines(*self._progress(), self.glyphs)
+            templates = memory_groups.template_lines(self.view, width) if alone else []
+            return [*memory_groups.cause_lines(self.view, self.glyphs, width), *templates]
+        better, covered = self._progress()
+        missing = memory_groups.coverage_lines(covered) if alone else []
+        return [*memory_groups.improvement_lines(better, self.glyphs), *missing]
+
+    def _beside(self, key: str, width: int) -> Sequence[Content]:
+        """What stands beside the details."""
+        if attempt := self._attempt_of(key):
+            return memory_tasks.reflection_lines(self._links.reflections_of(attempt), self.view, of_task=False)
+        if task := self._task_of(key):
+            return memory_tasks.task_beside(task, self._links.reflections_of(task), width)
+        if session := self._session_of(key):
+            return debugging.learned_lines(session, self.glyphs, width)
+        if key == SESSIONS:
+            return memory_groups.template_lines(self.view, width)[1:]
+        return memory_groups.coverage_lines(self._progress()[1])[1:]
 
     def _progress(self) -> tuple[Improvement, Coverage]:
         """How retries do and which loops have a task, worked out once a snapshot."""
@@ -264,7 +359,7 @@ class MemoryPlace(Browse):
             self._measured = (snapshot.number, better, covered)
         return self._measured[1:]
 
-    def _task_details(self, task: Task, tab: str, width: int) -> Sequence[Content]:
+    def _task_details(self, key: str, task: Task, tab: str, width: int, height: int) -> Sequence[Content]:
         reflections = self._links.reflections_of(task)
         if tab == "Reflections":
             return memory_tasks.reflection_lines(reflections, self.view, of_task=True)
@@ -273,28 +368,36 @@ class MemoryPlace(Browse):
             loop = self.view.snapshot.loops.get(loop_id)
             return memory_tasks.loop_tab(loop, how, self.view, self.glyphs)
         attempts = self._catalog.attempts.get(task.id, ())
-        return memory_tasks.task_lines(task, attempts, self._condition, reflections, self.view, self.glyphs, width)
+        lines = memory_tasks.task_lines(task, attempts, self._condition, self.view, self.glyphs, width, height)
+        if self._has_beside(key):
+            return lines
+        return [*lines, *memory_tasks.task_below(task, reflections, width, tried=bool(attempts))]
 
-    def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int) -> Sequence[Content]:
+    def _attempt_details(self, key: str, attempt: Attempt, tab: str, width: int, height: int) -> Sequence[Content]:
         detail = self._detail[1] if self._detail is not None and self._detail[0] == key else None
+        opens = self.deck_app.shown_key("open")
+        reflections = self._links.reflections_of(attempt)
         match tab:
             case "Plan":
                 return memory_tasks.plan_lines(attempt, detail)
             case "Actions":
-                return memory_tasks.last_actions(detail, self.deck_app.shown_key("open"), self.glyphs)
+                return memory_tasks.last_actions(detail, opens, self.glyphs)
             case "Reflections":
-                reflections = self._links.reflections_of(attempt)
                 return memory_tasks.reflection_lines(reflections, self.view, of_task=False)
-        task = self._catalog.tasks[attempt.task_id]
-        return memory_tasks.attempt_lines(attempt, task, self._condition(attempt), self.view, self.glyphs, width)
+        task, view, glyphs = self._catalog.tasks[attempt.task_id], self.view, self.glyphs
+        lines = memory_tasks.attempt_lines(attempt, task, self._condition(attempt), view, glyphs, width, height)
+        if height < memory_tasks.TALL:
+            return lines
+        if not self._has_beside(key):
+            lines += memory_tasks.attempt_reflected(reflections, view)
+        return [*lines, *memory_tasks.done_last(detail, opens, glyphs)]
 
     def _show_details(self, *, top: bool = True) -> None:
-        attempt = self._attempt_of(self.table.cursor_key)
+        key = self.table.cursor_key
         beside = self.query_one("#memory-beside", TextPane)
-        beside.display = attempt is not None and self.has_class("-beside")
-        if attempt is not None:
-            reflections = self._links.reflections_of(attempt)
-            beside.show(memory_tasks.reflection_lines(reflections, self.view, of_task=False), top=top)
+        beside.display = key is not None and self._has_beside(key)
+        if key is not None and beside.display:
+            beside.show(self._beside(key, beside.scrollable_content_region.width), top=top)
         super()._show_details(top=top)
 
     @on(RecordTable.Highlighted)
@@ -332,7 +435,7 @@ class MemoryPlace(Browse):
         if key in self._tree.folds and key is not None:
             self._fold(key, not self._tree.folds[key])
         elif attempt := self._attempt_of(key):
-            self.deck_app.push_screen(Replay(attempt.task_id, attempt.number))
+            self.deck_app.push_screen(Replay(attempt.task_id, attempt.number, self._links))
         else:
             self.do_whole()
 
@@ -342,12 +445,12 @@ class MemoryPlace(Browse):
             self.do_back()
             return
         super().do_open()
-        self.call_after_refresh(self._redraw_details)
+        self._show_details(top=False)
 
     def do_back(self) -> None:
-        """As elsewhere; details have another width beside the list."""
+        """As elsewhere; beside the list the details may have less beside them."""
         super().do_back()
-        self.call_after_refresh(self._redraw_details)
+        self._show_details(top=False)
 
     def do_unfold(self) -> None:
         """Unfold, or go to the first row below what is unfolded."""
@@ -366,8 +469,14 @@ class MemoryPlace(Browse):
             self.table.go_to(self._above(key))
 
     def _fold(self, key: str, folded: bool) -> None:
+        self._folded.pop(key, None)
         self._folded[key] = folded
+        self._keep_folds()
         self._select(self.view)
+
+    def _keep_folds(self) -> None:
+        last = list(self._folded.items())[-MOST_FOLDED:]
+        self.deck_app.kept.set_here(_FOLDED, json.dumps(dict(last)))
 
     def _above(self, key: str) -> str:
         """The row that one stands under."""
@@ -398,24 +507,16 @@ class MemoryPlace(Browse):
     # Leading on
 
     def why_not(self, action: str) -> str | None:
-        """Links want a record that has them; folding wants something to fold."""
+        """Folding wants something to fold, the rest a record."""
         key = self.table.cursor_key
         if action in _ABOUT_RECORDS and key is not None and parts(key)[0] == "group":
             return "this is a header; go to a row below it"
         if self.has_class("-detail") and action in _OF_THE_LIST and not (action == "open" and self._attempt_of(key)):
-            return "the list is not in sight; esc goes back to it"
-        record = self._record(key)
-        match action:
-            case "to_loop" if record is None or not self._links.loop_of(record):
-                return "the loop of this is not known here"
-            case "to_patterns" if record is None or not self._links.patterns_of(record):
-                return "no pattern was extracted from this or used in it"
-            case "to_reflections" if record is None or not self._links.reflections_of(record):
-                return "nobody has reflected on this yet"
-            case "unfold" if self._tree.folds.get(key or "") is None:
-                return "there is nothing to unfold here"
-            case "fold" if key is None:
-                return "the list is empty"
+            return f"the list is not in sight; {self.deck_app.shown_key('whole')} or esc goes back to it"
+        if action == "unfold" and self._tree.folds.get(key or "") is None:
+            return "there is nothing to unfold here"
+        if action == "fold" and key is None:
+            return "the list is empty"
         return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
@@ -429,34 +530,9 @@ class MemoryPlace(Browse):
             return "unfold" if self._tree.folds[key] else "fold"
         return "replay" if self._attempt_of(key) else None
 
-    def do_to_loop(self) -> None:
-        """Go to the loop."""
-        if record := self._record(self.table.cursor_key):
-            self.deck_app.open_record("loops", self._links.loop_of(record))
-
-    def do_to_patterns(self) -> None:
-        """Go to the pattern, or to the list of several."""
-        if record := self._record(self.table.cursor_key):
-            found = self._links.patterns_of(record)
-            if len(found) == 1:
-                self.deck_app.open_record("patterns", found[0])
-            else:
-                text, left = any_id(found)
-                self.deck_app.open_filtered("patterns", text, found[0])
-                if left:
-                    more = plural(left, "further pattern")
-                    self.deck_app.say(f"the filter has no room for {more} of this", severity="warning")
-
-    def do_to_reflections(self) -> None:
-        """Go to the reflections on the task, or of the session's loop, and to the newest one on this."""
-        if record := self._record(self.table.cursor_key):
-            newest = self._links.reflections_of(record)[0]
-            field, value = ("task", newest.task_id) if newest.task_id else ("loop", newest.loop_id)
-            self.deck_app.open_filtered("reflections", f'{field}:"{value.partition(QUOTE)[0]}"', newest.id)
-
     def do_edit_file(self) -> None:
         """Open the file that tells of it first."""
-        if record := self._record(self.table.cursor_key):
+        if record := self.led_about():
             self.deck_app.edit_file(record.file)
 
     def copy_text(self) -> str:

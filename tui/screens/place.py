@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
@@ -61,6 +62,9 @@ class Place(Screen[None], inherit_bindings=False):
         """Show a newer view. `delta` tells what changed since the last call; None = show everything anew."""
         raise NotImplementedError
 
+    def embedding(self, done: int, total: int) -> None:
+        """Vectors by which records are found by meaning are being made; so many of all are there."""
+
     def why_not(self, action: str) -> str | None:
         """Why an action can't be carried out now, for a person; None if it can."""
         return None
@@ -83,6 +87,10 @@ class Place(Screen[None], inherit_bindings=False):
 
     def go_to(self, key: str) -> None:
         """Put the cursor on a record, taking the filter off where it hides it."""
+
+    def again(self) -> Callable[[], Place] | None:
+        """Makes a screen that lies over a place as it stands now, for who comes back along a link; None for others."""
+        return None
 
     def present_view(self) -> SavedView:
         """What is shown now, to be saved under a name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual.content import Content
@@ -11,12 +12,12 @@ from textual.message import Message
 from core.query import REFLECTION_FIELDS, Query, select_reflections
 from core.recurring import Cluster
 from core.snapshot import Delta
-from core.text import plural
 from core.view import View
 from tui.present import reflections as present
 from tui.present.memory_tree import attempt_key, task_key
 from tui.screens.browse import Browse
 from tui.screens.extracting import Extracting
+from tui.trail import Standing
 from tui.widgets.record_table import Column
 
 _GROUPED: Final = "reflections-grouped"
@@ -100,9 +101,14 @@ class ReflectionsPlace(Extracting, Browse):
         """Show what recurs."""
         self._unfit = message.unfit
         ordered = sorted(message.clusters, key=lambda cluster: cluster.id in message.unfit)
-        self._clusters = {cluster.id: cluster for cluster in ordered}
+        before, self._clusters = self._clusters or {}, {cluster.id: cluster for cluster in ordered}
+        renamed = present.renamed(before, self._clusters)
+        self._unfolded = {renamed.get(key, key) for key in self._unfolded}
         if self._grouped and self.whole:
+            here = renamed.get(self.table.cursor_key or "")
             self._select(self.view)
+            if here is not None:
+                self.go_to(here)
             self._show_details(top=False)
             self.refresh_frame()
 
@@ -155,7 +161,7 @@ class ReflectionsPlace(Extracting, Browse):
         """One row."""
         now = self.deck_app.now()
         if cluster := self._cluster(key):
-            unfit, folded = key in self._unfit, key not in self._unfolded
+            unfit, folded = self._unfit.get(key, ""), key not in self._unfolded
             return dict(present.cluster_cells(cluster, now, self.glyphs, folded=folded, unfit=unfit))
         reflection = self.view.snapshot.reflections.get(key)
         return dict(present.reflection_cells(reflection, now, below=self._grouped)) if reflection else {}
@@ -209,7 +215,7 @@ class ReflectionsPlace(Extracting, Browse):
                 home = self._home()
                 return f"to the {'loop' if home is None or home[0] == 'loops' else 'task'}"
             case "draft" if cluster is not None:
-                return f"draft {self.glyphs.arrow} candidate of {plural(len(cluster.sources), 'loop')}"
+                return f"draft {self.glyphs.arrow} candidate of {present.sources_text(cluster)}"
             case "group":
                 return "each reflection" if self._grouped else "by learning"
         return None
@@ -259,6 +265,16 @@ class ReflectionsPlace(Extracting, Browse):
         if self._grouped and key in self.view.snapshot.reflections:
             self._group(False)
         super().go_to(key)
+
+    def standing(self) -> Standing:
+        """Also whether learnings are shown."""
+        return replace(super().standing(), grouped=self._grouped)
+
+    def stand(self, standing: Standing) -> None:
+        """Learnings, or each reflection, before the cursor finds its row."""
+        if standing.grouped != self._grouped:
+            self._group(standing.grouped)
+        super().stand(standing)
 
     def show_filter(self, text: str, key: str) -> None:
         """A filter from elsewhere is about single reflections."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
@@ -17,19 +18,28 @@ from core.episodes.condition import AttemptState, Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.replay import Step, Steps, next_error, pause_at, steps
 from core.errors import RalphdeckError
-from core.records.episodes import Attempt
+from core.memory_links import MemoryLinks
+from core.records.episodes import Action, Attempt
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
 from tui.present import replay as present
 from tui.present.memory import attempt_mark
+from tui.screens.leading import Leading
 from tui.screens.place import Place
+from tui.widgets.action_list import ActionList
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.text_pane import TextPane
 from tui.widgets.timeline import Timeline
 
 BESIDE: Final = 110
 """Cells from which quality and reflections stand beside the action."""
+WIDE: Final = 150
+"""Cells from which a list of the actions stands at its left."""
+TALL: Final = 34
+"""Lines from which that list stands below the action, where there are fewer cells."""
+AROUND: Final = 100
+"""Actions that are read for the list before the current one, and after it."""
 MOST_DIVIDED: Final = 5_000
 """Actions up to which the timeline shows where iterations begin: each of them must be looked at."""
 LEAST_SECONDS: Final = 0.15
@@ -38,12 +48,14 @@ LEAST_MARKED: Final = 1.0
 """Seconds of a wait from which a mark fills meanwhile, so that nobody takes it for the end."""
 
 
-class Replay(Place):
+class Replay(Leading):
     """Steps through one attempt, lying over the place that it was opened from.
 
     Args:
         task_id: The name of the task's folder.
         number: Of the attempt.
+        links: Of a snapshot in which the attempt is.
+        position: The action to begin with, from 0; None for where one who comes to it begins.
     """
 
     place = "replay"
@@ -65,16 +77,20 @@ class Replay(Place):
     class Stepped(Message):
         """A worker has read one action."""
 
-        def __init__(self, position: int, step: Step) -> None:
+        def __init__(self, position: int, step: Step, first: int, around: Sequence[Action]) -> None:
             super().__init__()
             self.position = position
             self.step = step
+            self.first = first
+            self.around = around
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Replay.Stepped)
 
-    def __init__(self, task_id: str, number: int) -> None:
+    def __init__(self, task_id: str, number: int, links: MemoryLinks, position: int | None = None) -> None:
         super().__init__()
+        self._links = links
+        self._first = position
         self._task_id = task_id
         self._number = self._latest = number
         self._detail: AttemptDetail | None = None
@@ -98,18 +114,33 @@ class Replay(Place):
         yield Timeline()
         yield ItemLine(id="replay-place")
         with Horizontal(id="replay-body"):
-            yield TextPane(id="replay-text")
+            with Container(id="replay-main"):
+                yield TextPane(id="replay-text")
+                yield ActionList(id="replay-list")
             yield TextPane(id="replay-side")
 
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
-        self.set_class(event.size.width >= BESIDE, "-beside")
-        self.call_after_refresh(self._show)
+        width, height = event.size
+        self.set_class(width >= BESIDE, "-beside")
+        self.set_class(width >= WIDE, "-wide")
+        self.set_class(width < WIDE and height >= TALL, "-tall")
+        self._show()
+
+    @on(TextPane.Widened)
+    def _widened(self, message: TextPane.Widened) -> None:
+        """Texts are broken and charts drawn to the width of their pane."""
+        message.stop()
+        self._show()
 
     def refresh_view(self, view: View, delta: Delta | None) -> None:
         """Read the attempt, and again where it changed."""
         numbers = (one.number for one in view.snapshot.attempts.values() if one.task_id == self._task_id)
         self._latest = max(numbers, default=self._number)
+        if delta is not None:
+            self._links = self._links.updated(view.snapshot, None, delta)
+        elif self._links.snapshot is not view.snapshot:
+            self._links = MemoryLinks(view.snapshot, None)
         if delta is None or f"{self._task_id}.{self._number}" in delta.attempts or delta.reflections:
             self._read()
 
@@ -137,7 +168,9 @@ class Replay(Place):
         first, follows = self._detail is None, self._is_followed
         self._detail, self._track, self._problem = message.detail, message.track, ""
         self._steps = steps(message.detail)
-        if first:
+        if first and self._first is not None:
+            self.position = self._first
+        elif first:
             self.position = max(self._track.count - 1, 0) if self._condition.state is AttemptState.RUNNING else 0
         elif follows:
             self.position = max(self._track.count - 1, 0)
@@ -153,7 +186,8 @@ class Replay(Place):
             return
 
         def read() -> None:
-            self.post_message(self.Stepped(at, actions[at]))
+            first = max(at - AROUND, 0)
+            self.post_message(self.Stepped(at, actions[at], first, actions.actions[first : at + AROUND]))
 
         self.run_worker(read, thread=True, group="step", exclusive=True)
 
@@ -162,6 +196,9 @@ class Replay(Place):
         if message.position == self.position:
             other = message.position != self._shown
             self._step, self._shown = message.step, message.position
+            self.query_one(ActionList).show(
+                message.around, message.first, message.position, self._track.count, self.glyphs
+            )
             self._show(top=other)
             if other or self._timer is None:  # what is only read again must not put the next one off
                 self._wait()
@@ -212,7 +249,7 @@ class Replay(Place):
             text.show(lines, top=top)
         if self._detail is not None:
             width = side.scrollable_content_region.width
-            about = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width)
+            about = present.side_lines(self._detail, self._quality(), self.view, self.glyphs, width, side.size.height)
             side.show(about, top=False)
         self.refresh_frame()
 
@@ -243,7 +280,8 @@ class Replay(Place):
         self.query_one("#replay-place", ItemLine).show([Item(where)], [Item(how)])
 
     @on(Timeline.Picked)
-    def _picked(self, message: Timeline.Picked) -> None:
+    @on(ActionList.Picked)
+    def _picked(self, message: Timeline.Picked | ActionList.Picked) -> None:
         message.stop()
         self._stop()
         self._go(message.position)
@@ -340,10 +378,26 @@ class Replay(Place):
         """The last one before that went wrong."""
         self._jump(self._track.errors[bisect_left(self._track.errors, self.position) - 1])
 
+    # Leading on
+
+    @property
+    def links(self) -> MemoryLinks:
+        """As of the newest view that was shown."""
+        return self._links
+
+    def led_about(self) -> Attempt:
+        """The attempt that is played."""
+        return self._attempt
+
+    def again(self) -> Callable[[], Place]:
+        """The player at the action that is looked at."""
+        position = self.position if self._detail is not None else self._first
+        return partial(Replay, self._task_id, self._number, self._links, position)
+
     # The rest
 
     def why_not(self, action: str) -> str | None:
-        """Steps want actions, and errors want some; nothing is decided here."""
+        """Steps want actions, errors and links some; nothing is decided here."""
         errors, position = self._track.errors, self.position
         if action in {"undo", "redo"}:
             return "nothing is decided here"
@@ -357,11 +411,15 @@ class Replay(Place):
             return "nothing went wrong before this"
         if action == "edit_file" and self._detail is None:
             return "the attempt is not read yet"
-        return None
+        return super().why_not(action)
 
     def wording(self, action: str) -> str | None:
         """What space does now."""
         return "pause" if action == "play" and self._playing else None
+
+    def effect(self, action: str) -> str | None:
+        """Where esc leads from here."""
+        return "leave the player" if action == "back" else super().effect(action)
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
         offered, right = super()._key_items()

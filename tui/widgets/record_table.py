@@ -398,7 +398,8 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         for column, cells in self._columns_at(width):
             title = column.title
             if self._sorted and self._sorted[0] == column.id:
-                title = f"{title} {'↓' if self._sorted[1] else '↑'}".strip()
+                arrow = "↓" if self._sorted[1] else "↑"
+                title = f"{title} {arrow}".strip() if len(title) + 2 <= cells else f"{title[: cells - 1]}{arrow}"
             parts += [fit(Content(title), cells, column.align), " "]
         return to_strip(self, Content.assemble(*parts[:-1]), width, self.get_visual_style("record-table--header"))
 

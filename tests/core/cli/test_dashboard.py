@@ -21,7 +21,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     """The projects that a dashboard was opened on."""
     calls: Opened = []
 
-    def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str) -> int:
+    def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str, is_fresh: bool) -> int:
+        assert is_fresh is (remembered_as == "demo")
         calls.append((deck.project.project, state_file, keymap_file))
         return 143
 

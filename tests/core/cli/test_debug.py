@@ -18,7 +18,7 @@ from core.paths import ProjectPaths
 from core.settings import Settings
 from tests.core.cli.conftest import Call
 from tests.core.cli.test_shapes import keys
-from tests.core.debug_memory.making import NOW
+from tests.core.debug_memory.making import NOW, full_session
 
 EXAMPLE = "dm-001-example"
 SESSIONS = ".aiwg/ralph/debug-memory/sessions"
@@ -45,7 +45,7 @@ def debug(examples: Path, call: Call) -> Any:
 def test_the_example_of_the_document_through_every_query(debug: Any) -> None:
     for words in (
         ("sessions", "--status", "passed", "--file", "SRC/auth/%", "--category", "Null-undefined access"),
-        ("similar", "TypeError", "--file", "src/auth/%"),
+        ("similar", "typeerror", "--file", "src/auth/%"),
     ):
         assert ids(debug(*words, "--json").document) == [EXAMPLE]
         assert EXAMPLE in debug(*words).out
@@ -56,10 +56,12 @@ def test_the_example_of_the_document_through_every_query(debug: Any) -> None:
     assert debug("templates", "null_undefined_access", "--min-effectiveness", "1").err == "no fix templates\n"
     (cause,) = debug("causes", "--json").document["causes"]
     assert (cause["category"], cause["sessions"], cause["passing"]) == ("null_undefined_access", 1, 1)
-    assert debug("escalations").err == "no debug sessions\n"
-    assert debug("similar", "SyntaxError").err == "no debug sessions\n"
+    assert debug("escalations", "--since", "7d").err == "no debug sessions\n"
+    assert debug("similar", "SyntaxError").err == "known error types: TypeError\nno debug sessions\n"
+    known = "known categories of patterns: null_undefined_access\nno fix templates\n"
+    assert debug("templates", "null").err == known
     shown = debug("show", "dm-001").out
-    assert "fix: Added early return for null/undefined input (it held)" in shown
+    assert "fix: Added early return for null/undefined input  +3/-0 lines (verified)" in shown
     assert debug("show", "nobody").code == 1
 
 
@@ -78,9 +80,28 @@ def test_the_known_fix_is_offered_as_data_and_nothing_is_written(debug: Any, exa
     assert (own["error"]["error_type"], own["fixes"]) == ("TypeError", [])
     unknown = debug("failure", "--error-type", "NoSuchError", "--message", "qqq")
     assert (unknown.code, unknown.out, unknown.err) == (0, "", "no known fix\n")
+    report = examples / "report.json"
+    report.write_text(json.dumps({"failures": [{"test_name": "t", "error_message": f"TypeError: {MESSAGE}"}]}))
+    assert debug("failure", "--input", report).out == told.out
+    report.write_text("all tests pass")
+    assert debug("failure", "--input", report).err == "no error in what was given\n"
     assert debug("failure").code == 2
     assert debug("failure", "--session", EXAMPLE, "--message", "x").code == 2
     assert files(examples) == before
+
+
+def test_every_field_of_a_session_is_shown(tmp_path: Path, call: Call) -> None:
+    path = tmp_path / SESSIONS / "s.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(full_session()))
+    text = call("debug", "show", "told-id", "--project", tmp_path).out
+    document = json.dumps(call("debug", "show", "told-id", "--json", "--project", tmp_path).document)
+    for told in sorted(set(re.findall(r"told-[\w-]+", path.read_text()))):
+        assert told in text and told in document
+    for told in ("run 7", "11 of 19", "3 failed", "4 errors", "1 skipped", "62%", "1.3 s", ":41", ":42", "89% sure"):
+        assert told in text
+    for told in ("verified", "5 times", "works 81%", "6 times", "wont fix", "major", "not addressed", "iteration 9"):
+        assert told in text
 
 
 def test_what_is_in_quarantine_or_deprecated_is_never_offered(debug: Any, examples: Path, call: Call) -> None:
@@ -149,7 +170,7 @@ def test_a_pattern_that_helped_gets_one_success(sample: Path, call: Call) -> Non
     assert call("debug", "success", SETTLEMENT, "--applied", "nobody", "--project", sample).code == 1
 
 
-def test_yaml_is_left_alone_and_a_failed_session_teaches_nothing(tmp_path: Path, call: Call) -> None:
+def test_yaml_gets_lessons_behind_all_else_and_a_failed_session_teaches_nothing(tmp_path: Path, call: Call) -> None:
     folder = tmp_path / SESSIONS
     folder.mkdir(parents=True)
     fix = {"description": "Guarded the access", "verification": "passed"}
@@ -162,11 +183,16 @@ def test_yaml_is_left_alone_and_a_failed_session_teaches_nothing(tmp_path: Path,
     for id, status in (("y", "passed"), ("f", "failed")):
         value = {"session_id": id, "file_path": "a.py", "status": status, "executions": [run]}
         (folder / f"{id}.yaml").write_text(yaml.safe_dump(value))
-    before = (folder / "y.yaml").read_bytes()
-    done = call("debug", "success", "y", "--json", "--project", tmp_path)
-    assert done.document["lessons"][0]["pattern"] == "logic_error"
-    assert "is YAML; it is left as it is" in done.err
-    assert (folder / "y.yaml").read_bytes() == before
+    before = (folder / "y.yaml").read_text()
+    told = "nothing is written; without --dry-run 1 lesson would go into"
+    assert told in call("debug", "success", "y", "--dry-run", "--project", tmp_path).out
+    assert (folder / "y.yaml").read_text() == before
+    done = call("debug", "success", "y", "--json", "--project", tmp_path).document
+    assert (done["lessons"][0]["pattern"], done["lessons_written"], done["file_changed"]) == ("logic_error", True, True)
+    after = (folder / "y.yaml").read_text()
+    assert after.startswith(before) and yaml.safe_load(after)["learnings"]["patterns_identified"] == done["lessons"]
+    again = call("debug", "success", "y", "--json", "--project", tmp_path).document
+    assert (again["lessons_written"], again["file_changed"], (folder / "y.yaml").read_text()) == (True, False, after)
     refused = call("debug", "success", "f", "--project", tmp_path)
     assert (refused.code, "is failed" in refused.err) == (1, True)
 
@@ -235,13 +261,22 @@ def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     assert [one["session_ids"] for one in moved] == [[EXAMPLE], [EXAMPLE]]
     assert debug("sessions").err == "no debug sessions\n"
     assert EXAMPLE in debug("archived").out
-    restored = debug("restore", EXAMPLE)
+    archived = debug("escalate", EXAMPLE[:6])
+    assert archived.code == 1 and f"bring it back with: ralphdeck debug restore {EXAMPLE}" in archived.err
+    assert debug("restore", "dm-002").code == 1
+    restored = debug("restore", EXAMPLE[:6])
     assert restored.code == 0
     (said,) = restored.err.splitlines()
     assert said.endswith("stays archived; restore again to have that one, too")
     assert sum(one["to"] in said for one in moved) == 1
     assert ids(debug("sessions", "--json").document) == [EXAMPLE]
     assert debug("retain").err == "no debug session is due\n"
+    young = {"session_id": "young", "status": "in_progress", "executions": []}
+    old = {"session_id": "old", "updated_at": "2020-01-01", "executions": []}
+    (examples / SESSIONS / "two.json").write_text(json.dumps([young, old]))
+    stays = f"{SESSIONS}/two.json stays: 1 of its 2 sessions is due, and a file goes as a whole\n"
+    for words in ((), ("--dry-run",)):
+        assert debug("retain", *words).err == f"no debug session is due\n{stays}"
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,19 @@ def test_the_history_of_a_task(examples: Path, call: Call) -> None:
     result = call("history", "task-001", "--project", examples)
     assert result.code == 0
     assert "task-001  completed  Add OAuth properties to AuthConfig" in result.out
-    assert "      2  failure  2026-02-01 10:00       30           3        4           types first" in result.out
+    row = next(line for line in result.out.splitlines() if line.startswith("      2  "))
+    assert row.startswith("      2  failure  2026-02-01 10:00       30           3        4      60%  types first")
+    assert row.endswith("  failure")  # the reason; as the quality, it is told by the outcome only
     assert "task-001/trajectory.json says 8 actions of attempt 2; its log has 4, which counts" in result.err
     assert "## Reflection on Attempt 2\n\n**Observation**: What happened during this attempt?\nTest suite" in result.out
     learned = call("history", "task-001", "--reflections", "--project", examples)
     assert learned.out.strip() == result.out[result.out.index("## Reflection on Attempt 1") :].strip()
+    failed = call("history", "task-001", "--outcome", "failure,timeout", "--json", "--project", examples).document
+    assert [one["number"] for one in failed["attempts"]] == [one["attempt"] for one in failed["reflections"]] == [1, 2]
+    shown = call("history", "task-001", "--outcome", "timeout", "--project", examples).out
+    assert "Reflection on Attempt 1" in shown and "Attempt 2" not in shown
+    assert call("history", "task-001", "--outcome", "partial", "--project", examples).err.startswith("no attempt came")
+    assert call("history", "task-001.2", "--outcome", "failure", "--project", examples).code == 2
     only = call("history", "task-001.2", "--reflections", "--json", "--project", examples).document
     assert [one["attempt"] for one in only["reflections"]] == [2]
 
@@ -104,13 +112,19 @@ def test_unknown_tasks_and_projects_without_any(examples: Path, upstream: Path, 
         assert "no task 'nothing'; there are task-001, task-002" in result.err
         assert "there are no tasks in" in call(command, "task-001", "--project", upstream).err
     assert "has no attempts yet" in call("replay", "task-002", "--project", examples).err
+    assert call("replay", "task-001.3", "--from", "9", "--project", examples).err == "no action from 9 on was logged\n"
+    (examples / ".aiwg/ralph/tasks/task-002/attempts/001").mkdir(parents=True)
+    assert call("replay", "task-002", "--errors", "--project", examples).err == "no actions were logged\n"
     assert "this project has no tasks yet" in call("search", "anything", "--project", upstream).err
 
 
 def test_replay_prints_steps_and_waits_for_nobody(examples: Path, call: Call) -> None:
     result = call("replay", "task-001", "--attempt", "2", "--project", examples)
     assert result.out.startswith("task-001.2  4 actions  types first\niteration 1\n    1 +0:00:00  read src/auth.ts")
-    assert "bash src/auth.ts  failed\n      why: because\n      expected: green\n      real: exit 1\n" in result.out
+    assert (
+        "bash src/auth.ts  failed\n      why:      because\n      expected: green\n      real:     exit 1\n"
+        in result.out
+    )
     newest = call("replay", "task-001", "--errors", "--json", "--project", examples).document
     assert (newest["attempt"]["number"], [step["number"] for step in newest["steps"]]) == (3, [3])
     later = call("replay", "task-001.2", "--from", "4", "--project", examples)
@@ -146,7 +160,16 @@ def test_search_tells_where(examples: Path, call: Call) -> None:
     assert "1 more hit" in result.err
     found = call("search", "oauth", "--status", "completed", "--json", "--project", examples).document
     assert found["total"] == len(found["hits"]) == 2
-    assert "nothing found" in call("search", "quetzal", "--project", examples).err
+    assert call("search", "quetzal", "--project", examples).err == "nothing found\n"
+    assert "no record has all 2 of these; try fewer" in call("search", "quetzal bird", "--project", examples).err
+    day = call(
+        "search", "exit 1", "--in", "errors", "--until", "2026-02-01", "--task", "task-001.3", "--project", examples
+    )
+    assert day.out.count("task-001.3 action 3") == 1
+    later = call("search", "exit 1", "--since", "2026-02-02", "--project", examples)
+    assert later.err == "nothing found that passes the filters; try it without them\n"
+    assert call("search", "exit", "--since", "7 weeks", "--project", examples).code == 2
+    assert "no task 'nope'" in call("search", "exit", "--task", "nope", "--project", examples).err
     assert call("search", " ", "--project", examples).code == 1
 
 
@@ -171,3 +194,35 @@ def test_hostile_text_reaches_no_terminal(examples: Path, call: Call) -> None:
         assert not set("\x1b\x07\r\u202e") & set(out)
     out = call("history", "task-001", "--project", examples).out
     assert "\\# Fake" in out or "␛[2J# Fake" in out
+
+
+def test_of_many_attempts_the_last_are_printed_and_an_open_one_is_told_apart(examples: Path, call: Call) -> None:
+    task = examples / ".aiwg/ralph/tasks/task-002"
+    told = [{"attempt_id": number, "outcome": "failure", "started": "2026-02-01T10:00:00Z"} for number in range(1, 60)]
+    task.joinpath("trajectory.json").write_text(json.dumps({"attempts": [*told, {"attempt_id": 60, "plan": "last"}]}))
+    log = task / "attempts/060/actions.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text('{"type": "read", "timestamp": "2026-02-01T12:00:00Z"}\n' * 3)
+    measured = {"execution": {"quality_history": [{"quality": 0.2}, {"quality": 0.7}]}}
+    log.with_name("attempt.json").write_text(json.dumps(measured))
+    result = call("history", "task-002", "--project", examples)
+    rows = result.out[result.out.index("ATTEMPT") :].splitlines()[1:51]
+    assert rows[0].split()[:2] == ["11", "failure"]
+    assert rows[-1].split() == ["60", "left", "unfinished", "3", "70%", "last"]
+    assert "10 earlier attempts; see --limit" in result.err
+    one = call("history", "task-002.60", "--project", examples).out
+    assert one.startswith("task-002.60  left unfinished  last\n  reason: no sign of life for ")
+    assert "actions: 3\n" in one
+    assert len(call("history", "task-002", "--json", "--project", examples).document["attempts"]) == 60
+
+
+def test_a_replay_shows_the_ends_of_a_long_outcome_or_all_of_it(examples: Path, call: Call) -> None:
+    log = examples / ".aiwg/ralph/tasks/task-001/attempts/003/actions.jsonl"
+    printed = "\n".join(f"line {number}" for number in range(30))
+    params = {"command": "make", "cwd": "src"}
+    log.write_text(json.dumps({"type": "bash", "params": params, "output": printed, "error": "exit 2"}) + "\n")
+    shown = call("replay", "task-001.3", "--project", examples).out
+    assert "      cwd:      src\n      real:     exit 2\n      output:   line 0\n                line 1\n" in shown
+    assert "                … 22 more lines …\n                line 26\n" in shown
+    assert shown.count("line ") == 8
+    assert call("replay", "task-001.3", "--full", "--project", examples).out.count("line ") == 30

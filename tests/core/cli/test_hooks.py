@@ -1,4 +1,4 @@
-"""`inject --hook`: what agents tell, what they get, and that they are never stopped."""
+"""`inject --hook` and `task log --hook`: what agents tell, what they get, and that they are never stopped."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ Hook = Callable[..., Result]
 
 @pytest.fixture
 def hook(call: Call) -> Iterator[Hook]:
-    """Call `inject --hook FORM` with an event on stdin."""
+    """Call `inject --hook FORM`, or another command, with an event on stdin."""
     stdin = os.dup(0)
 
-    def hook_here(event: object, form: str = "claude-code", *args: str | Path) -> Result:
+    def hook_here(
+        event: object, form: str = "claude-code", *args: str | Path, command: tuple[str, ...] = ("inject",)
+    ) -> Result:
         reader, writer = os.pipe()
         os.write(writer, event if isinstance(event, bytes) else json.dumps(event).encode())
         os.close(writer)
         os.dup2(reader, 0)
         os.close(reader)
-        return call("inject", "--hook", form, *args)
+        return call(*command, "--hook", form, *args)
 
     yield hook_here
     os.dup2(stdin, 0)
@@ -140,6 +142,66 @@ def test_nor_does_our_own_mistake(examples: Path, hook: Hook, monkeypatch: pytes
 
     monkeypatch.setattr("core.cli.inject.prepare_injection", fail)
     assert is_quiet(hook({"prompt": TASK}, "claude-code", "--project", examples), "ZeroDivisionError")
+
+
+LOG = ("task", "log")
+READ = {"tool_name": "Read", "tool_input": {"file_path": "a.ts"}, "tool_response": "x"}
+
+
+@pytest.fixture
+def attempt(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The log of an open attempt at the task that the environment names, in a project that is not the current one."""
+    call("task", "init", "a", "--project", tmp_path)
+    call("task", "start", "task-001", "--project", tmp_path)
+    monkeypatch.setenv("RALPHDECK_TASK", "task-001")
+    return tmp_path / ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
+
+
+def test_a_tool_call_becomes_an_action_of_the_task_that_the_agent_works_at(attempt: Path, hook: Hook) -> None:
+    folder = attempt.parents[6] / "src"
+    folder.mkdir()
+    event = {**READ, "cwd": str(folder), "tool_input": {"file_path": str(folder / "a.ts")}}
+    for args in ((), ("--iteration", "2")):
+        assert hook(event, "claude-code", *args, command=LOG) == Result(0, "", "")
+    first, second = map(json.loads, attempt.read_text().splitlines())
+    assert first.pop("timestamp") and first == {
+        "iteration": 1,
+        "type": "read",
+        "tool": "Read",
+        "params": {"file_path": "src/a.ts"},
+        "success": True,
+        "output": "x",
+    }
+    assert second["iteration"] == 2
+
+
+@pytest.mark.parametrize(
+    ("event", "args", "because"),
+    [
+        (b'{"broken', (), "stdin is not the JSON of an event"),
+        ({**READ, "tool_name": "TodoWrite"}, (), "TodoWrite does nothing to the work"),
+        (READ, ("no-such-task",), "no task no-such-task"),
+        (READ, ("--attempt", "7"), "attempt 7"),
+        ({**READ, "cwd": ["x"], "hook_event_name": 7}, (), "7 tells of no tool that was used"),
+        (READ, ("--type", "read"), "--hook goes with --attempt, --iteration and --project only"),
+        (READ, ("--no-such-option",), "No such option"),
+        (READ, ("--success", "--failure"), "give either --success or --failure"),
+    ],
+)
+def test_a_tool_call_that_cannot_be_logged_stops_no_agent(
+    event: object, args: tuple[str, ...], because: str, attempt: Path, hook: Hook
+) -> None:
+    refused = hook(event, "claude-code", *args, "--project", attempt.parents[6], command=LOG)
+    assert is_quiet(refused, because) and refused.err.startswith("ralphdeck logs nothing: ")
+    assert not attempt.exists()
+
+
+def test_nothing_is_logged_where_nobody_names_a_task(
+    attempt: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RALPHDECK_TASK")
+    assert is_quiet(hook(READ, "claude-code", command=LOG), "Name the task, or set RALPHDECK_TASK")
+    assert not attempt.exists()
 
 
 def test_a_stdin_that_stays_open_and_silent_is_given_up(

@@ -41,12 +41,34 @@ def test_columns_line_up_whatever_the_width_of_the_characters(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     print_table([Column("ID"), Column("N", right=True), Column("TEXT", free=True)], [
-        ("修正", "1", "one\ntwo"), ("plain", "12,345", "\x1b[31mred" + "x" * 500),
+        ("修正", "1", "one\ntwo"), ("plain", "12,345", "\x1b[31mred" + "x" * 500), ("x" * 100_000, "", ""),
     ])  # fmt: skip
-    heading, first, second = printed(capfdbinary).decode().splitlines()
-    assert heading == "ID          N  TEXT"
-    assert first == "修正        1  one␤two"
-    assert second.startswith("plain  12,345  ␛[31mred") and len(second) == 15 + output.MAX_CELL
+    heading, first, second, huge = printed(capfdbinary).decode().splitlines()
+    wide = " " * (output.MAX_CELL - len("plain"))
+    assert heading == f"ID   {wide}       N  TEXT"
+    assert first == f"修正 {wide}       1  one␤two"
+    assert second.startswith(f"plain{wide}  12,345  ␛[31mred") and len(second) == 10 + 2 * output.MAX_CELL
+    assert len(huge) == output.MAX_WHOLE_CELL
+
+
+@pytest.mark.parametrize(
+    ("room", "heading"),
+    [
+        (70, "ID  LAST  FIRST  NEVER  TEXT"),
+        (43, "ID  LAST  NEVER  TEXT"),
+        (36, "ID  NEVER  TEXT"),
+        (9, "ID  NEVER  TEXT"),
+    ],
+)
+def test_a_narrow_terminal_does_without_some_columns(
+    room: int, heading: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((room, 24)))
+    monkeypatch.setenv("NO_COLOR", "1")
+    columns = (Column("ID"), Column("LAST", expendable=2), Column("FIRST", expendable=1), Column("NEVER"))
+    print_table([*columns, Column("TEXT", free=True)], [("1", "2", "3", "4", "x" * 40)])
+    assert printed(capfdbinary).decode().splitlines()[0] == heading
 
 
 def test_no_rows_print_nothing(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

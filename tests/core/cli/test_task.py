@@ -23,7 +23,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_agent_works_at_a_task_from_a_shell(project: Path, call: Call) -> None:
+def test_an_agent_works_at_a_task_from_a_shell(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     task_id = call("task", "init", "Add OAuth", "--criteria", "npm test passes", "--tag", "auth").out
     assert task_id == "task-001\n"
     task_id = task_id.strip()
@@ -37,9 +37,23 @@ def test_an_agent_works_at_a_task_from_a_shell(project: Path, call: Call) -> Non
     assert "## Reflection on Attempt 1" in ended.out
     assert "**Action Items**:\n1. types first\n" in ended.out
     assert "ralphdeck task reflect task-001" in ended.err
-    call("task", "reflect", task_id, "--learning", "types first", "--action-item", "run tsc")
+    call(
+        "task", "reflect", task_id, "--learning", "types first", "--action-item", "run tsc", "--type", "error_analysis"
+    )
     assert "- Learning: types first\n- Action item: run tsc" in call("task", "start", task_id).out
-    assert call("task", "complete", task_id, "--success", "--done").code == 0
+    monkeypatch.setenv("RALPHDECK_TASK", task_id)
+    monkeypatch.setenv("RALPHDECK_AGENT", "bob")
+    resumed = call("task", "start", "--resume")
+    assert (resumed.out.splitlines()[0], resumed.err) == ("# Plan for attempt 2", "attempt 2 goes on\n")
+    [learned] = call("task", "start", "--resume", "--json").document["learnings"]
+    assert learned["reflections"][0]["learning"] == "types first"
+    assert "--resume" in call("task", "start").err
+    assert f"ralphdeck task complete {task_id} --done" in call("task", "complete", "--success").err
+    again = call("task", "complete", "--done", "--reason", "too late")
+    assert (again.out.splitlines()[1], "what was said of it then stays" in again.err) == (
+        f"{task_id} is completed",
+        True,
+    )
     assert call("task", "list").out.splitlines()[1].split()[:4] == ["task-001", "completed", "2", "success"]
 
 
@@ -49,13 +63,29 @@ def test_json_lines_are_logged_all_or_none(project: Path, call: Call, monkeypatc
     lines = [{"type": "read", "timestamp": "2026-02-01T09:00:00Z"}, {"type": "grep", "iteration": 2, "quality": 0.5}]
     (project / "actions.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert call("task", "log", "task-001", "--json-lines", "actions.jsonl", "--json").document["added"] == 2
-    for wrong, message in (("[1]\n", "line 1: expected an object"), ('{"type": "read"}\n{"ty', "line 2: is not JSON")):
-        stdin = io.TextIOWrapper(io.BytesIO(wrong.encode()))
+    for wrong, message in (
+        ("[1]\n", "stdin, line 1, entry 1: expected an object"),
+        ('{"type": "read"}\n{"ty', "stdin, line 2: is not JSON"),
+        ('\n\n{"type":\n "read", "quality": NaN}', "stdin, line 3: NaN is no JSON number; expected an action"),
+        ("[" * 5000, "stdin, line 1: is n"),
+        ('{"type": "read", "params": ' + '{"a":' * 70 + "1" + "}" * 71, "stdin, line 1: is nested deeper"),
+        (None, "stdin is closed"),
+        ('{"type": "read"}\n{"type": "look"}', "action 2 of 2: type must be read"),
+    ):
+        stdin = None if wrong is None else io.TextIOWrapper(io.BytesIO(wrong.encode()))
         monkeypatch.setattr("sys.stdin", stdin)
         refused = call("task", "log", "task-001", "--json-lines", "-")
         assert (refused.code, message in refused.err) == (1, True)
     log = project / ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl"
     assert len(log.read_bytes().splitlines()) == 2
+    for number, text in enumerate((json.dumps(lines[1], indent=2), json.dumps(lines, indent=2)), 3):
+        (project / "actions.json").write_text(text)
+        logged = call("task", "log", "task-001", "--json-lines", "actions.json", "--json").document
+        assert logged["actions"] in (number, number + 1)
+    printed = "".join(json.dumps({"type": "edit", "output": text}, indent=2) + "\n" for text in ("1", "é\n{")) + "[]"
+    (project / "actions.json").write_text(f"\ufeff{printed}")
+    assert call("task", "log", "task-001", "--json-lines", "actions.json", "--json").document["actions"] == 7
+    assert call("task", "log", "task-001", "--json-lines", "/dev/null").out.endswith("0 logged, 7 actions by now\n")
 
 
 @pytest.mark.parametrize(
@@ -184,8 +214,13 @@ def test_logging_loads_no_library(project: Path) -> None:
     call_process(["task", "start", "task-001"], project)
     code = (
         "import sys; from core.cli.entry import run; assert run(sys.argv[1:]) == 0; "
-        "assert not {'numpy', 'watchdog', 'tinydb', 'core.library', 'textual'} & set(sys.modules)"
+        "assert not {'numpy', 'watchdog', 'tinydb', 'core.library', 'core.scanning', 'core.secret_shapes', "
+        "'textual'} & set(sys.modules)"
     )
-    command = [sys.executable, "-c", code, "task", "log", "task-001", *RUN, "--success"]
-    done = subprocess.run(command, cwd=project, env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    command = [sys.executable, "-c", code, "task", "log", "task-001", "--hook", "claude-code"]
+    event = b'{"tool_name": "Bash", "tool_input": {"command": "npm test"}}'
+    done = subprocess.run(
+        command, cwd=project, env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=False, input=event
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert b"npm test" in (project / ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl").read_bytes()

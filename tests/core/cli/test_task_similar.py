@@ -30,6 +30,12 @@ def test_a_task_or_a_text_finds_tasks_and_what_was_learned(project: Path, call: 
     assert keys(of_task) == documented("task similar")
     of_text = call("task", "similar", "login null crash", "--json", "--project", project).document
     assert {one["id"] for one in of_text["similar"]} == {"task-001", "task-002"}
+    for name in ("task-001.7", "task-001"):
+        assert call("task", "similar", name, "--json", "--project", project).document == of_task
+    several = call("task", "similar", "task-0", "--project", project)
+    assert (several.code, several.out) == (1, "")
+    assert "'task-0' may be task-001, task-002, task-003; give more of the id" in several.err
+    assert "no id begins so" in call("task", "similar", "task-9", "--project", project).err
     limited = call("task", "similar", "login null crash", "--limit", "1", "--json", "--project", project).document
     assert limited["similar"] == of_text["similar"][:1]
 

@@ -56,3 +56,80 @@ def lesson(pattern: str = "p", category: str = "null_undefined_access", effectiv
 def by_id(*sessions: DebugSession) -> dict[str, DebugSession]:
     """As a snapshot has them."""
     return {session.id: session for session in sessions}
+
+
+def full_session() -> dict[str, Any]:
+    """A session as a file has it, in which every field of (4) is filled in; each text begins with `told-`."""
+    failure = {
+        "test_name": "told-test",
+        "test_file": "told-test-file",
+        "test_line": 41,
+        "error_type": "told-error-type",
+        "error_message": "told-message",
+        "stack_trace": "told-trace-1\n  told-trace-2",
+        "expected": "told-expected",
+        "actual": {"is": "told-actual"},
+        "source_location": {"file": "told-source", "line": 42, "function": "told-function"},
+    }
+    analysis = {
+        "root_cause": "told-root-cause",
+        "root_cause_category": "race_condition",
+        "fix_strategy": "told-strategy",
+        "confidence": 0.89,
+        "related_failures": ["told-related"],
+        "similar_past_issues": [{"session_id": "told-past", "file": "told-past-file", "resolution": "told-resolution"}],
+    }
+    fix = {
+        "description": "told-fix",
+        "diff_summary": "told-summary",
+        "files_changed": ["told-changed-1", "told-changed-2"],
+        "diff": "@@ told-hunk\n+told-added\n-told-removed",
+        "verification": "passed",
+    }
+    results = {"total": 19, "passed": 11, "failed": 3, "errors": 4, "skipped": 1, "duration_ms": 1300}
+    environment = {
+        "runtime": "told-runtime",
+        "runtime_version": "told-version",
+        "test_framework": "told-framework",
+        "os": "told-os",
+        "additional": {"told-name": ["told-value"]},
+    }
+    execution = {
+        "attempt": 7,
+        "timestamp": "2026-11-21T10:00:00Z",
+        "code_hash": "told-hash",
+        "code_snapshot": "told-code-1\ntold-code-2",
+        "environment": environment,
+        "test_results": {**results, "coverage_percent": 62},
+        "failures": [failure],
+        "analysis": analysis,
+        "fix_applied": fix,
+    }
+    learnings = {
+        "patterns_identified": [
+            {
+                "pattern": "told-pattern",
+                "category": "told_category",
+                "frequency": 5,
+                "fix_template": "told-template",
+                "effectiveness": 0.81,
+            }
+        ],
+        "recurring_failures": [
+            {"test": "told-again", "occurrences": 6, "resolution": "wont_fix", "notes": "told-notes"}
+        ],
+        "code_quality_issues": [
+            {"issue": "told-issue", "location": "told-location", "severity": "major", "addressed": False}
+        ],
+        "recommendations": ["told-recommendation"],
+    }
+    return {
+        "session_id": "told-id",
+        "file_path": "told-file",
+        "created_at": "2026-11-21T09:00:00Z",
+        "updated_at": "2026-11-21T11:00:00Z",
+        "status": "failed",
+        "executions": [execution],
+        "learnings": learnings,
+        "metadata": {"agent": "told-agent", "task_id": "told-task", "ralph_iteration": 9},
+    }

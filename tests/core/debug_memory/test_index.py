@@ -87,6 +87,41 @@ def test_the_newest_ten_come_newest_first() -> None:
     assert ids(index.similar("TypeError", limit=20))[-1] == "undated"
 
 
+class Watched(dict[str, DebugSession]):
+    """Sessions that tell how often one of them was looked at."""
+
+    looks = 0
+
+    def __getitem__(self, id: str) -> DebugSession:
+        self.looks += 1
+        return super().__getitem__(id)
+
+
+def test_a_query_looks_at_what_it_finds_and_not_at_the_others() -> None:
+    errors = ("TypeError", "SyntaxError")
+    made = [
+        session(f"s{n:03}", run(errors[n % 2], f"src/{n % 50}.ts"), days=n, status="escalated" if n % 99 == 0 else "")
+        for n in range(300)
+    ]
+    watched = Watched(by_id(*made))
+    built = DebugIndex.build(by_id(*made))
+    index = DebugIndex(watched, built.keys, built.sources)
+    assert ids(index.similar("TypeError", "src/4%", limit=3)) == ["s004", "s040", "s042"]
+    assert watched.looks < 40
+    watched.looks = 0
+    assert ids(index.similar("TypeError")) == [f"s{n:03}" for n in range(0, 20, 2)]
+    assert index.similar("TypeError", "nowhere/%") == ()
+    assert index.templates("race_condition") == ()
+    assert len(recent_escalations(index, Snapshot())) == 4
+    assert watched.looks == 10 + 4
+
+
+def test_a_session_whose_error_came_from_several_files_is_found_once() -> None:
+    twice = session("twice", run(file="src/a.ts"), run(file="src/b.ts"))
+    index = DebugIndex.build(by_id(twice, session("later", run(file="src/c.ts"), days=-1)))
+    assert ids(index.similar("TypeError", "src/%")) == ["later", "twice"]
+
+
 def test_a_template_must_work_more_often_than_seven_times_in_ten() -> None:
     lessons = tuple(lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
     other = lesson("other", category="race_condition")
@@ -137,7 +172,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(changes, changes, st.sets(st.sampled_from("abcdefgh"), max_size=2))
 def test_an_updated_index_is_that_of_what_is_there_now(
     first: list[tuple[str, str, str, int]], second: list[tuple[str, str, str, int]], gone: set[str]

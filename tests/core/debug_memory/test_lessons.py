@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from msgspec.structs import replace
 
 from core.debug_memory.index import DebugIndex
 from core.debug_memory.lessons import check_success, lessons, write_lessons
 from core.errors import Conflict, Refused
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession, Execution, Lesson, Results
+from core.sources.yaml_text import decode_yaml
 from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
 
 NULL = "null_undefined_access"
@@ -113,6 +116,14 @@ def test_the_record_among_many_lines_is_found(tmp_path: Path) -> None:
     assert json.loads(second)["learnings"]["patterns_identified"] == [ENTRY]
 
 
+def test_the_record_that_counts_gets_the_lessons_wherever_it_stands(tmp_path: Path) -> None:
+    records = [{"session_id": "s", "executions": [], "updated_at": f"2026-11-0{day}"} for day in (2, 3, 1)]
+    file = File(tmp_path, json.dumps({"sessions": records}))
+    assert file.write(LESSON) == ""
+    after = json.loads(file.path.read_text())["sessions"]
+    assert ["learnings" in record for record in after] == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -128,10 +139,43 @@ def test_a_file_of_another_shape_is_left_alone(text: str, problem: str, tmp_path
     assert file.path.read_text() == text
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("session_id: s\n# mine\nstatus: passed", ""),
+        ("---\r\nsession_id: s\r\nnote: |\r\n  text\r\n", ""),
+        ("session_id: s\nlearnings:\n  recommendations: [x]\n", "learnings of its own"),
+        ("session_id: s\nexecutions: []\n...\n", "nothing can be put behind"),
+        ("{session_id: s}\n", "nothing can be put behind"),
+        ("session_id: s\n---\nsession_id: t\n", "does not stand alone"),
+        ("sessions:\n  - {session_id: s, executions: []}\n", "does not stand alone"),
+        ("session_id: t\n", "does not stand alone"),
+    ],
+)
+def test_yaml_gets_lessons_only_where_they_read_as_what_they_are(text: str, problem: str, tmp_path: Path) -> None:
+    hostile = replace(LESSON, fix_template="a: b # c\n\u2028'\"{{x}}\x1b \U0001f600")
+    file = File(tmp_path, "", "s.yaml")
+    file.path.write_bytes(text.encode())
+    assert problem in file.write(LESSON)
+    after = file.path.read_bytes().decode()
+    assert after.startswith(text) and (after == text) is bool(problem)
+    if not problem:
+        assert yaml.safe_load(after)["learnings"] == {"patterns_identified": [ENTRY]}
+        assert ("\r\n" in text) is ("\r\n" in after.removeprefix(text))
+        file.path.write_bytes(text.encode())
+        file.write(hostile)
+        assert decode_yaml(file.path.read_bytes()).problems == ()
+
+
 def test_a_torn_file_or_one_behind_a_link_is_left_alone(tmp_path: Path) -> None:
     file = File(tmp_path, '{"session_id": "s"')
     with pytest.raises(Conflict):
         file.write(LESSON)
+    file.session = replace(file.session, file=file.session.file.replace(".json", ".yaml"))
+    file.path.rename(file.path.with_suffix(".yaml"))
+    with pytest.raises(Conflict):
+        file.write(LESSON)
+    file.path = file.path.with_suffix(".yaml")
     target = tmp_path / ".aiwg/ralph/state.json"
     target.write_text('{"session_id": "s"}')
     file.path.unlink()

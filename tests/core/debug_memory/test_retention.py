@@ -120,6 +120,16 @@ def test_a_file_with_several_sessions_goes_when_all_are_due(memory: Memory) -> N
     assert list(memory.retain(NOW + timedelta(days=40))) == ["ralph/debug-memory/all.jsonl"]
 
 
+def test_a_session_that_somebody_was_called_to_is_kept_as_one_that_is_escalated(memory: Memory) -> None:
+    memory.write("ralph/debug-memory/s.json", stored("s"))
+    call = {"session_id": "s", "preserved_at": (NOW - timedelta(days=89)).isoformat()}
+    memory.write("ralph/shared/curation/escalations/s.json", call)
+    assert memory.retain() == {}
+    (kept,) = memory.archive.plan(SETTINGS)
+    assert (kept.terms[0].rule, kept.terms[0].until) == ("on_escalation", NOW + timedelta(days=1))
+    assert set(memory.retain(NOW + timedelta(days=1))) == {"ralph/debug-memory/s.json"}
+
+
 def test_a_plan_writes_nothing(memory: Memory) -> None:
     memory.write("ralph/debug-memory/s.json", stored("s"))
     before = sorted(memory.paths.aiwg.rglob("*"))
@@ -212,6 +222,8 @@ def test_what_is_no_whole_file_or_lies_behind_a_link_stays(memory: Memory, tmp_p
     (memory.paths.ralph / "loops/ralph-b").mkdir()
     (outside / "o.json").write_text(json.dumps(stored("o")))
     (memory.paths.ralph / "loops/ralph-b/debug-memory").symlink_to(outside)
+    text = json.dumps(stored("y"))
+    real.with_name("broken.yaml").write_text(f"{text}\n---\n{text}\n---\nx: [\n")
     moved, warnings = memory.archive.retain(SETTINGS, NOW + timedelta(days=31))
     assert [one.sessions for one in moved] == [("r",)]
     assert warnings in ((), (".aiwg/ralph/loops/ralph-a/debug-memory/link.json stays: it is a link",))

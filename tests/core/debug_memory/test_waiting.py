@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from core.debug_memory.index import DebugIndex
-from core.debug_memory.waiting import escalated, recent_escalations
-from core.records.debug_sessions import Escalation
+from core.debug_memory.waiting import Escalated, escalated, recent_escalations
+from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure
 from core.records.decisions import CurationState
 from core.snapshot import Snapshot
 from tests.core.debug_memory.making import NOW, by_id, session
@@ -48,3 +48,14 @@ def test_the_question_is_another_one_each_time(status: str, called: datetime | N
     dismissed = CurationState(dismissed=frozenset({found.question}))
     answered = escalated(session("s", status=status), Snapshot(**known, curation=dismissed))
     assert (answered is None) is (status != "escalated")
+
+
+def test_why_is_told_by_who_called_else_by_the_last_cause_else_by_what_failed() -> None:
+    failed = Execution(failures=(Failure(error_type="TypeError", message="boom"),))
+    analysed = Execution(analysis=Analysis(root_cause="no right to the database"))
+    alone = DebugSession(id="s", executions=(failed,))
+    assert Escalated(session=alone).reason == "TypeError: boom"
+    known = DebugSession(id="s", executions=(failed, analysed))
+    assert Escalated(session=known).reason == "no right to the database"
+    assert Escalated(session=known, call=call("s")["s"]).reason == "why"
+    assert Escalated(session=DebugSession(id="s")).reason == "its agent gave it up"

@@ -37,10 +37,10 @@ class Clock:
         return self.now
 
 
-def make_episodes(project: Path, clock: Callable[[], datetime] | None = None) -> Episodes:
+def make_episodes(project: Path, clock: Callable[[], datetime] | None = None, **options: Any) -> Episodes:
     """The memory of a project that is made if there is none."""
     (project / ".aiwg/ralph").mkdir(parents=True, exist_ok=True)
-    return Episodes(ProjectPaths(project), clock=clock or Clock(), by="implementer")
+    return Episodes(ProjectPaths(project), clock=clock or Clock(), by="implementer", **options)
 
 
 def bash(command: str, success: bool, **more: Any) -> dict[str, Any]:

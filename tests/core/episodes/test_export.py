@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from core.episodes.export import MAX_LISTED, attempt_markdown, fenced, history_markdown, reflections_markdown
 from core.episodes.history import read_attempt, read_whole_history
@@ -59,7 +62,8 @@ def hostile(project: Path, text: str) -> ProjectPaths:
     inside = folder / "attempts/001"
     inside.mkdir(parents=True, exist_ok=True)
     attempt = {"attempt_id": 1, "plan": text, "milestones": [{"event": text, "details": text}], "outcome": "failure"}
-    action = dict.fromkeys(("type", "tool", "output", "error", "reasoning", "expected_outcome"), text)
+    action: dict[str, Any] = dict.fromkeys(("type", "tool", "output", "error", "reasoning", "expected_outcome"), text)
+    action["params"] = {"path": "x", text: f"{text}."}
     edit = {"type": "edit", "params": {"file_path": text, "old_string": "x", "new_string": text}}
     reflection = {
         "attempt_id": 1,
@@ -73,6 +77,7 @@ def hostile(project: Path, text: str) -> ProjectPaths:
     )
     (folder / "trajectory.json").write_text(json.dumps({"attempts": [attempt], "milestones": [{"event": text}]}))
     (folder / "reflections.jsonl").write_text(json.dumps(reflection) + "\n")
+    (folder / "summary.json").write_text(json.dumps({text: text}))
     (inside / "outcome.json").write_text(json.dumps({"status": "failure", "reason": text, "what_worked": [text]}))
     (inside / "plan.md").write_text(text)
     (inside / "actions.jsonl").write_text(json.dumps(action) + "\n" + json.dumps(edit) + "\n")
@@ -95,8 +100,11 @@ def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
     markdown = history_markdown(read_whole_history(paths, "t"))
     assert structure(markdown) == [
         "# Task t",
+        "### Summary",
         "### Milestones",
         "## Attempt 1",
+        "### Plan",
+        "code",
         "### Milestones",
         "### Actions",
         "## Reflection on Attempt 1",
@@ -106,15 +114,26 @@ def test_hostile_text_changes_no_structure(project: Path, text: str) -> None:
     assert found[:4] == ["# Task t", "## Attempt 1", "### Plan", "code"]
     assert found[4:6] == ["### Milestones", "### Actions"]
     assert found[6].startswith("#### 1. ")
-    assert found[7] == "code"
-    assert found[8].startswith("#### 2. edit")
-    assert found[9:] == ["code", "## Reflection on Attempt 1"]
+    assert found[7:9] == ["code", "code"]
+    assert found[9].startswith("#### 2. edit")
+    assert found[10:] == ["code", "## Reflection on Attempt 1"]
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", markdown)
+
+
+def test_a_summary_lists_its_learnings_on_a_line_each() -> None:
+    whole = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
+    learnings = '[{"attempt_id":1,"learning":"types first","draft":true},{"passed":3,"left":null},"by hand"]'
+    told = dataclasses.replace(whole.task, summary=(("learnings", learnings), ("best", ""), ("kept", "[x")))
+    markdown = history_markdown(dataclasses.replace(whole, task=told))
+    lines = "- learnings:\n  - attempt 1: types first (draft)\n  - passed 3\n  - by hand\n- kept: [x\n"
+    assert f"### Summary\n\n{lines}" in markdown
 
 
 def test_reflections_are_in_the_template_of_the_document() -> None:
     history = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
     assert reflections_markdown(history.reflections).startswith(REFLECTION)
+    of_task = reflections_markdown([replace(history.reflections[0], attempt=None)])
+    assert of_task.startswith("## Reflection on the task\n\n**Observation**")
     assert REFLECTION in history_markdown(history)
 
 
@@ -127,6 +146,17 @@ def test_of_many_actions_a_whole_history_lists_the_last(tmp_path: Path) -> None:
         "### Actions\n\n*2 earlier actions left out; the export of this attempt alone has them.*\n\n- 3. read" in text
     )
     assert text.count("read") == MAX_LISTED
+
+
+def test_an_attempt_alone_tells_all_that_came_of_an_action(tmp_path: Path) -> None:
+    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
+    inside.mkdir(parents=True)
+    long = "\n".join(f"line {number}" for number in range(40))
+    action = {"type": "bash", "params": {"command": "make\ninstall"}, "output": long, "error": "exit 2"}
+    (inside / "actions.jsonl").write_text(json.dumps(action) + "\n")
+    text = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1))
+    for told in ("make\ninstall", long, "exit 2"):
+        assert f"\n```\n{told}\n```\n" in text
 
 
 def test_an_action_is_headed_by_what_it_was_about(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.episodes.history import MAX_COUNTED, read_attempt, read_history, read_whole_history
+from core.episodes.history import MAX_COUNTED, query_history, read_attempt, read_history, read_whole_history
 from core.episodes.names import find_attempt, find_task, task_ids
 from core.errors import BadInput, RalphdeckError, UnknownRecord
 from core.library import Library
@@ -71,6 +71,21 @@ def test_the_actions_of_many_attempts_are_not_counted(paths: ProjectPaths) -> No
     write(paths, "task-003/attempts/001/actions.jsonl", "{}\n")
     assert read_history(paths, "task-003").attempts[0].actions == 8
     assert read_whole_history(paths, "task-003").attempts[0].attempt.actions == 1
+
+
+def test_a_query_returns_the_attempts_that_pass_with_what_is_of_them(paths: ProjectPaths) -> None:
+    def numbers(**criteria: Any) -> list[int]:
+        return [one.number for one in query_history(paths, "task-001", **criteria).attempts]
+
+    failed = query_history(paths, "task-001", outcomes={Outcome.FAILURE, Outcome.TIMEOUT})
+    assert [one.number for one in failed.attempts] == [one.attempt for one in failed.reflections] == [1, 2]
+    assert failed.milestones == read_history(paths, "task-001").milestones
+    assert query_history(paths, "task-001", outcomes={Outcome.TIMEOUT}).milestones == ()
+    second = datetime(2026, 2, 1, 10, tzinfo=UTC)
+    assert numbers(since=second) == [2, 3]
+    assert numbers(until=second) == [1, 2]
+    assert numbers(since=second, outcomes={Outcome.PARTIAL}) == []
+    assert numbers() == [1, 2, 3]
 
 
 def test_an_attempt_in_detail(paths: ProjectPaths) -> None:

@@ -23,7 +23,7 @@ from core.paths import ProjectPaths
 from core.records.episodes import Attempt
 from core.records.events import Event
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
+from core.records.reflections import NOTHING_LEARNED, Reflection
 from core.settings import Settings
 
 NOW = datetime(2026, 2, 3, 12, tzinfo=UTC)
@@ -73,11 +73,19 @@ def test_the_example_of_the_document_has_two_retries_with_reflections() -> None:
         (reflection(1, None), True),
         (reflection(2, hour(1)), False),  # on the retry itself
         (reflection(1, hour(1), task_id="other"), False),
+        (reflection(1, hour(9), drafted_at=hour(1.5)), True),  # what stands in the place of a draft that was there
+        (reflection(1, hour(1.5), draft=True, learning="Avoid: x."), True),
+        (reflection(1, hour(1.5), draft=True, learning=NOTHING_LEARNED), False),
     ],
 )
 def test_a_retry_is_reflected_if_a_reflection_was_there_before_it(written: Reflection, reflected: bool) -> None:
     found = improved(attempt(1, Outcome.FAILURE), attempt(2), reflections=(written,))
     assert counts(found) == [(0, 1), *([(1, 0), (0, 0)] if reflected else [(0, 0), (1, 0)])]
+
+
+def test_where_attempts_are_counted_from_0_only_that_one_is_the_first() -> None:
+    found = improved(attempt(0, Outcome.FAILURE), attempt(1), attempt(2, task_id="u"))
+    assert counts(found) == [(0, 1), (0, 0), (2, 0)]
 
 
 def test_what_has_not_come_out_is_left_out_and_counted() -> None:
@@ -132,7 +140,7 @@ def test_without_any_success_nothing_is_a_share() -> None:
 
 
 def test_points_are_rounded_away_from_0() -> None:
-    assert [points(one) for one in (0.125, -0.125, 0.0, 1.0)] == ["+13", "-13", "+0", "+100"]
+    assert [points(one) for one in (0.125, -0.125, -0.001, 1.0)] == ["+13", "-13", "0", "+100"]
 
 
 sizes = st.integers(0, 60)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from unittest import mock
 
 import pytest
+from msgspec.structs import replace
 
 from core.episodes.commands import Command
 from core.episodes.log_summary import MAX_FAILURES, MAX_MISSED, summarise_log
@@ -39,6 +40,30 @@ def test_the_same_error_with_other_numbers_is_one() -> None:
     found = summarise_log([act("bash", "npm test", False, f"{n} failing\nstack {n}") for n in (3, 2)])
     assert [(one.message, one.times, one.solved) for one in found.failures] == [("3 failing", 2, False)]
     assert (found.actions, found.errors) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "output", "message"),
+    [
+        ("TypeError: x\n  at a.ts", "y", "TypeError: x"),
+        ("Exit code 2\n> app@1.0 test\n\nmake: no rule\nmore", "", "make: no rule"),
+        ("Traceback (most recent call last):\n  File 'a.py'\nimpl.KeyError: 'k'\n", "", "impl.KeyError: 'k'"),
+        (
+            "Exit code 1\n> jest\nPASS a.test.ts\nFAIL b.test.ts\n  ● login › refuses\n    at b.ts",
+            "",
+            "● login › refuses",
+        ),
+        ("Exit code 1\n== test session starts ==\n> assert a == 4\nE       assert 3 == 4\n", "", "assert 3 == 4"),
+        ("Exit code 101\n  Compiling x v0.1\nerror[E0308]: mismatched\n", "", "error[E0308]: mismatched"),
+        ("Exit code 1\n/src/a.ts\n  12:5  error  unused\n", "", "12:5 error unused"),
+        ("", "1 passed\ngcc: no input files\n", "gcc: no input files"),
+        ("Exit code 1", "", "Exit code 1"),
+        ("", "", "no message"),
+    ],
+)
+def test_of_an_error_the_line_that_tells_most_is_kept(error: str, output: str, message: str) -> None:
+    action = replace(act("bash", "make", False, error), output=output)
+    assert summarise_log([action]).failures[0].message == message
 
 
 def test_a_failure_that_comes_back_is_not_solved() -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
+from core.episodes.strict_reader import StrictReader
 from core.errors import BadInput, Conflict, RalphdeckError, Refused, UnknownRecord
 from core.library import Library
 from core.paths import ProjectPaths
@@ -24,6 +25,8 @@ from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.settings import Settings
 from core.snapshot import Snapshot
+from core.sources.actions import Actions
+from core.sources.reading import MAX_BYTES
 from tests.core.episodes.making import QUICK, UNSYNCED, bash, edit, make_episodes, read_json, tree
 
 EXAMPLES = Path(__file__).parents[2] / "trees/spec-examples"
@@ -174,7 +177,8 @@ def test_ids_are_counted_on_and_never_taken_twice(memory: Episodes, tmp_path: Pa
         (tmp_path / TASKS / name).mkdir(parents=True)
     assert memory.init_task("a") == "task-008"
     assert memory.init_task("b", task_id="mine") == "mine"
-    assert memory.init_task("b", task_id="mine") == "mine"
+    assert memory.init_task("b", task_id="mine", agent="another") == "mine"
+    assert "another" not in json.loads((tmp_path / ".aiwg/ralph/index/by-agent.json").read_bytes())
     with pytest.raises(Refused, match="mine exists already"):
         memory.init_task("another", task_id="mine")
     for bad in ("../out", "a/b", "", "x" * 65):
@@ -194,6 +198,18 @@ def test_the_index_takes_in_what_it_lacks(memory: Episodes, tmp_path: Path) -> N
     assert by_agent == {"bob": ["task-002"], "eve": ["task-002"], "ada": ["task-001"]}
 
 
+def test_the_index_by_agent_is_made_anew_and_forgets_tasks_that_are_gone(memory: Episodes, tmp_path: Path) -> None:
+    for agent in ("ada", "bob", "eve"):
+        memory.start_attempt(memory.init_task("a", agent=agent), agent=f"{agent} too")
+    index = tmp_path / ".aiwg/ralph/index"
+    (index / "by-agent.json").unlink()
+    shutil.rmtree(tmp_path / TASKS / "task-003")
+    memory.pause_task("task-002")
+    assert json.loads((index / "by-status.json").read_bytes())["running"] == ["task-001"]
+    by_agent = json.loads((index / "by-agent.json").read_bytes())
+    assert by_agent == {"ada": ["task-001"], "ada too": ["task-001"], "bob": ["task-002"], "bob too": ["task-002"]}
+
+
 def test_tasks_whose_metadata_cannot_be_read_are_indexed_once_and_not_waited_for(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,21 +227,37 @@ def test_tasks_whose_metadata_cannot_be_read_are_indexed_once_and_not_waited_for
     assert by_status["unknown"] == ["torn-0", "torn-1", "torn-2"]
 
 
-def test_a_task_is_made_although_the_index_cannot_be_written(
-    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["by-status.json", "by-agent.json"])
+@pytest.mark.parametrize("damaged", [b'{"running": {}, "ada": ', b"[]", None])
+def test_a_damaged_index_stops_nobody_and_is_made_anew_beside_what_it_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damaged: bytes | None
 ) -> None:
     monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
-    index = tmp_path / ".aiwg/ralph/index/by-status.json"
-    index.parent.mkdir()
-    index.write_bytes(b'{"running": {}}')
     warnings: list[str] = []
-    assert memory.init_task("a", warnings=warnings) == "task-001"
-    [told] = warnings
-    assert "task-001 is not in the index yet" in told
-    assert "by-status.json" in told
-    index.unlink()
-    memory.init_task("b")
-    assert json.loads(index.read_bytes())["running"] == ["task-002", "task-001"]
+    memory = make_episodes(tmp_path, warn=warnings.append)
+    for description in "ab":
+        memory.init_task(description)
+    index = tmp_path / ".aiwg/ralph/index" / name
+    sound = index.read_bytes()
+    if damaged is None:
+        index.unlink()
+        os.mkfifo(index)
+    else:
+        index.write_bytes(damaged)
+    memory.start_attempt("task-001")
+    assert [name in text for text in warnings] == [True]
+    if damaged is None:
+        assert index.is_fifo()
+        other = {"by-status.json": "by-agent.json", "by-agent.json": "by-status.json"}[name]
+        assert "task-001" in (index.parent / other).read_text()
+        memory.pause_task("task-001")
+        memory.complete_attempt("task-001", outcome=Outcome.FAILURE)
+        index.unlink()
+        assert memory.init_task("c") == "task-003"
+    else:
+        [kept] = index.parent.glob(f"{name}.damaged-*")
+        assert (kept.read_bytes(), kept.name in warnings[0]) == (damaged, True)
+        assert {key: sorted(ids) for key, ids in json.loads(index.read_bytes()).items()} == json.loads(sound)
 
 
 def test_a_plan_loads_what_somebody_said_rather_than_what_was_drafted(memory: Episodes) -> None:
@@ -245,7 +277,8 @@ def test_who_says_one_part_better_keeps_the_rest_of_the_draft(memory: Episodes, 
     [draft] = memory.complete_attempt(task_id, suggestions=["run tsc"]).reflections
     made = memory.reflect(task_id, learning="types first")
     assert (made.learning, made.draft) == ("types first", False)
-    assert (made.observation, made.analysis, made.actions) == (draft.observation, draft.analysis, draft.actions)
+    assert (made.observation, made.actions) == (draft.observation, draft.actions)
+    assert made.analysis and draft.analysis.startswith(f"{made.analysis} Drafted from the action log")
     memory.reflect(task_id, learning="types first")
     lines = (tmp_path / TASKS / task_id / "reflections.jsonl").read_text().splitlines()
     assert len(lines) == 2
@@ -274,6 +307,13 @@ def test_the_draft_on_a_whole_task_tells_what_made_the_difference(memory: Episod
     *_, whole = memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, task_done=True).reflections
     assert whole.analysis.startswith("Attempt 1 did not reach the goal: red.")
     assert whole.learning == '"types first" reached the goal; "big bang" did not. Unlike attempt 1 it changed types.ts.'
+
+
+def test_a_task_that_is_given_up_is_reflected_on_as_a_whole(memory: Episodes) -> None:
+    task_id = begun(memory, approach="big bang")
+    *_, whole = memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False).reflections
+    assert whole.observation.startswith("The task was given up after attempt 1.")
+    assert (whole.trigger, whole.learning) == ("failure", 'Did not reach the goal: "big bang".')
 
 
 def test_a_draft_that_learned_nothing_is_not_taken_for_a_learning(memory: Episodes) -> None:
@@ -339,13 +379,17 @@ def test_no_outcome_is_guessed_and_none_is_changed(memory: Episodes, tmp_path: P
         ({"tool": "Bash"}, "type must be"),
         ({"type": "bash", "reason": "x"}, "no field 'reason'"),
         ({"type": "bash", "params": []}, "params must be an object"),
-        ({"type": "bash", "params": {"x": "y" * 70_000}}, "at most 65,536"),
-        ({"type": "bash", "output": "x" * 70_000}, "output has 70,000 characters"),
+        ({"type": "bash", "params": {str(n): "" for n in range(9000)}}, "in 9,000 parameters; at most 65,536"),
+        ({"type": "bash", "reasoning": "x" * 70_000}, "reasoning has 70,000 characters"),
+        ({"type": "bash", "output": ["x"]}, "output must be a text"),
         ({"type": "bash", "tool": "\ud800"}, "no valid Unicode"),
         ({"type": "bash", "success": "yes"}, "success must be true or false"),
         ({"type": "bash", "iteration": 0}, "iteration counts from 1"),
         ({"type": "bash", "quality": 7}, "quality must be"),
         ({"type": "bash", "timestamp": "soon"}, "timestamp must be a time"),
+        (["bash"], "an action must be an object"),
+        (None, "an action must be an object"),
+        ({1: 2, "type": "bash", "a": 1}, "no field 1"),
     ],
 )
 def test_what_is_wrong_is_refused_before_anything_is_written(
@@ -358,6 +402,126 @@ def test_what_is_wrong_is_refused_before_anything_is_written(
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("call", "wrong", "message"),
+    [
+        ("start_attempt", {"task_id": None}, "task_id must be a text"),
+        ("start_attempt", {"similar": [1]}, "similar must be texts"),
+        ("start_attempt", {"approach": "x", "steps": ["é" * 4096] * 200}, "approach and steps have .* say it shorter"),
+        ("log_actions", {"actions": "bash"}, "actions must be a list"),
+        ("log_actions", {"attempt": []}, "attempt must be a whole number"),
+        ("log_actions", {"attempt": True}, "attempt must be a whole number"),
+        ("log_actions", {"milestones": [1]}, "a milestone must be an object"),
+        ("log_actions", {"milestones": {"event": "a"}}, "milestones must be a list"),
+        ("log_actions", {"milestones": [{"event": "x" * 4096}] * 300}, "milestones have .* say it shorter"),
+        ("log_actions", {"results": {"a": None}}, "result 'a' must be bytes"),
+        ("log_actions", {"results": {"a": bytes(MAX_BYTES + 1)}}, "result 'a' has 8,388,609 bytes"),
+        ("complete_attempt", {"worked": ["é" * 4096] * 200}, "what worked.* say it shorter"),
+        ("complete_attempt", {"milestones": [{"event": "x"}] * 1001}, "milestones has 1,001 entries"),
+        ("reflect", {"learning": "x", "action_items": ["x" * 4096] * 300}, "a reflection have .* say it shorter"),
+        ("reflect", {"learning": "x", "reflection_type": "mood"}, "reflection_type must be"),
+    ],
+)
+def test_what_is_no_value_or_too_much_to_be_read_again_is_refused_before_anything_is_written(
+    memory: Episodes, tmp_path: Path, call: str, wrong: dict[str, Any], message: str
+) -> None:
+    task_id = begun(memory)
+    before = tree(tmp_path)
+    told: dict[str, Any] = (
+        {"outcome": Outcome.SUCCESS} if call == "complete_attempt" else {"abandon": True} if "start" in call else {}
+    )
+    told |= {"actions": [edit("a.ts")]} if call == "log_actions" else {}
+    with pytest.raises(BadInput, match=message):
+        getattr(memory, call)(**{"task_id": task_id, **told, **wrong})
+    assert tree(tmp_path) == before
+
+
+def test_milestones_leave_room_for_the_attempts_to_come(
+    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.episodes.propagating._MOST_REACHED", 9_000)
+    monkeypatch.setattr("core.episodes.propagating._MOST_PLANNED", 8_000)
+    task_id = begun(memory, approach="types first")
+    reached = [{"event": "x" * 4000}]
+    memory.log_actions(task_id, [], milestones=[*reached, {"event": "y" * 4000}])
+    before = tree(tmp_path)
+    for call in (
+        lambda: memory.log_actions(task_id, [edit("a.ts")], milestones=reached),
+        lambda: memory.complete_attempt(task_id, outcome=Outcome.FAILURE, milestones=reached),
+    ):
+        with pytest.raises(BadInput, match="bytes in its trajectory; at most 9,000 are kept"):
+            call()
+        assert tree(tmp_path) == before
+    memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
+    [entry] = read_json(tmp_path, "trajectory.json")["attempts"]
+    assert ("plan" in entry, len(entry["milestones"]), entry["outcome"]) == (False, 2, "failure")
+    assert memory.start_attempt(task_id).number == 2
+
+
+def test_an_attempt_of_another_maker_with_very_many_milestones_can_end(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    many = [{"event": "x" * 4096}] * 300
+    file = tmp_path / TASKS / task_id / "trajectory.json"
+    file.write_text(json.dumps({"attempts": [{"attempt_id": 1, "milestones": many}]}))
+    memory.start_attempt(task_id, abandon=True)
+    assert read_json(tmp_path, "trajectory.json")["attempts"][0]["milestones"] == many
+    assert "milestones" not in read_json(tmp_path, "attempts/001/outcome.json")
+
+
+def test_a_parameter_that_is_nested_deeper_than_is_read_is_kept_as_its_json(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    deep: Any = "end"
+    for _ in range(70):
+        deep = {"a": [deep]}
+    memory.log_action(task_id, {"type": "bash", "params": {"command": "ls", "deep": deep}})
+    [action] = Actions(ProjectPaths(tmp_path), f"{TASKS}/{task_id}/attempts/001/actions.jsonl")
+    assert action.command == "ls"
+    assert json.loads(dict(action.params)["deep"]) == deep
+
+
+def test_an_attempt_that_began_while_one_waited_for_the_lock_does_not_end_before_it_began(
+    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = memory.init_task("Add OAuth")
+    locked = TaskFolder.locked
+
+    def slow(folder: TaskFolder) -> Any:
+        monkeypatch.setattr(TaskFolder, "locked", locked)
+        memory.start_attempt(task_id)
+        return locked(folder)
+
+    monkeypatch.setattr(TaskFolder, "locked", slow)
+    memory.complete_attempt(task_id, outcome=Outcome.FAILURE)
+    attempt = read_json(tmp_path, "attempts/001/attempt.json")
+    assert attempt["started"] < attempt["ended"]
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_log_is_summed_up_before_others_are_kept_out_unless_it_grew_since(
+    meanwhile: bool, memory: Episodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = begun(memory)
+    memory.log_action(task_id, bash("npm test", True))
+    done: list[str] = []
+    locked, log = TaskFolder.locked, StrictReader.log
+
+    def waited(folder: TaskFolder) -> Any:
+        done.append("locked")
+        monkeypatch.setattr(TaskFolder, "locked", locked)
+        if meanwhile:
+            memory.log_action(task_id, bash("npm test", False))
+        return locked(folder)
+
+    def read(reader: StrictReader, place: Any) -> Any:
+        done.append("read")
+        return log(reader, place)
+
+    monkeypatch.setattr(TaskFolder, "locked", waited)
+    monkeypatch.setattr(StrictReader, "log", read)
+    assert memory.complete_attempt(task_id).outcome is (Outcome.FAILURE if meanwhile else Outcome.SUCCESS)
+    assert done == ["read", "locked", *(["read"] if meanwhile else [])]
+
+
 def test_the_same_actions_logged_again_are_the_same(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     actions = [{**edit("a.ts"), "timestamp": "2026-02-01T09:00:00Z"}, {**bash("ls", True), "timestamp": 1769937000000}]
@@ -365,6 +529,10 @@ def test_the_same_actions_logged_again_are_the_same(memory: Episodes, tmp_path: 
     again = memory.log_actions(task_id, actions)
     assert (again.added, again.actions) == (0, 2)
     assert memory.log_actions(task_id, actions[:1]).actions == 3
+    mixed = [{**edit("b.ts"), "timestamp": "2026-02-01T09:10:00Z", "iteration": 12}, bash("ls", True)]
+    for added in (2, 0):
+        assert memory.log_actions(task_id, mixed).added == added
+    assert memory.log_actions(task_id, mixed[1:]).actions == 6
 
 
 @pytest.mark.parametrize("at", [{}, {"timestamp": "2026-02-01T10:00:00Z"}])
@@ -406,8 +574,11 @@ def test_a_batch_that_was_cut_off_counts_for_nothing_when_the_attempt_ends(memor
     assert (completed.outcome, completed.log.actions) == (Outcome.FAILURE, 1)
 
 
-@pytest.mark.parametrize("execution", [[], {"quality_history": {}}])
-def test_nothing_is_logged_that_cannot_be_counted(memory: Episodes, tmp_path: Path, execution: Any) -> None:
+@pytest.mark.parametrize("execution", [[], None, {"quality_history": {}}])
+def test_nothing_is_logged_that_cannot_be_counted(
+    memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: Any
+) -> None:
+    monkeypatch.setattr("core.episodes.json_files._RETRY_SECONDS", ())
     task_id = begun(memory)
     place = tmp_path / TASKS / task_id / "attempts/001"
     (place / "attempt.json").write_text(json.dumps({"id": 1, "execution": execution}))
@@ -432,6 +603,72 @@ def test_the_quality_history_takes_in_many_values_and_keeps_what_it_has(memory: 
         memory.log_actions(task_id, [], iteration=6, quality=1)
 
 
+def test_of_what_a_tool_printed_at_length_both_ends_are_kept(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    printed = "first" + "x" * 70_000 + "3 failed"
+    for _ in range(2):
+        memory.log_action(task_id, bash("npm test", False, output=printed, timestamp="2026-02-01T09:00:00Z"))
+    [line] = (tmp_path / TASKS / task_id / "attempts/001/actions.jsonl").read_text().splitlines()
+    output = json.loads(line)["output"]
+    left_out = int(output.partition("[… ")[2].partition(" ")[0].replace(",", ""))
+    assert output.startswith("firstx") and output.endswith("x3 failed") and len(output) <= 65_536
+    assert output.count("x") + left_out == 70_000
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"content": '"first' + '\n"ü' * 70_000 + "last", "file_path": "a.md"},
+        {"edits": [{"old_string": "first" + "x" * 70_000, "new_string": "y" * 9_000 + "last"}] * 3},
+        {"items": ["first", *range(20_000), "last"], "file_path": "a.md"},
+        {"first": "x" * 600_000, "rest": "y" * 2_000, "last": ""},
+    ],
+)
+def test_of_what_a_tool_was_given_at_length_both_ends_are_kept(
+    params: dict[str, Any], memory: Episodes, tmp_path: Path
+) -> None:
+    task_id = begun(memory)
+    memory.log_action(task_id, {"type": "write", "params": params})
+    [line] = (tmp_path / TASKS / task_id / "attempts/001/actions.jsonl").read_text().splitlines()
+    kept = json.loads(line)["params"]
+    spelled = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+    assert 60_000 < len(spelled.encode()) <= 65_536
+    assert "characters left out …]" in spelled and "first" in spelled[:30] and "last" in spelled[-40:]
+    assert kept.get("file_path") == params.get("file_path")
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_what_was_reached_is_told_at_once_and_stays(left: bool, memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    reached = [{"event": "interface", "timestamp": "2026-02-01T09:30:00.000Z"}]
+    for _ in range(2):
+        memory.log_actions(task_id, [], milestones=reached)
+    [entry] = read_json(tmp_path, "trajectory.json")["attempts"]
+    assert entry == {"attempt_id": 1, "started": "2026-02-01T09:02:00.000Z", "milestones": reached}
+    found = library(tmp_path)
+    assert found.findings == () and found.attempts["task-001.1"].is_open
+    if left:
+        memory.start_attempt(task_id, abandon=True)
+    else:
+        memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, milestones=[{"event": "green"}])
+    told = [one["event"] for one in read_json(tmp_path, "attempts/001/outcome.json")["milestones"]]
+    assert told == ["interface", *([] if left else ["green"])]
+    [entry] = read_json(tmp_path, "trajectory.json")["attempts"]
+    assert (entry["milestones"][0], entry["outcome"]) == (reached[0], "timeout" if left else "success")
+
+
+def test_what_is_logged_after_the_record_of_an_attempt_was_lost_begins_another(
+    memory: Episodes, tmp_path: Path
+) -> None:
+    task_id = begun(memory)
+    (tmp_path / TASKS / task_id / "attempts/001/attempt.json").unlink()
+    memory.log_actions(task_id, [bash("ls", True)], quality=0.5)
+    history = [{"iteration": 1, "quality": 0.5, "delta": 0}]
+    execution = {"iterations": 1, "actions_performed": 1, "quality_history": history}
+    told = {"id": 1, "task_id": task_id, "execution": execution}
+    assert read_json(tmp_path, "attempts/001/attempt.json") == told
+
+
 def test_results_are_kept_under_safe_names_and_not_replaced(memory: Episodes, tmp_path: Path) -> None:
     task_id = begun(memory)
     for _ in range(2):
@@ -447,11 +684,26 @@ def test_what_killed_writers_left_of_an_attempt_goes_with_the_next_write(memory:
     task_id = begun(memory)
     results = tmp_path / TASKS / task_id / "attempts/001/results/iter-001"
     memory.log_actions(task_id, [], results={"a.txt": b"a"})
-    left = [results / ".b.txt.tmp-2147483647-0123abcd", results.parents[1] / ".attempt.json.tmp-2147483647-0123abcd"]
+    left = [results.parents[1] / f".{name}.tmp-2147483647-0123abcd" for name in ("b.txt", "attempt.json")]
     for draft in left:
         draft.touch()
     memory.log_actions(task_id, [], quality=0.5, results={"b.txt": b"b"})
     assert not any(draft.exists() for draft in left)
+
+
+def test_a_result_that_is_being_written_is_none_yet(memory: Episodes, tmp_path: Path) -> None:
+    task_id = begun(memory)
+    results = tmp_path / TASKS / task_id / "attempts/001/results/iter-001"
+    link, seen = os.link, []
+
+    def linked(source: Path, target: Path, **options: Any) -> None:
+        if target.parent == results:
+            seen.append(list(results.iterdir()))
+        link(source, target, **options)
+
+    with mock.patch("os.link", linked):
+        memory.log_actions(task_id, [], results={"a.txt": b"a"})
+    assert seen == [[]]
 
 
 def test_tasks_and_attempts_that_are_not_there_are_named(memory: Episodes) -> None:
@@ -523,7 +775,7 @@ def test_a_file_that_cannot_be_understood_is_named_and_left(
         (f"{TASKS}/task-001/attempts/001/attempt.json", b"\xff{}"),
         (f"{TASKS}/task-001/reflections.jsonl", None),
         (f"{TASKS}/task-001/summary.json", None),
-        (".aiwg/ralph/index/by-status.json", b'{"running": {}}'),
+        (f"{TASKS}/task-001/trajectory.json", b'{"attempts": [], "pad": "%s"}' % (b"x" * (MAX_BYTES - 1000))),
     ],
 )
 def test_what_an_end_has_to_write_is_looked_at_before_its_first_write(
@@ -558,7 +810,7 @@ def test_an_attempt_of_another_shape_can_end_and_keeps_it(memory: Episodes, tmp_
 
 
 def test_very_many_reflections_stop_nobody(memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.episodes.json_files.MAX_BYTES", 4096)
+    monkeypatch.setattr("core.episodes.json_files._LAST_BYTES", 4096)
     task_id = begun(memory)
     file = tmp_path / TASKS / task_id / "reflections.jsonl"
     old = json.dumps({"attempt_id": 77, "learning": "old" * 50}).encode() + b"\n"
@@ -566,6 +818,9 @@ def test_very_many_reflections_stop_nobody(memory: Episodes, tmp_path: Path, mon
     done = memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
     assert [one.attempt for one in done.reflections] == [1]
     assert file.read_bytes().startswith(old * 100)
+    monkeypatch.setattr("core.episodes.protocol._MOST_REFLECTED", 4096)
+    with pytest.raises(BadInput, match="the reflections on task-001 have"):
+        memory.reflect(task_id, learning="x")
 
 
 @pytest.mark.parametrize("name", ["", "attempts", "attempts/001", "metadata.json", "attempts/001/actions.jsonl"])

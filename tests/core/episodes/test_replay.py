@@ -103,15 +103,36 @@ def test_long_changes_are_cut() -> None:
     old, new = "\n".join(["a", "b"] * 20_000), "\n".join(["b", "a", "a"] * 20_000)
     diff = diff_of(Action(number=1, type="edit", params=(("old_string", old), ("new_string", new))))
     assert len(diff) <= MAX_LINES + 1
+    written = diff_of(Action(number=1, type="write", params=(("content", "x\n" * 5000),)))
+    assert written[2] == "@@ -0,0 +1,5000 @@"
+    assert written[-1] == f"… {5003 - MAX_LINES:,} more lines"
+    lines = "".join(f"{number}\n" for number in range(900))
+    longer = (("old_string", lines), ("new_string", f"b{lines}"))
+    assert diff_of(Action(number=1, type="edit", params=(("new_source", "x"),)))[2:] == ("@@ -0,0 +1 @@", "+x")
+    assert diff_of(Action(number=1, params=longer))[-1] == "… 500 more lines not compared"
     diff = diff_of(Action(number=1, params=(("diff", "+x\n" * 5000),)))
     assert diff[MAX_LINES:] == (f"… {5000 - MAX_LINES:,} more lines",)
 
 
-def test_the_real_outcome_is_the_beginning_of_what_was_told() -> None:
+def test_what_was_printed_beside_an_error_is_told_and_what_else_a_tool_was_called_with() -> None:
+    assert Step(Action(number=1, output="9 errors\n", error="TS2339")).output == "9 errors"
+    assert (
+        Step(Action(number=1, output="same", error="same\n")).output == Step(Action(number=1, output="a")).output == ""
+    )
+    edit = (("file_path", "a.ts"), ("old_string", "a"), ("new_string", "b"), ("replace_all", "true"))
+    assert Step(Action(number=1, type="edit", params=edit)).params == (("replace_all", "true"),)
+    script = (("command", "cd x\nmake"), ("cwd", "src"))
+    assert Step(Action(number=1, params=script)).params == script  # on one line nobody can read it
+    assert Step(Action(number=1, params=(("command", "make"), ("cwd", "src")))).params == (("cwd", "src"),)
+
+
+def test_the_real_outcome_is_the_beginning_and_the_end_of_what_was_told() -> None:
     assert Step(Action(number=1, output="fine", error="")).real == "fine"
     assert Step(Action(number=1, output="fine", error="worse")).real == "worse"
-    assert Step(Action(number=1, output="\n".join("abcdefghijk"))).real.splitlines()[-2:] == ["h", "… 3 more lines"]
-    assert len(Step(Action(number=1, output="x" * 60_000)).real) < 5000
+    long = Step(Action(number=1, output="\n".join("abcdefghijk"))).real
+    assert long.splitlines() == ["a", "b", "c", "d", "… 3 more lines …", "h", "i", "j", "k"]
+    for text in ("x" * 60_000, f"{'x' * 60_000}\n" * 3, f"{'x' * 6_000}\n" * 30):
+        assert len(Step(Action(number=1, error=text)).real) < 5000
     assert Step(Action(number=1)).verdict is Verdict.UNTOLD
 
 

@@ -65,6 +65,68 @@ def test_all_words_must_be_in_one_record(paths: ProjectPaths) -> None:
     assert places(paths, "timestamp") == []  # names of fields are no text
 
 
+def test_every_field_of_a_task_and_its_attempts_is_found(paths: ProjectPaths) -> None:
+    files: dict[str, dict[str, Any] | str] = {
+        "metadata.json": {"related_tasks": ["related"], "completion_criteria": "criterion"},
+        "summary.json": {"digest": ["a short story"]},
+        "trajectory.json": {"attempts": [{"attempt_id": 1, "plan": "told", "milestones": [{"event": "m-1"}]}]},
+        "attempts/001/attempt.json": {"plan": {"approach": "way", "steps": ["first step"]}, "started": "2026-03-01"},
+        "attempts/001/outcome.json": {"reason": "why so"},
+        "attempts/001/plan.md": "A written plan",
+        "attempts/001/results/iter-002/run.json": {"log": {"tail": "7 broken\ntests"}, "ended": "2026-03-02T09:00:00Z"},
+        "attempts/001/results/notes.txt": "plain \u00fc notes",
+    }
+    for name, told in files.items():
+        file = paths.tasks / "task-x" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(told if isinstance(told, str) else json.dumps(told))
+    for query, attempt, end in (
+        ("related criterion task-x", None, "metadata.json"),
+        ("m-1", 1, "trajectory.json"),
+        ("told", 1, "trajectory.json"),
+        ('way "first step" why written task-x.1', 1, "001/attempt.json"),  # one record in three files
+        ('"7 broken tests"', 1, "iter-002/run.json"),
+        ("notes.txt Ü", 1, "results/notes.txt"),
+        ("short story", None, "summary.json"),
+    ):
+        [hit] = hits(paths, query, task_id="task-x")
+        assert (hit.attempt, hit.file.endswith(end)) == (attempt, True), query
+    assert hits(paths, "broken")[0].at == datetime(2026, 3, 2, 9, tzinfo=UTC)
+    assert hits(paths, "notes.txt")[0].at == datetime(2026, 3, 1, tzinfo=UTC)  # of its attempt
+    assert hits(paths, "m-1", task_id="task-001") == hits(paths, "m-1", task_id="task-x", attempt=2) == []
+
+
+def test_texts_are_found_however_deep_they_stand_and_without_the_names_of_parameters(paths: ProjectPaths) -> None:
+    deep: Any = "needle in C:\\new"
+    for _ in range(300):
+        deep = [deep]
+    edits = {"edits": [{"old_string": "a", "new_string": 'say "hi"\nthere'}], "line": 1234}
+    log(paths, {"type": "edit", "tool": "Edit", "params": edits}, {"type": "x", "params": {"p": {"q": "C:\\new\\x"}}})
+    log(paths, {"type": "x", "params": deep})
+    for query in ('say "hi" there', "1234 there"):
+        assert places(paths, query) == [("actions", 3, 5)]
+    assert places(paths, "c:\\new\\x") == [("actions", 3, 6)]
+    assert places(paths, "needle") == places(paths, "new_string") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "found"),
+    [
+        ('"exit 1"', "an EXIT\n 1", True),
+        ('"exit 1"', "exit with 1", False),
+        ("exit 1", "1 exit", True),
+        ('b "exit 1" a', "a exit 1 b", True),
+        ('say"hi there"', 'say"hi and there"', True),
+        ('"', 'a "', True),
+        ('""', "a", False),
+    ],
+)
+def test_words_in_double_quotes_are_a_phrase(query: str, text: str, found: bool) -> None:
+    words = SearchWords(query)
+    assert words.are_in(text) is found
+    assert words.may_be_in(json.dumps(text).encode()) or not found
+
+
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize("query", ["übung", "ÜBUNG", "müßig", "日本", 'say"hi"', "a\\b", "src/x.ts", "🎉", "µs"])
 def test_no_escape_of_json_hides_a_word(paths: ProjectPaths, query: str, ascii_only: bool) -> None:
@@ -160,7 +222,7 @@ def test_a_query_has_words_and_an_end() -> None:
 
 def test_a_snippet_shows_the_match() -> None:
     words = SearchWords("needle")
-    assert words.snippet("a needle\n\nhere", 50) == "a needle here"
+    assert words.snippet("a needle\n\nhere", 50) == "a needle · here"
     shown = words.snippet("x" * 500 + " Needle " + "y" * 500, 60)
     assert len(shown) == 60
     assert "Needle" in shown

@@ -15,7 +15,7 @@ from core.embeddings import Embeddings, PastTask
 from core.episodes.similar import SIMILAR, SimilarTask, similar_tasks
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
-from core.records.reflections import MemoryTask, Reflection
+from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
 from core.retrieval.relevance import Closeness
 from core.snapshot import Snapshot
 
@@ -100,6 +100,7 @@ def test_learnings_of_success_come_first_and_drafts_only_where_nothing_else_is()
         reflection("t-1", 4, "types first"),
         reflection("t-1", 5, ""),
         reflection("t-2", 1, "only drafted", draft=True),
+        reflection("t-2", 2, NOTHING_LEARNED, draft=True),
     )
     one, two = similar_tasks("Fix login", snapshot(*tasks, attempts=attempts, told=told))
     assert one.learnings == ((2, "types first"), (3, "newest"), (1, "look at the loader"))

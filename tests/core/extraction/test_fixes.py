@@ -86,7 +86,8 @@ def run(attempt: int, *messages: str, fix: Fix | None = None, failed: int = 1) -
 
 
 def test_debug_sessions_give_verified_fixes() -> None:
-    given = Material(source_id="dm-1", sessions=(session(run(1, "deadlock detected", fix=Fix(verified=True))),))
+    verified = session(run(1, "deadlock detected", fix=Fix(verified=True)))
+    given = Material(source_id="dm-1", sessions=(session(), verified))  # nothing has been run in the first one
     (repair,) = repairs(given)
     assert (repair.description, repair.cause) == ("Take the locks in one order", "race_condition")
     assert (repair.trace, repair.agent) == ("debug session dm-1, attempt 1", "debugger")

@@ -13,7 +13,8 @@ from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession, Failure, Fix, Results
 from core.records.findings import Finding
 from core.settings import Settings
-from core.sources.debug_sessions import is_debug_memory, join_sessions, read_sessions, split_location
+from core.sources.debug_sessions import find_record, is_debug_memory, join_sessions, read_sessions, split_location
+from core.sources.reading import Line
 from core.sources.scanning import Kind, wanted
 from core.sources.yaml_text import decode_yaml
 
@@ -116,6 +117,47 @@ def test_the_newest_copy_of_a_session_counts() -> None:
     times = ("2026-11-02T10:00:00Z", "2026-11-03T10:00:00Z", None)
     value = [{"session_id": "s", "updated_at": at, "file_path": str(at)} for at in times]
     assert read(value)[0]["s"].file_path == times[1]
+
+
+def test_of_copies_changed_at_once_the_one_with_more_runs_counts() -> None:
+    at = "2026-11-02T10:00:00Z"
+    value = [{"session_id": "s", "created_at": at, "executions": [{}] * runs} for runs in (1, 2, 0)]
+    assert len(read(value)[0]["s"].executions) == 2
+
+
+def ran(id: str) -> dict[str, Any]:
+    return {"session_id": id, "executions": []}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ([ran("a"), ran("b")], ["/0", "/1"]),
+        ({"version": 1, "sessions": [ran("a"), ran("b")]}, ["/sessions/0", "/sessions/1"]),
+        ({"a/1": ran("a"), "b": ran("b")}, ["/a~11", "/b"]),
+        ([Line(1, ran("a")), Line(3, {"sessions": [ran("b")]})], ["line 1", "line 3/sessions/0"]),
+        ([[ran("a")], [ran("b")]], ["/0/0", "/1/0"]),
+        ({"a": ran("a"), "index": [{"session_id": "b", "status": "passed"}]}, ["/a"]),
+        ({"w": {"x": {"y": {"z": ran("a")}}}}, []),
+    ],
+)
+def test_several_sessions_of_one_file(value: Any, expected: list[str]) -> None:
+    sessions, _ = read_sessions(FILE, value)
+    assert [session.pointer for session in sessions] == expected
+    assert [session.id for session in sessions] == ["a", "b"][: len(expected)]
+    found = find_record(FILE, value, "a")
+    assert (found is not None and found[1] == ran("a")) is bool(expected)
+
+
+def test_what_an_assertion_saw_and_an_environment_hold_is_kept_whatever_it_is() -> None:
+    failures = [{"expected": {"a": [1]}, "actual": False}, {"test_name": "t"}, {"stack_trace": "boom"}, {}]
+    environment = {"runtime": "node", "additional": {"ci": True, "shards": [1, 2], "none": None}}
+    sessions, findings = read({**ran("s"), "executions": [{"failures": failures, "environment": environment}]})
+    (run,) = sessions["s"].executions
+    assert (run.failures[0].expected, run.failures[0].actual) == ('{"a":[1]}', "false")
+    assert [failure.test_name or failure.stack_trace for failure in run.failures[1:]] == ["t", "boom"]
+    assert run.environment == (("runtime", "node"), ("ci", "true"), ("shards", "[1,2]"))
+    assert findings == ()
 
 
 def test_what_is_wrong_costs_only_itself() -> None:

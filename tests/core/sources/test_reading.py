@@ -27,6 +27,33 @@ from core.sources.reading import (
 TREES = Path(__file__).parents[2] / "trees"
 REAL_FILES = sorted(TREES.glob("*/.aiwg/**/*.json"))
 
+ODD_LINES = (
+    *(
+        b"",
+        b"  ",
+        b"{}",
+        b"{}{}",
+        b"{} {}",
+        b"1",
+        b'{"a":{}',
+        b"}",
+        b'{"a":1,"a":2}',
+        b'{"a":"\\u0022\\\\"}',
+        b'{"a":NaN}',
+    ),
+    *(
+        b'{"a":1e400}',
+        b'{"a":123456789012345678901234}',
+        b"\xff",
+        b'{"a":"\\ud800"}',
+        b'{"a":[{}',
+        b"{}]}",
+        b'{"a":1}\r',
+    ),
+    b'{"a":' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}",
+)
+"""Lines that are not as they should be, or look so."""
+
 plain = st.recursive(
     st.none()
     | st.booleans()
@@ -148,6 +175,14 @@ class TestJsonl:
         lines, problems = decode_jsonl(b'{"a":1}\n\nnonsense\n{"b":2}\n')
         assert [(line.number, line.value) for line in lines] == [(1, {"a": 1}), (4, {"b": 2})]
         assert [(problem.place, problem.torn) for problem in problems] == [("line 3", False)]
+
+    @given(st.lists(st.sampled_from(ODD_LINES) | plain.map(lambda value: msgspec.json.encode({"a": value}))))
+    @settings(deadline=None, max_examples=60)
+    def test_each_line_is_read_as_if_it_were_alone(self, told: list[bytes]) -> None:
+        lines, problems = decode_jsonl(b"".join(line + b"\n" for line in told))
+        alone = [(number, decode_json(line)) for number, line in enumerate(told, 1) if line.strip()]
+        assert [(line.number, line.value) for line in lines] == [(n, one.value) for n, one in alone if not one.failed]
+        assert len(problems) == sum(len(one.problems) for _, one in alone)
 
     def test_an_unfinished_last_line_is_held_back(self) -> None:
         lines, problems = decode_jsonl(b'{"a":1}\n{"b":2}')

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.records.loops import Outcome
-from core.records.reflections import Reflection
+from core.records.reflections import NOTHING_LEARNED, Reflection
 from core.sources.reading import Line
 from core.sources.reflections import join_reflections, read_reflections, reflection_key, reflection_shape
 
@@ -283,7 +283,7 @@ def test_any_json_gives_typed_reflections(told: list[tuple[str, Any]]) -> None:
 
 def test_a_line_that_is_no_draft_replaces_earlier_drafts_of_its_attempt() -> None:
     lines = [
-        Line(1, {"attempt_id": 1, "learning": "drafted on 1", "draft": True}),
+        Line(1, {"attempt_id": 1, "learning": "drafted on 1", "draft": True, "timestamp": "2026-02-01T09:00:00Z"}),
         Line(2, {"attempt_id": 2, "learning": "drafted on 2", "draft": True}),
         Line(3, {"attempt_id": 1, "learning": "said on 1"}),
         Line(4, {"attempt_id": 1, "learning": "drafted anew on 1", "draft": True}),
@@ -294,3 +294,19 @@ def test_a_line_that_is_no_draft_replaces_earlier_drafts_of_its_attempt() -> Non
         ("said on 1", False),
         ("drafted anew on 1", True),
     ]
+    assert [one.drafted_at for one in told] == [None, datetime(2026, 2, 1, 9, tzinfo=UTC), None]
+
+
+def test_what_stands_for_the_learning_of_a_draft_is_no_learning_and_the_last_words_of_somebody_count() -> None:
+    lines = [
+        {"attempt_id": 1, "learning": NOTHING_LEARNED, "draft": True, "observation": "it failed"},
+        {"attempt_id": 2, "learning": "first", "reflection_type": "error-analysis"},
+        {"attempt_id": 2, "learning": "of another kind", "reflection_type": "success-pattern"},
+        {"attempt_id": 2, "learning": "better", "reflection_type": "error-analysis"},
+        {"attempt_id": 2, "analysis": "only why", "reflection_type": "error-analysis"},
+        {"attempt_id": 3, "learning": "of no kind"},
+        {"attempt_id": 3, "learning": "of no kind either"},
+    ]
+    told = read(".aiwg/ralph/tasks/t/reflections.jsonl", [Line(at, value) for at, value in enumerate(lines, 1)])
+    assert (told[0].learning, told[0].text, told[0].teaches) == ("", "it failed", False)
+    assert [one.text for one in told if one.superseded] == ["first"]

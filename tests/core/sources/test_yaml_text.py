@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,3 +62,18 @@ def test_a_key_that_occurs_twice_is_reported() -> None:
     decoded = decode_yaml(b"a: 1\na: 2\n")
     assert decoded.value == {"a": "2"}
     assert codes(decoded) == ["duplicate-key"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "wrong"),
+    [
+        (b"a: 1\n---\nb: 2\n", [{"a": "1"}, {"b": "2"}], []),
+        (b"---\na: 1\n---\n", {"a": "1"}, []),
+        (b"a: 1\n---\nb: [\n", [{"a": "1"}], ["bad-yaml"]),
+        (b"a: 1\n---\nb: &x 1\nc: *x\n", [{"a": "1"}], ["yaml-alias"]),
+    ],
+)
+def test_several_documents_are_told_up_to_the_first_that_is_broken(text: bytes, value: Any, wrong: list[str]) -> None:
+    decoded = decode_yaml(text, every=True)
+    assert (decoded.value, codes(decoded), decoded.failed) == (value, wrong, False)
+    assert decode_yaml(text).value == {"a": "1"}

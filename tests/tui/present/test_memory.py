@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -10,14 +10,14 @@ from textual.content import Content
 from core.episodes.condition import AttemptState, Condition
 from core.memory_query import MEMORY_FIELDS, MemoryCatalog
 from core.query import parse_query
-from core.records.debug_sessions import DebugSession
+from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Quality, Task, TaskStatus
 from core.records.loops import Outcome
 from core.snapshot import Snapshot
-from tui.present.chart import AXIS_CELLS, Run, line_chart
+from tui.present.chart import AXIS_CELLS, WIDEST_STEP, Run, line_chart
 from tui.present.layout import hanging
 from tui.present.marks import ASCII, DRAWN
-from tui.present.memory import attempt_cells, earlier_cells, path_end, task_cells
+from tui.present.memory import attempt_cells, earlier_cells, path_end, session_cells, task_cells
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, tree
 from tui.present.replay import Track, cell, position_at, timeline
 
@@ -36,11 +36,11 @@ def plain(lines: list[Content]) -> list[str]:
 # The chart
 
 
-def test_a_chart_is_a_line_with_labelled_axes() -> None:
+def test_a_chart_is_a_line_with_labelled_axes_and_a_mark_for_each_value() -> None:
     assert plain(line_chart([run(0.0, 0.5, 1.0, label="1 x"), run(1.0, label="2 v")], 19, 3, ASCII)) == [
-        "100 %|     **:**   ",
-        " 50 %|  ***  :     ",
-        "  0 %|**     :     ",
+        "100 %|     *o:o    ",
+        " 50 %|  *o*  :     ",
+        "  0 %|o*     :     ",
         "      1 x     2 v",
     ]
 
@@ -49,12 +49,25 @@ def test_a_chart_in_dots_has_four_times_as_many_lines() -> None:
     lines = plain(line_chart([run(0.0, 1.0)], AXIS_CELLS + 6, 3, DRAWN))
     assert [line[:AXIS_CELLS] for line in lines] == ["100 %┤", " 50 %┤", "  0 %┤"]
     dots = [line[AXIS_CELLS:] for line in lines]
-    assert dots[0].strip() and dots[2].startswith("⡠")
+    assert dots[0].endswith("●") and dots[1].strip() and dots[2].startswith("●")
+
+
+def test_a_line_of_few_values_is_not_drawn_out_until_it_looks_flat() -> None:
+    assert {line.cell_length for line in line_chart([run(0.2, 0.9)], 100, 5, DRAWN)} == {AXIS_CELLS + WIDEST_STEP + 1}
+    assert "●" not in "".join(plain(line_chart([run(*[0.5] * 60)], AXIS_CELLS + 60, 5, DRAWN)))
+
+
+def test_ticks_stand_below_their_values_as_far_as_there_is_room() -> None:
+    ticks = [str(number) for number in range(8, 14)]
+    lines = plain(line_chart([Run([0.5] * 6, Content(""), ticks=ticks)], AXIS_CELLS + 51, 3, ASCII))
+    assert lines[-1].split() == ticks and lines[-1][AXIS_CELLS + 20 :].startswith("10")
+    lines = plain(line_chart([Run([0.5] * 6, Content(""), ticks=ticks)], AXIS_CELLS + 12, 3, ASCII))
+    assert lines[-1].split() == ["8", "9", "10", "12"]
 
 
 def test_a_line_that_is_not_at_its_end_yet_leaves_room() -> None:
-    (top, *_) = plain(line_chart([run(1.0, 1.0, places=5)], AXIS_CELLS + 20, 3, ASCII))
-    assert top == "100 %|" + "*" * 6 + " " * 14
+    (top, *_) = plain(line_chart([run(1.0, 1.0, places=5)], AXIS_CELLS + 21, 3, ASCII))
+    assert top == "100 %|o****o" + " " * 15
 
 
 def test_where_there_is_no_room_the_oldest_runs_are_left_out() -> None:
@@ -115,6 +128,20 @@ def test_a_task_that_has_ended_is_folded_until_somebody_unfolds_it() -> None:
     assert keys(group__tasks=True) == [*escalations, TASKS, *sessions]
 
 
+def test_escalations_stand_as_they_were_called_last_and_show_that_sign() -> None:
+    hours = {"changed": 1, "called": 300, "old": 200}
+    sessions = {
+        id: DebugSession(id=id, status="failed" if id == "called" else "escalated", updated_at=NOW - timedelta(hours=n))
+        for id, n in hours.items()
+    }
+    call = Escalation(session_id="called", at=NOW - timedelta(minutes=5), reason="no right to the database", file="f")
+    catalog = MemoryCatalog(Snapshot(debug_sessions=sessions, escalations={"called": call}))
+    found = tree(catalog, parse_query("", MEMORY_FIELDS), NEWEST, {}).keys
+    assert found == [ESCALATIONS, "session/called", "session/changed", "session/old"]
+    cells = session_cells(sessions["called"], NOW, DRAWN, escalated=catalog.escalated["called"])
+    assert (cells["sign"].plain, cells["status"].plain) == ("5 m ago", "▲ escalated")
+
+
 def test_of_very_many_attempts_the_last_ones_show_below_a_row_for_the_earlier_ones() -> None:
     attempts = [attempt("new", number, Outcome.FAILURE) for number in range(1, 1002)]
     catalog = MemoryCatalog(Snapshot(tasks={"new": SNAPSHOT.tasks["new"]}, attempts={one.id: one for one in attempts}))
@@ -141,14 +168,14 @@ def test_a_row_sums_its_attempts_up() -> None:
     cells = task_cells(SNAPSHOT.tasks["old"], CATALOG.attempts["old"], AttemptState.ENDED, NOW, DRAWN, folded=True)
     assert cells["tries"].plain == "2"
     assert cells["errors"].plain == "5"
-    assert cells["quality"].plain.split() == ["▅▅", "50", "%"]
+    assert cells["quality"].plain.split() == ["···▅▅", "50", "%"]
     assert cells["status"].plain == "✓ completed"
 
 
 def test_a_task_that_says_it_runs_though_nobody_works_at_it_was_left() -> None:
     task, attempts = SNAPSHOT.tasks["new"], CATALOG.attempts["new"]
     cells = task_cells(task, attempts, AttemptState.LEFT, NOW, DRAWN, folded=None)
-    assert cells["status"].plain == "◌ left unfinished"
+    assert cells["status"].plain == "◌ unfinished"
     assert task_cells(task, (), None, NOW, DRAWN, folded=None)["status"].plain == "… not begun"
 
 

@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import cast
 
+from core.extraction.recurring import KNOWN
 from core.records.reflections import Reflection
 from core.recurring import Cluster, recurring
 from core.view import View
 from tui.present.marks import ASCII, DRAWN
-from tui.present.reflections import cluster_cells, cluster_text, reflection_cells
+from tui.present.reflections import cluster_cells, cluster_text, reflection_cells, renamed
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 VIEW = cast(View, SimpleNamespace(now=NOW))
@@ -32,16 +33,36 @@ def cluster(learning: str, count: int) -> Cluster:
 
 def test_nothing_of_a_hostile_learning_acts_on_a_terminal() -> None:
     found = cluster(WILD, 3)
-    drawn = [*cluster_cells(found, NOW, DRAWN, folded=True, unfit=True).values(), *cluster_text(VIEW, found, WILD)]
+    drawn = [*cluster_cells(found, NOW, DRAWN, folded=True, unfit=WILD).values(), *cluster_text(VIEW, found, WILD)]
     drawn += reflection_cells(found.central, NOW, below=True).values()
     text = "".join(content.plain for content in drawn)
     assert "lock first" in text
     assert not any(char in text for char in "\x1b\x07\u202e\ud800")
 
 
+def test_a_learning_that_has_a_pattern_says_so_and_tasks_are_no_loops() -> None:
+    told = [Reflection(id=n, shape="s", file="f", task_id=n, learning="Lock the carts in order") for n in "ab"]
+    (found,) = recurring(told, {"a": "loop-a"})
+    row = cluster_cells(found, NOW, ASCII, folded=True, unfit=f"{KNOWN}pat-x")["text"].plain
+    assert "has a pattern  Lock" in row and "no pattern" not in row
+    lines = [line.plain for line in cluster_text(VIEW, found, f"{KNOWN}pat-x")]
+    assert lines[1].startswith("2 reflections from 1 loop and 1 task; first told")
+    assert lines[2] == "Has a pattern: pat-x"
+
+
+def test_a_learning_that_an_older_reflection_joins_is_found_again() -> None:
+    told = [
+        Reflection(id=n, shape="s", file="f", loop_id=n, learning="Lock the carts in order", at=NOW - timedelta(days=d))
+        for n, d in (("a", 1), ("b", 2), ("c", 3))
+    ]
+    before, after = ({found.id: found for found in recurring(some, {})} for some in (told[:2], told))
+    assert renamed(before, after) == dict(zip(before, after, strict=True))
+    assert renamed(after, after) == {} and renamed(before, {}) == {}
+
+
 def test_a_learning_tells_how_often_it_came_and_what_is_below_it() -> None:
     found = cluster("Lock the carts in the order of their ids", 250)
-    folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded, unfit=False) for folded in (True, False))
+    folded, open_ = (cluster_cells(found, NOW, ASCII, folded=folded, unfit="") for folded in (True, False))
     assert (folded["text"].plain[0], open_["text"].plain[0]) == (ASCII.folded, ASCII.unfolded)
     assert folded["loops"].plain == "250" and "Lock the carts" in folded["text"].plain
     lines = [line.plain for line in cluster_text(VIEW, found, "")]

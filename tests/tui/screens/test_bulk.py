@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
-from tests.tui.story import PATIENCE, Story, story
+from tests.tui.story import Story, story
 from tui.screens.bulk import Bulk
 from tui.screens.log import LogPlace
 
@@ -59,18 +58,12 @@ async def test_the_dialog_can_be_left_while_it_runs(sample: Path, home: Path) ->
         await told.go("patterns")
         await told.filter("state:established type:error")
         keys = list(told.table.keys)
-        held = threading.Event()
         await told.press("M", "p")
-
-        def hold() -> None:
-            held.wait(PATIENCE)
-
-        told.app.engine.submit(hold)
-        await told.press("enter")
-        await told.sees("leave it running")
-        await told.press("escape")
-        assert told.place.place == "patterns"
-        held.set()
+        async with told.engine_held():
+            await told.press("enter")
+            await told.sees("leave it running")
+            await told.press("escape")
+            assert told.place.place == "patterns"
         await told.settled()
         assert set(states(told, keys)) == {Maturity.PROVEN}
         assert any(f"promoted {len(keys)} patterns" in toast for toast in told.toasts())

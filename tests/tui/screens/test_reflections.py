@@ -84,8 +84,8 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         assert told.row(most.id).split()[1:6] == ["3", "▸", "Reset", "the", "shared"]
         assert "when ↓" not in told.text()
         told.place.go_to(most.id)
-        await told.sees("3 reflections from 3 loops", "Told by", "task-002")
-        assert "e draft → candidate of 3 loops" in told.key_line()
+        await told.sees("3 reflections from 2 loops and 1 task", "Told by", "task-002")
+        assert "e draft → candidate of 2 loops and 1 task" in told.key_line()
         await told.press("S")
         assert "how many loops told them" in told.toasts()[-1]
         await told.press("enter")
@@ -103,11 +103,11 @@ async def test_learnings_that_recur_unfold_and_give_a_pattern_that_undo_takes_ba
         assert {source.loop_id for source in made.source_loops} == set(most.sources)
         assert "extracted 1 pattern from recurring-" in told.toasts()[-1]
         await told.settled()
-        assert "⊘ no pattern" in told.row(most.id) and told.table.keys[-1] == most.id
+        assert "has a pattern" in told.row(most.id) and told.table.keys[-1] == most.id
         told.place.go_to(most.id)
         await told.press("e")
         assert "no pattern to draft: already known from all of these loops" in told.toasts()[-1]
-        await told.sees("No pattern: already known")
+        await told.sees(f"Has a pattern: {made.id}")
         assert "not now: e draft" in told.key_line()
         await told.decides("u")
         assert made.id not in told.app.view.snapshot.patterns

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from core.debug_memory.hooks import on_escalation
 from core.deck import Deck
 from core.paths import ProjectPaths
@@ -199,7 +201,10 @@ async def test_a_call_from_another_process_raises_a_notice_and_stands_first_in_m
         assert "needs credentials" in flat(told, "subject") and "context kept in" in flat(told, "subject")
 
 
-async def test_what_is_foretold_by_words_says_so_until_vectors_are_there(sample: Path, home: Path) -> None:
+async def test_what_is_foretold_by_words_says_so_until_vectors_are_there(
+    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.app.AFTER_SECONDS", 3600.0)
     with meaning():
         async with story(sample, home, size=(80, 24)) as told:
             await at_question(told, INVERSION)

@@ -207,8 +207,10 @@ async def test_a_text_in_quarantine_is_shown_to_the_letter_and_released_as_it_wa
         await told.decides("u")
         assert front(told) == POOL
         path = sample / told.app.view.pattern(POOL).file
-        path.write_text(path.read_text().replace("Raise the connection limit", "Remove the connection limit"))
-        await told.decides("a")
+        async with told.engine_held():
+            path.write_text(path.read_text().replace("Raise the connection limit", "Remove the connection limit"))
+            await told.press("a")
+        await told.settled()
         assert any("another one by now" in toast for toast in told.toasts())
         assert told.app.view.assessment(POOL).quarantined
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.widgets import Input, OptionList
@@ -8,7 +9,9 @@ from tui.widgets.line_input import LineInput
 
 
 class Lines(App[None]):
-    """A line that Enter leaves for a list, unless it is empty."""
+    """A line that Enter and Escape leave for a list, unless it is empty."""
+
+    BINDINGS = [("escape", "leave")]
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,25 +33,34 @@ class Lines(App[None]):
         else:
             self.query_one(LineInput).stay()
 
+    def action_leave(self) -> None:
+        if self.query_one(LineInput).value:
+            self.query_one(OptionList).focus()
+
+    def on_line_input_followed(self, message: LineInput.Followed) -> None:
+        message.line.stay()
+
     def on_key(self, event: events.Key) -> None:
         self.heard.append(event.key)
 
 
-async def test_keys_behind_enter_go_where_it_leads() -> None:
+@pytest.mark.parametrize("leaving", ["enter", "escape"])
+async def test_keys_behind_one_that_leaves_the_line_go_where_it_leads(leaving: str) -> None:
     async with Lines().run_test() as pilot:
         app = pilot.app
         assert isinstance(app, Lines)
-        app.type("a", "enter", "p", "down", "x")
+        app.type("a", leaving, "p", "down", "x")
         await pilot.pause()
         assert app.query_one(LineInput).value == "a"
-        assert app.heard == ["enter", "p", "down", "x"]
+        assert app.heard == [leaving, "p", "down", "x"]
         assert app.query_one(OptionList).highlighted == 1
 
 
-async def test_keys_behind_an_enter_that_leads_nowhere_stay_in_the_line() -> None:
+@pytest.mark.parametrize("leaving", ["enter", "escape"])
+async def test_keys_behind_one_that_leads_nowhere_stay_in_the_line(leaving: str) -> None:
     async with Lines().run_test() as pilot:
         app = pilot.app
         assert isinstance(app, Lines)
-        app.type("enter", "p", "q")
+        app.type(leaving, "p", "q")
         await pilot.pause()
         assert app.query_one(LineInput).value == "pq"

@@ -1,0 +1,165 @@
+"""What the hooks of an agent tell, as actions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies
+
+from core.episodes.arguments import action
+from core.episodes.log_summary import ACTION_TYPES
+from core.episodes.tool_events import FAILED, SUCCEEDED, action_of, type_of
+from core.errors import BadInput
+from core.records.times import parse_time
+from core.sources.reading import decode_json
+
+AT = parse_time("2026-02-01T09:00:00Z")
+
+
+def used(tool: str, given: object = None, response: object = None, **event: object) -> dict[str, Any]:
+    """The action of a tool that was used."""
+    told = {"hook_event_name": SUCCEEDED, "tool_name": tool, "tool_input": given, "tool_response": response}
+    found = action_of({**told, **event}, "/work/app")
+    assert AT is not None
+    action(found, AT, 1)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tools", "type_"),
+    [
+        ("Read NotebookRead WebFetch mcp__files__read_text_file mcp__jira__getIssue", "read"),
+        ("Write mcp__files__write_file mcp__serena__create_text_file", "write"),
+        ("Edit MultiEdit NotebookEdit mcp__files__edit_file", "edit"),
+        ("Bash BashOutput KillShell mcp__github__create_issue mcp__x__updateGetter mcp__ __ mcp__x__", "bash"),
+        ("Grep WebSearch mcp__serena__find_symbol", "grep"),
+        ("Glob LS mcp__files__list_directory", "glob"),
+        ("Task Agent", "task"),
+    ],
+)
+def test_every_tool_has_the_type_that_is_nearest(tools: str, type_: str) -> None:
+    assert {type_of(tool) for tool in tools.split()} == {type_} <= set(ACTION_TYPES)
+
+
+def test_a_command_tells_what_it_printed_and_why_it_was_run() -> None:
+    given = {"command": "npm test", "description": "Run the tests"}
+    printed = {"stdout": "6 passed\n", "stderr": "deprecated", "interrupted": False, "isImage": False}
+    assert used("Bash", given, printed) == {
+        "type": "bash",
+        "tool": "Bash",
+        "params": given,
+        "success": True,
+        "output": "6 passed\ndeprecated",
+        "reasoning": "Run the tests",
+    }
+    nothing = {"stdout": "", "stderr": "", "returnCodeInterpretation": "No matches found"}
+    assert used("Bash", {"command": "grep x ."}, nothing)["output"] == "No matches found"
+    failed = used("Bash", given, None, hook_event_name=FAILED, error="Exit code 1\n3 failing")
+    assert (failed["success"], failed["error"], "output" in failed) == (False, "Exit code 1\n3 failing", False)
+
+
+@pytest.mark.parametrize(
+    ("tool", "response", "event", "error"),
+    [
+        ("Bash", {"stdout": "a", "stderr": "killed", "interrupted": True}, {}, "killed"),
+        ("Bash", {"stdout": "a", "stderr": "", "interrupted": True}, {}, "interrupted"),
+        ("BashOutput", {"stdout": "a", "stderr": "no", "status": "completed", "exitCode": 1}, {}, "no"),
+        ("TaskOutput", {"task": {"output": "a", "status": "failed", "error": "no"}}, {}, "no"),
+        ("Write", {"filePath": "a", "success": False}, {}, None),
+        ("NotebookEdit", {"error": "no such cell"}, {}, "no such cell"),
+        ("mcp__x__run", {"isError": True, "content": "a"}, {}, None),
+        ("Read", {}, {"is_error": True}, None),
+        ("Edit", None, {"hook_event_name": FAILED, "error": "<tool_use_error>not found</tool_use_error>"}, "not found"),
+        ("Bash", None, {"hook_event_name": FAILED, "is_interrupt": True}, "interrupted"),
+    ],
+)
+def test_what_went_wrong_is_told_wherever_it_stands(
+    tool: str, response: object, event: dict[str, Any], error: str | None
+) -> None:
+    failed = used(tool, {}, response, **event)
+    assert (failed["success"], failed.get("error")) == (False, error)
+    assert failed.get("output", "a") == "a"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "response"),
+    [
+        ("Bash", {"command": "npm test", "run_in_background": True}, {"stdout": ""}),
+        ("Bash", {"command": "npm test"}, {"stdout": "", "backgroundTaskId": "b1"}),
+        ("BashOutput", {"bash_id": "b1"}, {"status": "running", "exitCode": None}),
+        ("Task", {"prompt": "look"}, {"status": "async_launched"}),
+    ],
+)
+def test_how_something_came_out_that_still_runs_is_not_told(tool: str, given: object, response: object) -> None:
+    assert "success" not in used(tool, given, response)
+
+
+@pytest.mark.parametrize(
+    ("tool", "response", "output"),
+    [
+        (
+            "Read",
+            {"type": "text", "file": {"content": "x", "startLine": 5, "numLines": 3, "totalLines": 9}},
+            "5 to 7 of",
+        ),
+        ("Read", {"type": "image", "file": {"base64": "x"}}, "image"),
+        ("Write", {"type": "create", "filePath": "a", "content": "x", "originalFile": "y"}, "create"),
+        ("Grep", {"mode": "files_with_matches", "filenames": ["a", "b"]}, "a\nb"),
+        ("Grep", {"mode": "content", "filenames": [], "content": "a:1:b"}, "a:1:b"),
+        ("Task", {"content": [{"type": "text", "text": "two callers"}, {"type": "image"}]}, "two callers\n[image]"),
+        ("WebFetch", {"code": 200, "result": "It says so."}, "It says so."),
+        ("mcp__x__run", [{"type": "text", "text": "done"}], "done"),
+        ("mcp__x__run", {"number": 7, "q": "told already", "empty": ""}, '{"number":7}'),
+    ],
+)
+def test_of_a_response_that_is_kept_which_nothing_else_tells(tool: str, response: object, output: str) -> None:
+    assert output in used(tool, {"q": "told already"}, response)["output"]
+
+
+def test_a_file_of_the_project_is_named_as_in_every_other_checkout() -> None:
+    for name in ("file_path", "notebook_path", "path"):
+        assert used("Edit", {name: "/work/app/src/a.ts"})["params"] == {name: "src/a.ts"}
+    for other in ("/work/application/a.ts", "/work/app", "a.ts"):
+        assert used("Edit", {"path": other})["params"] == {"path": other}
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"hook_event_name": "PreToolUse", "tool_name": "Bash"}, "PreToolUse tells of no tool that was used"),
+        ({"hook_event_name": ["x"], "tool_name": "Bash"}, "x tells of no tool"),
+        ({"tool_input": {}}, "names no tool"),
+        ({"tool_name": "TodoWrite"}, "TodoWrite does nothing to the work"),
+    ],
+)
+def test_what_is_no_action_says_why(event: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        action_of(event)
+
+
+_JSON = strategies.recursive(
+    strategies.none() | strategies.booleans() | strategies.integers() | strategies.floats() | strategies.text(),
+    lambda inner: strategies.lists(inner, max_size=3) | strategies.dictionaries(strategies.text(), inner, max_size=3),
+    max_leaves=5,
+)
+_RESPONSE = ("stdout", "stderr", "interrupted", "error", "status", "task", "content", "file", "type", "exitCode")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    strategies.fixed_dictionaries(
+        {"tool_name": strategies.sampled_from(["Bash", "Read", "TaskOutput", "mcp__a__b"])},
+        optional={
+            "hook_event_name": strategies.sampled_from([SUCCEEDED, FAILED]),
+            "tool_input": strategies.dictionaries(strategies.sampled_from(["path", "description"]), _JSON) | _JSON,
+            "tool_response": strategies.dictionaries(strategies.sampled_from(_RESPONSE), _JSON) | _JSON,
+            "error": _JSON,
+        },
+    )
+)
+def test_whatever_an_event_tells_of_a_tool_becomes_an_action(event: dict[str, Any]) -> None:
+    told = decode_json(json.dumps(event).encode()).value
+    assert AT is not None
+    assert action(action_of(told, "/work/app"), AT, 1)["tool"] == event["tool_name"]

@@ -1,0 +1,41 @@
+"""Debug sessions as paragraphs."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from core.deck import Deck
+from core.paths import ProjectPaths
+from core.settings import Settings
+from core.snapshot import Snapshot
+from core.sources.debug_sessions import read_sessions
+from tests.core.debug_memory.making import FILE, NOW, full_session, run, session
+from tui.present.debugging import learned_lines, session_lines
+from tui.present.marks import ASCII
+
+
+def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
+    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    full = full_session()
+    ((found,), _) = read_sessions(FILE.format("told-id"), full)
+    view = replace(view, snapshot=Snapshot(debug_sessions={found.id: found}))
+    text = "\n".join(line.plain for line in (*session_lines(found, view, ASCII), *learned_lines(found, ASCII)))
+    fields = set(re.findall(r"told-[\w-]+", json.dumps(full))) - {"told-id"}  # the list names it by its file
+    assert {field for field in fields if field not in text} == set()
+    for told in ("11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "89 %", "iteration 9", "81 %", "wont fix"):
+        assert told in text
+
+
+def test_a_run_of_the_code_that_failed_before_is_told(tmp_path: Path) -> None:
+    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    runs = [run(code_hash=code) for code in ("a", "a", "b")]
+    lines = [line.plain for line in session_lines(session("s", *runs), view, ASCII)]
+    assert ["as in the run before" in line for line in lines if line.split()[:1] == ["with"]] == [False, True, False]
+
+
+def test_a_session_in_which_nothing_has_been_run_yet_says_so(tmp_path: Path) -> None:
+    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    assert "Nothing has been run" in session_lines(session("s", executions=()), view, ASCII)[-1].plain

@@ -1,0 +1,78 @@
+"""The actions of an attempt around the one that is looked at; a click goes to one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from core.records.episodes import Action
+from tui.present.marks import DRAWN, Glyphs
+from tui.present.replay import first_listed, listed
+from tui.widgets.line_view import to_strip
+
+
+class ActionList(Widget):
+    """A line each, as many as there is room for, the current one about in the middle."""
+
+    DEFAULT_CSS = """
+    ActionList { background: $background; }
+    """
+    ALLOW_SELECT = False
+
+    class Picked(Message):
+        """A click on an action."""
+
+        def __init__(self, line: ActionList, position: int) -> None:
+            super().__init__()
+            self.line = line
+            self.position = position
+
+        @property
+        def control(self) -> ActionList:
+            """The list."""
+            return self.line
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._actions: Sequence[Action] = ()
+        self._first = 0
+        self._position = 0
+        self._count = 0
+        self._glyphs: Glyphs = DRAWN
+
+    def show(self, actions: Sequence[Action], first: int, position: int, count: int, glyphs: Glyphs) -> None:
+        """Show these actions.
+
+        Args:
+            actions: Some around the current one, in order; those that are missing stay empty.
+            first: The position (from 0) of the first of them.
+            position: Of the current one.
+            count: How many there are in all.
+        """
+        self._actions, self._first, self._position, self._count = actions, first, position, count
+        self._glyphs = glyphs
+        self.refresh()
+
+    def _at(self, y: int) -> int:
+        """The position that a line shows."""
+        return first_listed(self._position, self._count, self.content_size.height) + y
+
+    def render_line(self, y: int) -> Strip:
+        """One action."""
+        width, style = self.content_size.width, self.visual_style
+        position = self._at(y)
+        place = position - self._first
+        if not 0 <= place < len(self._actions):
+            return Strip.blank(width, style.rich_style)
+        line = listed(self._actions[place], width, self._glyphs, current=position == self._position)
+        return to_strip(self, line, width, style)
+
+    def on_click(self, event: events.Click) -> None:
+        """Say which action was clicked."""
+        offset = event.get_content_offset(self)
+        if offset is not None and 0 <= self._at(offset.y) - self._first < len(self._actions):
+            self.post_message(self.Picked(self, self._at(offset.y)))
