@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -31,8 +30,6 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
-from textual.widget import Widget
-from textual.widgets import Input, TextArea
 
 from core.curation.curator import Decided
 from core.deck import Deck
@@ -66,17 +63,15 @@ from tui.screens.topics import topic_of
 from tui.screens.views import Views
 from tui.themes import DEFAULT_THEME, STYLES, load_themes
 from tui.trail import Link
+from tui.typed_ahead import TypedAhead
 from tui.vectors import AFTER_SECONDS, VectorMaker
 from tui.views import SavedView
 from tui.widgets.bars import Item, TopBar
-from tui.widgets.line_input import LineInput
 
 log = logging.getLogger("ralphdeck")
 
 MOST_TYPED: Final = 40_000
 """Bytes of a text that an editor has left which are read."""
-TYPED_AHEAD: Final = 1000
-"""Keys in flight that are remembered with what had focus when they came."""
 SEEN_SECONDS: Final = 60.0
 """How often it is kept that this dashboard is open."""
 SWITCH_SECONDS: Final = 0.001
@@ -121,7 +116,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self._mine: set[str] = set()
-        self._typed: deque[tuple[events.Key, Widget | None]] = deque(maxlen=TYPED_AHEAD)
+        self.typed_ahead = TypedAhead(self)
         self._keys = {action.id: action.keys for action in ACTIONS}
 
     # Start and end
@@ -140,27 +135,14 @@ class DeckApp(Comforts, inherit_bindings=False):
         return PatientDriver if found is LinuxDriver else found
 
     async def on_event(self, event: events.Event) -> None:
-        """Whatever is pasted is text only: its control characters are shown, in every field alike."""
-        if isinstance(event, events.Paste):
-            event.text = visible(event.text)
-        elif isinstance(event, events.Key) and not event.is_forwarded:
-            self._typed.append((event, self.focused))
+        """Keys and pasted texts take turns. Control characters of these are shown, in every field alike."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            if not self.typed_ahead.has_turn(event):
+                self.typed_ahead.put(event)
+                return
+            if isinstance(event, events.Paste):
+                event.text = visible(event.text)
         await super().on_event(event)
-
-    async def on_key(self, event: events.Key) -> None:
-        """Keys typed ahead belong to the field that an earlier one has opened, not to the list it was opened from.
-
-        Textual sends each key to what has focus when the key arrives, and looks for its action later: of `/d`, typed
-        fast, the `d` would deprecate.
-        """
-        aim = next((widget for typed, widget in self._typed if typed is event), self.focused)
-        if isinstance(self.focused, Input | TextArea) and aim is not self.focused:
-            event.prevent_default()  # of App._on_key, which would carry out the action
-            self.focused._forward_event(events.Key(event.key, event.character))
-
-    def on_line_input_followed(self, message: LineInput.Followed) -> None:
-        """An Escape in a line has done what it does; that may be nothing."""
-        message.line.stay()
 
     def on_mount(self) -> None:
         """Show the first frame, then start to read."""

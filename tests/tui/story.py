@@ -79,6 +79,7 @@ class Story:
     async def press(self, *keys: str) -> None:
         """Press keys, one by one."""
         await self.pilot.press(*keys)
+        await self.until(lambda: self.app.typed_ahead.is_empty, f"{keys} to have acted")
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:

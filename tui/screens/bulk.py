@@ -24,7 +24,6 @@ from core.text import plural
 from core.view import View
 from tui.present import bulk as present
 from tui.screens.dialogs import Dialog
-from tui.widgets.line_input import LineInput
 
 if TYPE_CHECKING:
     from tui.app import DeckApp
@@ -101,7 +100,7 @@ class Bulk(Dialog[bool]):
             yield Static(Content(f"{self._deed.effect} One undo takes it back."), classes="dialog--detail")
             yield Static(Content(""), id="bulk-preview")
             if self._deed.asks:
-                yield LineInput(placeholder=self._deed.asks, max_length=LONGEST)
+                yield Input(placeholder=self._deed.asks, max_length=LONGEST)
             yield Static(Content(""), id="bulk-progress")
             yield Static(Content(""), classes="dialog--keys")
 
@@ -152,10 +151,9 @@ class Bulk(Dialog[bool]):
             return
         reason = ""
         if self._deed.asks:
-            line = self.query_one(LineInput)
+            line = self.query_one(Input)
             reason = line.value.strip()
             if not reason:
-                line.stay()
                 self._tell_keys(
                     Content.from_markup(
                         "[$error]this is needed: it is kept with each decision[/]   [$accent b]esc[/] cancel"

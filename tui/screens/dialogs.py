@@ -19,7 +19,6 @@ from core.view import View
 from tui.actions import key_name
 from tui.present.helping import HelpLine, Section, Topic
 from tui.screens.help import Help
-from tui.widgets.line_input import LineInput
 from tui.widgets.text_pane import TextPane
 
 
@@ -94,7 +93,7 @@ class AskLine(Dialog[str | None]):
         with Vertical(classes="dialog"):
             yield Static(self._title, classes="dialog--title")
             yield Static(self._detail, classes="dialog--detail")
-            yield LineInput(visible_line(self._value), max_length=500)
+            yield Input(visible_line(self._value), max_length=500)
             yield Static(
                 Content.from_markup("[$accent b]enter[/] do it   [$accent b]esc[/] cancel"),
                 classes="dialog--keys",
@@ -106,7 +105,6 @@ class AskLine(Dialog[str | None]):
         if text or not self._required:
             self.dismiss(text)
         else:
-            self.query_one(LineInput).stay()
             self.query_one(".dialog--keys", Static).update(
                 Content.from_markup(
                     "[$error]a reason is needed: it is kept with the decision[/]   [$accent b]esc[/] cancel"

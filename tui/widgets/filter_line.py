@@ -12,7 +12,6 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from core.text import visible_line
-from tui.widgets.line_input import LineInput
 
 LONGEST: Final = 300
 """Characters that can be typed, and that are shown of a text that was put here."""
@@ -57,7 +56,7 @@ class FilterLine(Horizontal):
     def compose(self) -> ComposeResult:
         """The parts."""
         yield Static(Content("❯"), classes="filter--prompt")
-        yield LineInput(placeholder=self._hint, max_length=LONGEST)
+        yield Input(placeholder=self._hint, max_length=LONGEST)
         yield Static(Content(""), classes="filter--count")
 
     @property
@@ -72,8 +71,8 @@ class FilterLine(Horizontal):
         self.query_one(Input).value = visible_line(value, LONGEST)
 
     def focus_input(self) -> None:
-        """Start typing, with the very next key: `Input.focus` would let those pass that wait already."""
-        self.screen.set_focus(self.query_one(Input))
+        """Start typing."""
+        self.query_one(Input).focus()
 
     def count(self, content: Content) -> None:
         """Say how much is left."""

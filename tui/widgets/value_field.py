@@ -54,21 +54,8 @@ class ValueField(Vertical):
         typed: The signs that its values are typed of.
     """
 
-    class Changed(Message):
-        """The text is another."""
-
-        def __init__(self, field: ValueField, text: str) -> None:
-            super().__init__()
-            self.field = field
-            self.text = text
-
-        @property
-        def control(self) -> ValueField:
-            """The field."""
-            return self.field
-
-    class Entered(Message):
-        """It has focus now."""
+    class OfField(Message):
+        """Of a field."""
 
         def __init__(self, field: ValueField) -> None:
             super().__init__()
@@ -79,8 +66,18 @@ class ValueField(Vertical):
             """The field."""
             return self.field
 
-    class Left(Entered):
-        """It has lost focus."""
+    class Changed(OfField):
+        """The text is another."""
+
+        def __init__(self, field: ValueField, text: str) -> None:
+            super().__init__(field)
+            self.text = text
+
+    class Entered(OfField):
+        """It has focus now."""
+
+    class Left(OfField):
+        """It has lost focus; that may be told after the next one's `Entered`."""
 
     def __init__(
         self,
@@ -127,8 +124,8 @@ class ValueField(Vertical):
         value.select_all()
 
     def enter(self) -> None:
-        """Start typing, with the very next key."""
-        self.screen.set_focus(self.query_one(_Value))
+        """Start typing."""
+        self.query_one(_Value).focus()
 
     def tell(self, *, changed: bool, fault: str) -> None:
         """Show whether it differs from what it was at first, and what is wrong in it."""

@@ -1,0 +1,155 @@
+"""Bursts of keys, all sent before the first one has done anything, as a slow machine or a slow line has them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from textual import events, on
+from textual.app import App, ComposeResult
+from textual.message import Message
+from textual.pilot import Pilot
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label
+
+from tui import typed_ahead
+from tui.typed_ahead import TypedAhead
+
+
+class Ask(ModalScreen[str]):
+    """A line whose text Enter hands over."""
+
+    AUTO_FOCUS = "Input"
+    BINDINGS = [("escape", "dismiss")]
+
+    def compose(self) -> ComposeResult:
+        yield Input()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
+class Keys(App[None]):
+    """A line, reached and left by keys and left by a chain of messages; a dialog; a key that hangs."""
+
+    class Left(Message):
+        """The line is left."""
+
+    AUTO_FOCUS = None
+    BINDINGS = [("slash", "line"), ("escape", "leave"), ("d", "ask")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.typed_ahead = TypedAhead(self)
+        self.heard: list[str] = []
+        self.told: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield Label("list")
+        yield Input()
+
+    async def on_event(self, event: events.Event) -> None:
+        if (
+            isinstance(event, events.Key | events.Paste)
+            and not event.is_forwarded
+            and not self.typed_ahead.has_turn(event)
+        ):
+            self.typed_ahead.put(event)
+            return
+        await super().on_event(event)
+
+    def on_key(self, event: events.Key) -> None:
+        self.heard.append(event.key)
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        self.post_message(self.Left())
+
+    @on(Left)
+    def _left(self) -> None:
+        self.call_later(self.call_next, self.set_focus, None)
+
+    def action_line(self) -> None:
+        self.query_one(Input).focus()
+
+    def action_leave(self) -> None:
+        self.call_later(self.set_focus, None)
+
+    def action_ask(self) -> None:
+        self.push_screen(Ask(), self._told)
+
+    def _told(self, answer: str | None) -> None:
+        self.told.append(answer or "")
+
+    @property
+    def line(self) -> str:
+        return self.screen_stack[0].query_one(Input).value
+
+
+def burst(pilot: Pilot[None], *keys: str) -> Keys:
+    app = pilot.app
+    assert isinstance(app, Keys)
+    for key in keys:
+        app.post_message(events.Key("slash" if key == "/" else key, key if len(key) == 1 else None))
+    return app
+
+
+async def all_acted(app: Keys) -> None:
+    async with asyncio.timeout(20):
+        arrived = asyncio.Event()
+        app.call_later(arrived.set)
+        await arrived.wait()
+        while not app.typed_ahead.is_empty:
+            await asyncio.sleep(0)
+
+
+async def test_keys_behind_one_that_opens_a_line_are_typed_into_it() -> None:
+    async with Keys().run_test() as pilot:
+        app = burst(pilot, "x", "/", "d", "d", "escape", "y")
+        await all_acted(app)
+        assert app.line == "dd"
+        assert app.heard == ["x", "slash", "escape", "y"]
+        assert app.told == []
+
+
+async def test_a_text_that_is_pasted_behind_a_key_goes_where_the_key_leads() -> None:
+    async with Keys().run_test() as pilot:
+        app = burst(pilot, "/")
+        app.post_message(events.Paste("pasted"))
+        burst(pilot, "s")
+        await all_acted(app)
+        assert app.line == "pasteds"
+
+
+@pytest.mark.parametrize("leaving", ["enter", "escape"])
+async def test_keys_behind_one_that_leaves_a_line_go_where_it_leads(leaving: str) -> None:
+    async with Keys().run_test() as pilot:
+        app = burst(pilot, "/", "a", leaving, "p", "/", "b", leaving, "q")
+        await all_acted(app)
+        assert app.line == "b", "the line that is entered again is overwritten"
+        assert [key for key in app.heard if key in "pq"] == ["p", "q"]
+
+
+async def test_keys_go_into_a_dialog_and_out_of_it_with_the_one_that_opens_and_closes_it() -> None:
+    async with Keys().run_test() as pilot:
+        app = burst(pilot, "d", "n", "o", "enter", "p", "d", "d", "escape", "d", "enter", "q")
+        await all_acted(app)
+        assert app.told == ["no", "", ""]
+        assert [key for key in app.heard if key in "pq"] == ["p", "q"]
+
+
+async def test_a_key_that_hangs_keeps_the_next_one_waiting_only_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typed_ahead, "LONGEST_SECONDS", 0.01)
+    async with Keys().run_test() as pilot:
+        app = burst(pilot, "/", "a")
+        await all_acted(app)
+        hangs = asyncio.Event()
+        app.query_one(Input).call_later(hangs.wait)
+        burst(pilot, "b", "c")
+        await all_acted(app)
+        assert app.line == "a"
+        hangs.set()
+        burst(pilot, "d")
+        await all_acted(app)
+        assert app.line == "abcd"
