@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from difflib import unified_diff
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,9 @@ WHAT_IF = "t 3 0 j j j 2 j j j . 4"
 ATTEMPT = "j " * 8 + "enter n n"
 """To the second error of the second attempt in Memory."""
 SIZES = [(80, 24), (120, 40), (200, 50)]
+ACCEPTED = Path(__file__).parent / "__snapshots__" / "test_snapshots"
+
+Accept = Callable[[str], None]
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +39,24 @@ def _still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def svg(snapshot: SnapshotAssertion) -> SnapshotAssertion:
-    """The accepted picture of the test, one SVG file each."""
-    return snapshot.use_extension(SVGImageExtension)
+def accept(snapshot: SnapshotAssertion, request: pytest.FixtureRequest) -> Accept:
+    """Compare with the accepted picture of the test, one SVG file each."""
+    accepted = snapshot.use_extension(SVGImageExtension)
+
+    def compare(picture: str) -> None:
+        if accepted != picture:
+            file = ACCEPTED / f"{request.node.name}.svg"
+            before = words(file.read_text()) if file.exists() else []
+            told = "\n".join(unified_diff(before, words(picture), "accepted", "now", lineterm="", n=0))
+            raise AssertionError(f"looks different from the accepted picture:\n{told or 'in its colours only'}")
+
+    return compare
+
+
+def words(picture: str) -> list[str]:
+    """What is written in a picture, each piece with its place."""
+    pieces = re.findall(r'<text [^>]*? x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>', picture)
+    return [f"{y},{x}: {unescape(text)}" for x, y, text in pieces if text.strip("&#160;\n ")]
 
 
 async def picture(
@@ -72,9 +94,8 @@ async def picture(
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("place", PLACES)
-async def test_place(svg: SnapshotAssertion, sample: Path, home: Path, place: str, size: tuple[int, int]) -> None:
-    same = await picture(sample, home, place, size) == svg
-    assert same, "looks different from the accepted picture"
+async def test_place(accept: Accept, sample: Path, home: Path, place: str, size: tuple[int, int]) -> None:
+    accept(await picture(sample, home, place, size))
 
 
 @pytest.mark.parametrize(
@@ -87,21 +108,18 @@ async def test_place(svg: SnapshotAssertion, sample: Path, home: Path, place: st
         ("metrics", "light"),
     ],
 )
-async def test_theme(svg: SnapshotAssertion, sample: Path, home: Path, place: str, theme: str) -> None:
-    same = await picture(sample, home, place, (120, 40), theme) == svg
-    assert same, "looks different from the accepted picture"
+async def test_theme(accept: Accept, sample: Path, home: Path, place: str, theme: str) -> None:
+    accept(await picture(sample, home, place, (120, 40), theme))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_what_if(svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int]) -> None:
-    same = await picture(sample, home, "patterns", size, keys=WHAT_IF) == svg
-    assert same, "looks different from the accepted picture"
+async def test_what_if(accept: Accept, sample: Path, home: Path, size: tuple[int, int]) -> None:
+    accept(await picture(sample, home, "patterns", size, keys=WHAT_IF))
 
 
 @pytest.mark.parametrize("theme", ["light", "high-contrast"])
-async def test_what_if_theme(svg: SnapshotAssertion, sample: Path, home: Path, theme: str) -> None:
-    same = await picture(sample, home, "patterns", (120, 40), theme, WHAT_IF) == svg
-    assert same, "looks different from the accepted picture"
+async def test_what_if_theme(accept: Accept, sample: Path, home: Path, theme: str) -> None:
+    accept(await picture(sample, home, "patterns", (120, 40), theme, WHAT_IF))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +130,8 @@ async def test_what_if_theme(svg: SnapshotAssertion, sample: Path, home: Path, t
         pytest.param((200, 50), "high-contrast", id="200x50-high-contrast"),
     ],
 )
-async def test_replay(svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int], theme: str) -> None:
-    same = await picture(sample, home, "memory", size, theme, ATTEMPT) == svg
-    assert same, "looks different from the accepted picture"
+async def test_replay(accept: Accept, sample: Path, home: Path, size: tuple[int, int], theme: str) -> None:
+    accept(await picture(sample, home, "memory", size, theme, ATTEMPT))
 
 
 @pytest.mark.parametrize(
@@ -127,57 +144,46 @@ async def test_replay(svg: SnapshotAssertion, sample: Path, home: Path, size: tu
     ],
 )
 async def test_memory_details(
-    svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int], theme: str, keys: str
+    accept: Accept, sample: Path, home: Path, size: tuple[int, int], theme: str, keys: str
 ) -> None:
-    same = await picture(sample, home, "memory", size, theme, keys) == svg
-    assert same, "looks different from the accepted picture"
+    accept(await picture(sample, home, "memory", size, theme, keys))
 
 
 @pytest.mark.parametrize(("size", "theme"), [((80, 24), "dark"), ((120, 40), "light")], ids=["80x24", "120x40-light"])
-async def test_turned_knobs(
-    svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int], theme: str
-) -> None:
-    same = await picture(sample, home, "context", size, theme, keys="plus t o enter j") == svg
-    assert same, "looks different from the accepted picture"
+async def test_turned_knobs(accept: Accept, sample: Path, home: Path, size: tuple[int, int], theme: str) -> None:
+    accept(await picture(sample, home, "context", size, theme, keys="plus t o enter j"))
 
 
-async def test_upstream_loops(svg: SnapshotAssertion, tmp_path: Path, home: Path) -> None:
+async def test_upstream_loops(accept: Accept, tmp_path: Path, home: Path) -> None:
     tree = copy_tree("upstream", tmp_path / "upstream")
-    same = await picture(tree, home, "loops", (120, 40)) == svg
-    assert same, "looks different from the accepted picture"
+    accept(await picture(tree, home, "loops", (120, 40)))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("question", [INVERSION, DUPLICATE])
-async def test_question(svg: SnapshotAssertion, sample: Path, home: Path, question: str, size: tuple[int, int]) -> None:
+async def test_question(accept: Accept, sample: Path, home: Path, question: str, size: tuple[int, int]) -> None:
     if question == DUPLICATE:
         add_twin(sample)
-    same = await picture(sample, home, "review", size, question=question) == svg
-    assert same, "looks different from the accepted picture"
+    accept(await picture(sample, home, "review", size, question=question))
 
 
-async def test_offer(svg: SnapshotAssertion, sample: Path, home: Path) -> None:
-    same = await picture(sample, home, "review", (120, 40), question=OFFER) == svg
-    assert same, "looks different from the accepted picture"
+async def test_offer(accept: Accept, sample: Path, home: Path) -> None:
+    accept(await picture(sample, home, "review", (120, 40), question=OFFER))
 
 
-async def test_changed_text(svg: SnapshotAssertion, sample: Path, home: Path) -> None:
-    same = await picture(sample, home, "review", (120, 40), "light", question=STALE_PIN) == svg
-    assert same, "looks different from the accepted picture"
+async def test_changed_text(accept: Accept, sample: Path, home: Path) -> None:
+    accept(await picture(sample, home, "review", (120, 40), "light", question=STALE_PIN))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_past(svg: SnapshotAssertion, sample: Path, home: Path, size: tuple[int, int]) -> None:
-    same = await picture(sample, home, "patterns", size, keys="H") == svg
-    assert same, "looks different from the accepted picture"
+async def test_past(accept: Accept, sample: Path, home: Path, size: tuple[int, int]) -> None:
+    accept(await picture(sample, home, "patterns", size, keys="H"))
 
 
-async def test_quarantine(svg: SnapshotAssertion, sample: Path, home: Path) -> None:
+async def test_quarantine(accept: Accept, sample: Path, home: Path) -> None:
     make_app(sample, home).deck.quarantine(POOL, reason="who wrote [b]this[/]?")
-    same = await picture(sample, home, "review", (120, 40), question=QUARANTINE) == svg
-    assert same, "looks different from the accepted picture"
+    accept(await picture(sample, home, "review", (120, 40), question=QUARANTINE))
 
 
-async def test_loops_that_offer(svg: SnapshotAssertion, sample: Path, home: Path) -> None:
-    same = await picture(sample, home, "loops", (80, 24), keys=" ".join("j" * 10), question=OFFER) == svg
-    assert same, "looks different from the accepted picture"
+async def test_loops_that_offer(accept: Accept, sample: Path, home: Path) -> None:
+    accept(await picture(sample, home, "loops", (80, 24), keys=" ".join("j" * 10), question=OFFER))
