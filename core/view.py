@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from core.learning.proposing import Inversion
 from core.learning.replaying import Replay, what_if
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.lineage import LineageEvent, lineage
+from core.naming import meant_by, the_one
 from core.records.debug_sessions import DebugSession
 from core.records.decisions import Verb
 from core.records.events import Observation
@@ -42,7 +43,6 @@ from core.similarity import LazySimilarity, SimilarityIndex
 from core.snapshot import Snapshot
 from core.text import visible_line
 
-_Record = TypeVar("_Record", Loop, DebugSession)
 MANY_CLAIMED: Final = 20
 """Uses that a record claims, and none of which a loop or a report tells, that are suspect."""
 _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
@@ -119,16 +119,14 @@ class View:
         loops = self.snapshot.loops
         if loop_id in loops:
             return loops[loop_id]
-        exact = [loop for loop in loops.values() if loop_id in loop.aliases]
-        return _only(exact or _beginning(loops, loop_id), loop_id, "loop", "loop ids", "loops")
+        found = [loop.id for loop in loops.values() if loop_id in loop.aliases] or meant_by(loop_id, loops)
+        return loops[the_one(found, loop_id, what="loop", ids="loop ids", command="loops")]
 
     def debug_session(self, session_id: str) -> DebugSession:
         """The debug session with this id, or the only one whose id begins so, else `UnknownRecord`."""
         sessions = self.snapshot.debug_sessions
-        if session_id in sessions:
-            return sessions[session_id]
-        found = _beginning(sessions, session_id)
-        return _only(found, session_id, "debug session", "ids of debug sessions", "debug sessions")
+        found, ids = meant_by(session_id, sessions), "ids of debug sessions"
+        return sessions[the_one(found, session_id, what="debug session", ids=ids, command="debug sessions")]
 
     def assessment(self, pattern_id: str) -> Assessment:
         """State and numbers of one pattern."""
@@ -258,18 +256,3 @@ class View:
 
     def _closeness(self, task: str) -> Closeness | None:
         return self.embeddings.closeness(task, self.index.ids, self.snapshot.patterns) if self.embeddings else None
-
-
-def _beginning(records: Mapping[str, _Record], name: str) -> list[_Record]:
-    """The records whose ids begin with a name; none for an empty one."""
-    return [record for id, record in records.items() if name and id.startswith(name)]
-
-
-def _only(found: list[_Record], name: str, what: str, ids: str, command: str) -> _Record:
-    """The one record that a name means, else `UnknownRecord`."""
-    if len(found) == 1:
-        return found[0]
-    shown = visible_line(name, 80)
-    if found:
-        raise UnknownRecord(f"{shown!r} begins {len(found)} {ids}; give more of it")
-    raise UnknownRecord(f"no {what} {shown!r}; see: ralphdeck {command}")

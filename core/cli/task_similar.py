@@ -11,11 +11,11 @@ from core.cli.output import end, findings_json, line, percent, print_json, remar
 from core.cli.project import chosen_project, read_snapshot
 from core.cli.shapes import json_help
 from core.embeddings import TASKS, Embeddings, PastTask
-from core.episodes.names import MOST_NAMED
+from core.episodes.names import ambiguous
 from core.episodes.similar import MOST_TASKS, SimilarTask, past_tasks, similar_tasks
-from core.errors import UnknownRecord
+from core.naming import meant_by
 from core.retrieval.embedding import available
-from core.text import plural, visible_line
+from core.text import visible_line
 
 _MAX_SHOWN = 300
 """Characters of a text that are printed."""
@@ -67,12 +67,10 @@ def _meant(told: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
     """
     task_id, _, number = told.rpartition(".")
     name = task_id if told not in tasks and task_id in tasks and number.isdecimal() else told
-    begun = sorted(id for id in tasks if id.startswith(name)) if name and name not in tasks else [name]
+    begun = meant_by(name, tasks)
     if len(begun) > 1:
-        more = f" and {plural(len(begun) - MOST_NAMED, 'other')}" if len(begun) > MOST_NAMED else ""
-        named = ", ".join(visible_line(id, 80) for id in begun[:MOST_NAMED])
-        raise UnknownRecord(f"{visible_line(told, 80)!r} may be {named}{more}; give more of the id")
-    return tasks.get(begun[0], told) if begun else told
+        raise ambiguous(told, begun)
+    return tasks[begun[0]] if begun else told
 
 
 def _print(found: SimilarTask) -> None:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from core.debug_memory.retention import Kept, plan
 from core.errors import BadInput, Refused, UnknownRecord, Unwritable
+from core.naming import meant_by, the_one
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Severity
@@ -186,7 +187,7 @@ class DebugArchive:
         """The archived session that a name means, of several files the one archived last; None if nobody knows."""
         listed = self.listed()
         try:
-            session_id = _meant({item.session.id for item in listed}, name)
+            session_id = _archived(name, {item.session.id for item in listed})
         except UnknownRecord:
             return None
         return next(item for item in listed if item.session.id == session_id)
@@ -206,7 +207,7 @@ class DebugArchive:
         self._check_journal()
         with self._journal.locked():
             listed = self.listed()
-            session_id = _meant({item.session.id for item in listed}, session_id)
+            session_id = _archived(session_id, {item.session.id for item in listed})
             file, *others = dict.fromkeys(item.file for item in listed if item.session.id == session_id)
             notes = self._archived()
             places = _places(file, notes)
@@ -341,15 +342,10 @@ class DebugArchive:
             self._journal.append([msgspec.json.encode(note) for note in notes])
 
 
-def _meant(known: Collection[str], name: str) -> str:
+def _archived(name: str, known: Collection[str]) -> str:
     """The archived session with this id, or the only one whose id begins so, else `UnknownRecord`."""
-    found = [name] if name in known else sorted(id for id in known if name and id.startswith(name))
-    if len(found) == 1:
-        return found[0]
-    shown = visible_line(name, 80)
-    if found:
-        raise UnknownRecord(f"{shown!r} begins {len(found)} ids of archived debug sessions; give more of it")
-    raise UnknownRecord(f"no archived debug session {shown!r}; see: ralphdeck debug archived")
+    ids = "ids of archived debug sessions"
+    return the_one(meant_by(name, known), name, what="archived debug session", ids=ids, command="debug archived")
 
 
 def read_memory(paths: ProjectPaths) -> Memory:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import BadInput, UnknownRecord
+from core.naming import meant_by
 from core.paths import SAFE_ID, ProjectPaths
 from core.sources.scanning import is_text
 from core.text import plural, visible_line
@@ -32,14 +33,12 @@ def find_task(paths: ProjectPaths, name: str) -> str:
     if _is_task(paths, name):
         return name
     known = task_ids(paths)
-    found = [id for id in known if name and id.startswith(name)]
-    if name in found:
-        return name
+    found = meant_by(name, known)
     if len(found) == 1:
         return found[0]
-    asked = repr(visible_line(name, 80))
     if found:
-        raise UnknownRecord(f"{asked} may be {_named(found)}; give more of the id")
+        raise ambiguous(name, found)
+    asked = repr(visible_line(name, 80))
     if known:
         raise UnknownRecord(f"no task {asked}; there {'is' if len(known) == 1 else 'are'} {_named(known)}")
     raise UnknownRecord(f"no task {asked}: there are no tasks in {paths.tasks} yet")
@@ -62,6 +61,11 @@ def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> t
     if number not in (None, named):
         raise BadInput(f"{visible_line(name, 80)} names attempt {named}, --attempt another one")
     return task_id, named
+
+
+def ambiguous(name: str, found: Sequence[str]) -> UnknownRecord:
+    """The error of a name that may be several tasks."""
+    return UnknownRecord(f"{visible_line(name, 80)!r} may be {_named(found)}; give more of the id")
 
 
 def _is_task(paths: ProjectPaths, name: str) -> bool:
