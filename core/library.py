@@ -305,7 +305,9 @@ class Library:
             self._decisions = after.decisions
 
     def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
-        """Make the next snapshot of what the books say, if it differs from the last one."""
+        """Make the next snapshot of what the books say, if it differs from the last one; where a book says the same,
+        its records are the very mapping of the last one.
+        """
         now = now or self._clock()
         before = self._snapshot
         loops = self._loops.join(now, self._settings.watch, self._processes, anew=anew)
@@ -335,14 +337,16 @@ class Library:
             return delta
         self._snapshot = Snapshot(
             number=before.number + 1,
-            patterns=MappingProxyType(self._patterns.patterns),
-            loops=MappingProxyType(self._loops.loops),
-            reflections=MappingProxyType(self._reflections.reflections),
-            memory_tasks=MappingProxyType(self._memory.records),
-            tasks=MappingProxyType(self._tasks.records),
-            attempts=MappingProxyType(self._attempts.records),
-            debug_sessions=MappingProxyType(self._debug_sessions.records),
-            escalations=MappingProxyType(self._escalations.records),
+            patterns=MappingProxyType(self._patterns.patterns) if delta.patterns else before.patterns,
+            loops=MappingProxyType(self._loops.loops) if delta.loops else before.loops,
+            reflections=MappingProxyType(self._reflections.reflections) if delta.reflections else before.reflections,
+            memory_tasks=MappingProxyType(self._memory.records) if delta.memory_tasks else before.memory_tasks,
+            tasks=MappingProxyType(self._tasks.records) if delta.tasks else before.tasks,
+            attempts=MappingProxyType(self._attempts.records) if delta.attempts else before.attempts,
+            debug_sessions=MappingProxyType(self._debug_sessions.records)
+            if delta.debug_sessions
+            else before.debug_sessions,
+            escalations=MappingProxyType(self._escalations.records) if delta.escalations else before.escalations,
             events=self._standing_events,
             withdrawn=self._withdrawn_events,
             decisions=self._decisions,

@@ -117,7 +117,12 @@ class Reader:
             view = self._view
             changed = self._prospects.look(view.snapshot, view.lazy_likeness, self.extraction)
             if changed is None:
-                changed = self._probes.look(view.snapshot, view.board, self.recurring, self.extraction)
+                changed = self._probes.look(
+                    view.snapshot,
+                    view.board,
+                    lambda: self._offers.gather(view.snapshot),
+                    lambda cluster: self._offers.of_cluster(cluster, view),
+                )
             if changed is None:
                 return None
             if not changed:
@@ -169,14 +174,18 @@ class Reader:
             return self._offers.of(source_id, self._view, types)
 
     def recurring(self) -> tuple[Cluster, ...]:
-        """The learnings that more than one loop told; see `Offers.recurring`."""
-        with self._lock:
-            return self._offers.recurring(self._view.snapshot)
+        """The learnings that more than one loop told; see `Offers.recurring`. Keeps nobody waiting meanwhile."""
+        return self._offers.recurring(self._view.snapshot)
 
     def unfit_learnings(self) -> Mapping[str, str]:
-        """The recurring learnings that give no candidate, by id, and why; see `Offers.unfit`."""
-        with self._lock:
-            return self._offers.unfit(self._view)
+        """The recurring learnings, of the first `MOST_JUDGED`, that give no candidate, by id, and why."""
+        from core.extraction.offers import MOST_JUDGED
+
+        found = {}
+        for cluster in self.recurring()[:MOST_JUDGED]:
+            with self._lock:
+                found[cluster.id] = self._offers.why_unfit(cluster, self._view)
+        return {id: why for id, why in found.items() if why}
 
     @cached_property
     def _offers(self) -> Offers:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -29,6 +29,9 @@ LEAST_LOOPS: Final = 2
 _LEAST_WORDS: Final = 3
 """Shorter learnings, such as "tests failed", are alike by chance."""
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
+_Result = TypeVar("_Result")
+Work: TypeAlias = Generator[None, None, _Result]
+"""Work that can be left off and gone on with: a piece, some 100 us, at each `next`; at the end its result."""
 
 
 class Member(NamedTuple):
@@ -97,23 +100,54 @@ def recurring(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]
         reflections: From all loops and tasks.
         loop_of_task: The loop that a task records, where that is known: both are one source.
     """
+    return to_the_end(_gather(reflections, loop_of_task))
+
+
+def gather(snapshot: Snapshot) -> Work[tuple[Cluster, ...]]:
+    """`recurring` in a project, piece by piece; what a task records of a loop counts as the loop's."""
+    names = LoopNames(snapshot.loops.values())
+    loop_of_task = {}
+    for id, task in past_tasks(snapshot).items():
+        if (link := names.link(task)) is not None:
+            loop_of_task[id] = link.loop_id
+        yield
+    return (yield from _gather(snapshot.reflections.values(), loop_of_task))
+
+
+def recurring_in(snapshot: Snapshot) -> tuple[Cluster, ...]:
+    """`gather` at once."""
+    return to_the_end(gather(snapshot))
+
+
+def to_the_end(work: Work[_Result]) -> _Result:
+    """Do all pieces of some work."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: _Result = done.value
+            return result
+
+
+def _gather(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> Work[tuple[Cluster, ...]]:
     same: dict[Saying, list[Member]] = defaultdict(list)
     for reflection in reflections:
         source = reflection.loop_id or loop_of_task.get(reflection.task_id, reflection.task_id)
-        if not source or reflection.draft:
-            continue
-        saying = Saying.of(reflection.learning)
-        if saying.words.count(" ") + 1 >= _LEAST_WORDS:
-            same[saying].append(Member(source, reflection))
+        if source and not reflection.draft:
+            saying = Saying.of(reflection.learning)
+            if saying.words.count(" ") + 1 >= _LEAST_WORDS:
+                same[saying].append(Member(source, reflection))
+        yield
     clusters = []
-    for central, alike in _gathered({saying: len(members) for saying, members in same.items()}):
+    for central, alike in (yield from _by_centre({saying: len(members) for saying, members in same.items()})):
         members = sorted((member for saying in alike for member in same[saying]), key=_age)
         if len({member.source for member in members}) >= LEAST_LOOPS:
             clusters.append(_cluster(members, min(same[central], key=_age).reflection))
+        yield
     return tuple(sorted(clusters, key=lambda cluster: (-len(cluster.sources), -len(cluster.members), cluster.id)))
 
 
-def _gathered(told_times: Mapping[Saying, int]) -> Iterator[tuple[Saying, list[Saying]]]:
+def _by_centre(told_times: Mapping[Saying, int]) -> Work[list[tuple[Saying, list[Saying]]]]:
     """Central sayings, each with all that are alike to it, itself among them; every one once.
 
     Args:
@@ -121,10 +155,14 @@ def _gathered(told_times: Mapping[Saying, int]) -> Iterator[tuple[Saying, list[S
     """
     ordered = sorted(told_times, key=lambda saying: (-told_times[saying], saying.letters))
     times = [told_times[saying] for saying in ordered]
-    everything = ManyTexts(saying.words for saying in ordered)
-    weights = [
-        math.fsum(ratio * times[row] for row, ratio in _alike(saying, everything, ordered)) for saying in ordered
-    ]
+    everything = ManyTexts()
+    for saying in ordered:
+        everything.add(saying.words)
+        yield
+    weights = []
+    for saying in ordered:
+        weights.append(math.fsum(ratio * times[row] for row, ratio in _alike(saying, everything, ordered)))
+        yield
     centres: list[Saying] = []
     texts = ManyTexts()
     found: list[list[Saying]] = []
@@ -136,7 +174,8 @@ def _gathered(told_times: Mapping[Saying, int]) -> Iterator[tuple[Saying, list[S
             centres.append(saying)
             found.append([])
         found[row].append(saying)
-    return zip(centres, found, strict=True)
+        yield
+    return list(zip(centres, found, strict=True))
 
 
 def _alike(saying: Saying, texts: ManyTexts, sayings: Sequence[Saying]) -> Iterator[tuple[int, float]]:
@@ -144,14 +183,6 @@ def _alike(saying: Saying, texts: ManyTexts, sayings: Sequence[Saying]) -> Itera
     for row, ratio in texts.alike(saying.words, ALIKE):
         if not saying.demand.differs(sayings[row].demand):
             yield row, ratio
-
-
-def recurring_in(snapshot: Snapshot) -> tuple[Cluster, ...]:
-    """The recurring learnings of a project; what a task records of a loop counts as the loop's."""
-    names = LoopNames(snapshot.loops.values())
-    links = {id: names.link(task) for id, task in past_tasks(snapshot).items()}
-    loop_of_task = {id: link.loop_id for id, link in links.items() if link is not None}
-    return recurring(snapshot.reflections.values(), loop_of_task)
 
 
 def _cluster(members: Sequence[Member], central: Reflection) -> Cluster:

@@ -217,11 +217,9 @@ class ManyTexts:
     nothing is left out; where words are shared by more, the texts that were added first are looked at.
     """
 
-    def __init__(self, texts: Iterable[str] = ()) -> None:
+    def __init__(self) -> None:
         self._texts: list[str] = []
         self._rows: dict[str, array[int]] = {}
-        for text in texts:
-            self.add(text)
 
     def add(self, text: str) -> None:
         """Put one more into the next row; the first is in row 0."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from core.episodes.history import read_attempt
 from core.episodes.linking import link_tasks
+from core.episodes.similar import past_tasks
 from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession
@@ -45,11 +46,6 @@ class Materials:
     def __init__(self, paths: ProjectPaths, snapshot: Snapshot) -> None:
         self._paths = paths
         self._snapshot = snapshot
-        self._ids = {alias: loop.id for loop in snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
-        self._sessions = self._by_source(snapshot.debug_sessions.values())
-        self._reflections = self._by_source(snapshot.reflections.values())
-        self._errors = self._by_source(event for event in snapshot.events if event.kind == "error")
-        self._resolved = self._by_source(event for event in snapshot.events if event.kind == "resolved")
 
     def read(self, source_id: str) -> Material:
         """The material of a loop (by any of its ids), task or debug session.
@@ -114,6 +110,33 @@ class Materials:
             left -= len(actions)
             found.append(LoggedAttempt(attempt=attempt, steps=detail.steps, actions=actions))
         return tuple(reversed(found))
+
+    @cached_property
+    def _ids(self) -> Mapping[str, str]:
+        """The loop that each id of one means."""
+        return {alias: loop.id for loop in self._snapshot.loops.values() for alias in (*loop.aliases, loop.id)}
+
+    @cached_property
+    def _sessions(self) -> Mapping[str, list[DebugSession]]:
+        return self._by_source(self._snapshot.debug_sessions.values())
+
+    @cached_property
+    def _reflections(self) -> Mapping[str, list[Reflection]]:
+        return self._by_source(self._snapshot.reflections.values())
+
+    @cached_property
+    def _errors(self) -> Mapping[str, list[Event]]:
+        return self._by_source(event for event in self._snapshot.events if event.kind == "error")
+
+    @cached_property
+    def _resolved(self) -> Mapping[str, list[Event]]:
+        return self._by_source(event for event in self._snapshot.events if event.kind == "resolved")
+
+    @cached_property
+    def asked(self) -> Mapping[str, str]:
+        """What loops and tasks were to do, by id."""
+        asked = {id: task.description for id, task in past_tasks(self._snapshot).items()}
+        return asked | {id: loop.task for id, loop in self._snapshot.loops.items()}
 
     @cached_property
     def _links(self) -> Mapping[str, str]:

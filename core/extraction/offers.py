@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from core.episodes.similar import past_tasks
 from core.errors import Refused, UnknownRecord
 from core.extraction.engine import extract
 from core.extraction.known import Known
@@ -16,7 +15,7 @@ from core.extraction.proposals import Extraction
 from core.extraction.recurring import draft
 from core.paths import ProjectPaths
 from core.records.patterns import PatternType
-from core.recurring import CLUSTER_ID, Cluster, recurring_in
+from core.recurring import CLUSTER_ID, Cluster, Work, gather, recurring_in
 from core.settings import ExtractionSettings
 from core.snapshot import Snapshot
 from core.text import visible_line
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST_JUDGED: Final = 200
 """So many recurring learnings, those of most loops, are tried at once for whether they give a candidate."""
+_PIECE_SECONDS: Final = 0.01
+"""So long is worked at a time on what recurs."""
 
 
 class Offers:
@@ -36,7 +37,8 @@ class Offers:
         self._settings = settings
         self._indexed: tuple[Snapshot, Materials, Known] | None = None
         self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
-        self._unfit: tuple[Snapshot, Mapping[str, str]] | None = None
+        self._gathering: tuple[tuple[object, ...], Work[tuple[Cluster, ...]]] | None = None
+        self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
     def of(self, source_id: str, view: View, types: frozenset[PatternType]) -> Extraction:
         """What a loop, a task, a debug session or a recurring learning offers; reads their files.
@@ -60,26 +62,59 @@ class Offers:
         return extract(materials.read(source_id), known, self._settings, types)
 
     def recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
-        """The learnings that more than one loop told; worked out anew (half a second for 10,000 reflections) only
-        where reflections, tasks or loops are others.
+        """The learnings that more than one loop told; worked out anew (a second for 10,000 reflections) only where
+        reflections, tasks or loops are others. For any thread.
         """
-        told = (snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys())
-        if self._recurring is None or self._recurring[0] != told:
-            self._recurring = told, recurring_in(snapshot)
-        return self._recurring[1]
+        told = _told(snapshot)
+        if (found := self._known_to_recur(told)) is None:
+            found = recurring_in(snapshot)
+            self._recurring = told, found
+        return found
 
-    def unfit(self, view: View) -> Mapping[str, str]:
-        """The recurring learnings that give no candidate, by id, and why; of the first `MOST_JUDGED`. Worked out once
-        for each snapshot.
+    def gather(self, snapshot: Snapshot) -> tuple[Cluster, ...] | None:
+        """`recurring`, `_PIECE_SECONDS` at a time.
+
+        What was begun is brought to its end, whatever has changed meanwhile: where loops are at work, an end would
+        never come else. So it may be what recurred when it was begun.
+
+        Returns:
+            None if it is not done yet.
         """
-        snapshot = view.snapshot
+        told = _told(snapshot)
+        if (found := self._known_to_recur(told)) is not None:
+            self._gathering = None
+            return found
+        begun, work = self._gathering = self._gathering or (told, gather(snapshot))
+        end = perf_counter() + _PIECE_SECONDS
+        try:
+            next(work)
+            while perf_counter() < end:
+                next(work)
+        except StopIteration as done:
+            self._recurring, self._gathering = (begun, done.value), None
+            return self._recurring[1]
+        return None
+
+    def _known_to_recur(self, told: tuple[object, ...]) -> tuple[Cluster, ...] | None:
+        known = self._recurring
+        return known[1] if known is not None and known[0] == told else None
+
+    def why_unfit(self, cluster: Cluster, view: View) -> str:
+        """Why a recurring learning gives no candidate; empty if it gives one. Worked out once for each snapshot."""
         if not self._settings.enabled:
-            return {}
+            return ""
+        snapshot = view.snapshot
         if self._unfit is None or self._unfit[0] is not snapshot:
-            asked, known = _asked(snapshot), self._of_snapshot(view)[1]
-            judged = (draft(one, asked, known, self._settings) for one in self.recurring(snapshot)[:MOST_JUDGED])
-            self._unfit = snapshot, {offer.source_id: offer.why_nothing for offer in judged if offer.why_nothing}
-        return self._unfit[1]
+            self._unfit = snapshot, {}
+        known = self._unfit[1]
+        if cluster.id not in known:
+            known[cluster.id] = self.of_cluster(cluster, view).why_nothing
+        return known[cluster.id]
+
+    def of_cluster(self, cluster: Cluster, view: View) -> Extraction:
+        """What a recurring learning offers."""
+        materials, known = self._of_snapshot(view)
+        return draft(cluster, materials.asked, known, self._settings)
 
     def _of_cluster(self, cluster_id: str, view: View, types: frozenset[PatternType]) -> Extraction:
         snapshot = view.snapshot
@@ -87,7 +122,7 @@ class Offers:
         if cluster is None:
             shown = visible_line(cluster_id, 80)
             raise UnknownRecord(f"no recurring learning {shown!r} by now; see: ralphdeck reflections --recurring")
-        offer = draft(cluster, _asked(snapshot), self._of_snapshot(view)[1], self._settings)
+        offer = self.of_cluster(cluster, view)
         return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
 
     def _of_snapshot(self, view: View) -> tuple[Materials, Known]:
@@ -98,10 +133,9 @@ class Offers:
         return self._indexed[1:]
 
 
-def _asked(snapshot: Snapshot) -> dict[str, str]:
-    """What loops and tasks were to do, by id."""
-    asked = {id: task.description for id, task in past_tasks(snapshot).items()}
-    return asked | {id: loop.task for id, loop in snapshot.loops.items()}
+def _told(snapshot: Snapshot) -> tuple[object, ...]:
+    """What recurring learnings are made of."""
+    return snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys()
 
 
 def _ended(source_id: str, view: View) -> str:

@@ -59,6 +59,9 @@ class Probes:
         self._board: Scoreboard | None = None
         self._waiting: Iterator[str] = iter(())
         self._told: tuple[object, ...] | None = None
+        """The reflections and patterns that were looked at last."""
+        self._asking: tuple[object, ...] | None = None
+        """Those for which the learnings that recur are being found."""
         self._asked: list[Cluster] = []
         self._drafted: list[tuple[Cluster, Extraction]] = []
 
@@ -70,14 +73,15 @@ class Probes:
         self,
         snapshot: Snapshot,
         board: Scoreboard,
-        clusters: Callable[[], Sequence[Cluster]],
-        draft: Callable[[str], Extraction],
+        clusters: Callable[[], Sequence[Cluster] | None],
+        draft: Callable[[Cluster], Extraction],
     ) -> bool | None:
         """Look at some more.
 
         Args:
             snapshot, board: The records and their scores.
-            clusters: The learnings that recur.
+            clusters: The learnings that recur, those that did when it was first asked; None where finding them
+                takes longer than one look.
             draft: What a recurring learning would give.
 
         Returns:
@@ -136,19 +140,25 @@ class Probes:
         return changed
 
     def _learn(
-        self, snapshot: Snapshot, clusters: Callable[[], Sequence[Cluster]], draft: Callable[[str], Extraction]
+        self,
+        snapshot: Snapshot,
+        clusters: Callable[[], Sequence[Cluster] | None],
+        draft: Callable[[Cluster], Extraction],
     ) -> bool | None:
         """A learning is looked at again where reflections or patterns are others: it may be covered by now."""
-        told = (snapshot.reflections, snapshot.patterns)
-        if self._told is None or any(one is not other for one, other in zip(self._told, told, strict=True)):
-            self._told, self._drafted = told, []
-            self._asked = list(clusters()[:MOST_RECURRING])
-            return False if self._asked else self._settle()
         if not self._asked:
-            return None
+            told = (snapshot.reflections, snapshot.patterns)
+            if self._told is not None and all(one is other for one, other in zip(self._told, told, strict=True)):
+                return None
+            self._asking = self._asking or told
+            if (found := clusters()) is None:
+                return False
+            self._told, self._asking, self._drafted = self._asking, None, []
+            self._asked = list(found[:MOST_RECURRING])
+            return False if self._asked else self._settle()
         cluster = self._asked.pop(0)
         try:
-            offer = draft(cluster.id)
+            offer = draft(cluster)
         except RalphdeckError:
             offer = Extraction(source_id=cluster.id)
         if offer.new:

@@ -263,6 +263,25 @@ def test_recurring_learnings_are_worked_out_once_for_the_same_reflections(deck: 
     assert deck.recurring() is found
 
 
+def test_what_recurs_is_found_piece_by_piece_as_at_once(
+    deck: Deck, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.extraction.offers._PIECE_SECONDS", 1e-9)
+    for number in range(1, 4):
+        folder = paths.ralph / "tasks" / f"task-{number}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "reflections.jsonl").write_text('{"attempt_id": 1, "learning": "Lock carts in the order of ids"}\n')
+    deck.apply(None)
+    looks = 0
+    while deck.look_further() is not None:
+        looks += 1
+    pieces = [cluster.id for cluster in deck.recurring()]
+    at_once = open_deck(paths, clock, by="bob")
+    assert pieces == [cluster.id for cluster in at_once.recurring()]
+    assert looks > len(deck.view.snapshot.reflections)
+    assert [item.subject for item in deck.view.queue if item.subject in pieces]
+
+
 def test_a_decision_is_bound_to_what_the_person_saw(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
     """Two reviewers look at the same tree; whoever comes second hears of the first, and nothing is written."""
     bob, seen = open_deck(paths, clock, by="bob"), deck.view

@@ -404,6 +404,19 @@ class TestReopening:
         assert dict(project.open(cache=True).load().loops) == dict(first.loops)
 
 
+def test_records_that_no_change_is_about_are_the_very_same_mapping(project: Project) -> None:
+    project.patterns(PATTERN)
+    state = project.state()
+    before = project.library.load()
+    project.state(task="another")
+    after, delta = project.library.apply([state])
+    assert delta.loops and after.loops is not before.loops
+    assert after.loops[LOOP].task == "another"
+    assert after.patterns is before.patterns and after.reflections is before.reflections
+    later, _ = project.library.apply([project.patterns(PATTERN, {**PATTERN, "pattern_id": "pat-error-other-002"})])
+    assert later.patterns is not after.patterns and len(later.patterns) == 2 and later.loops is after.loops
+
+
 def test_the_story_of_an_unknown_loop_is_refused(project: Project) -> None:
     project.library.load()
     with pytest.raises(UnknownRecord, match="no loop"):

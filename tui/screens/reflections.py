@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from textual.content import Content
 from textual.message import Message
+from textual.worker import get_current_worker
 
 from core.query import REFLECTION_FIELDS, Query, select_reflections
 from core.recurring import Cluster
@@ -55,7 +56,7 @@ class ReflectionsPlace(Extracting, Browse):
     SORTS = (("at", True), ("kind", False), ("effect", False), ("loop", False))
 
     class Clustered(Message):
-        """The engine has found which learnings recur, and which of them give no pattern."""
+        """A worker has found which learnings recur, and which of them give no pattern."""
 
         def __init__(self, clusters: Sequence[Cluster], unfit: Mapping[str, str]) -> None:
             super().__init__()
@@ -89,13 +90,15 @@ class ReflectionsPlace(Extracting, Browse):
             self._compare()
 
     def _compare(self) -> None:
-        """Let the engine find what recurs: half a second for 10,000 reflections, nothing where it is known."""
-        engine = self.deck_app.engine
+        """Find what recurs: some seconds for 10,000 reflections, nothing where it is known."""
+        deck = self.deck_app.deck
 
         def work() -> None:
-            self.post_message(self.Clustered(engine.deck.recurring(), engine.deck.unfit_learnings()))
+            worker, found = get_current_worker(), self.Clustered(deck.recurring(), deck.unfit_learnings())
+            if not worker.is_cancelled:
+                self.post_message(found)
 
-        engine.submit(work)
+        self.run_worker(work, thread=True, group="recurring", exclusive=True)
 
     def on_reflections_place_clustered(self, message: Clustered) -> None:
         """Show what recurs."""

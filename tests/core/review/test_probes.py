@@ -41,10 +41,10 @@ def looked(
     """Look until nothing is left; what each look said."""
     board = Scoreboard.build(snapshot, NOW + timedelta(days=9), SETTINGS)
 
-    def draft(cluster_id: str) -> Extraction:
-        if offers is None or cluster_id not in offers:
+    def draft(cluster: Cluster) -> Extraction:
+        if offers is None or cluster.id not in offers:
             raise Refused("gone")
-        return offers[cluster_id]
+        return offers[cluster.id]
 
     said = []
     while (changed := probes.look(snapshot, board, lambda: clusters, draft)) is not None:
@@ -99,3 +99,25 @@ def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
     assert not any(looked(probes, snapshot, [cluster(1)], found))
     probes.take("recurring-1")
     assert probes.recurring == ()
+
+
+def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_is_offered_first() -> None:
+    probes, board = Probes(SETTINGS), Scoreboard.build(Snapshot(), NOW, SETTINGS)
+    answers: list[list[Cluster] | None] = [None, None, [cluster(1), cluster(2)], [cluster(2)]]
+    asked: list[str] = []
+
+    def draft(cluster: Cluster) -> Extraction:
+        asked.append(cluster.id)
+        return offer(cluster.id, new=1)
+
+    def look(snapshot: Snapshot) -> bool | None:
+        return probes.look(snapshot, board, lambda: answers.pop(0), draft)
+
+    begun, later = snapshot_of(), snapshot_of()
+    assert [look(begun), look(later)] == [False, False]
+    assert [look(later), look(later), look(later)] == [False, False, True], "found, the first, the second"
+    assert [one.id for one, _ in probes.recurring] == ["recurring-1", "recurring-2"]
+    assert [look(later), look(later)] == [False, True], "what has changed meanwhile is looked at, too"
+    assert [one.id for one, _ in probes.recurring] == ["recurring-2"]
+    assert look(later) is None
+    assert asked == ["recurring-1", "recurring-2", "recurring-2"] and not answers
