@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from core.curation.prospects import Prospects
 from core.debug_memory.index import LazyDebugIndex
@@ -35,6 +35,9 @@ from core.view import View
 if TYPE_CHECKING:
     from core.extraction.offers import Offers
     from core.recurring import Cluster
+
+_ASKED_FOR: Final = timedelta(seconds=10)
+"""So long the questions of Review stand where only time has gone by."""
 
 
 class Reader:
@@ -71,6 +74,7 @@ class Reader:
         self.task_embeddings = Embeddings(project, TASKS)
         self._prospects = Prospects(settings.extraction)
         self._probes = Probes(settings)
+        self._asked_at = clock()
         self._view = self._scored(self.library.snapshot)
 
     def now(self) -> datetime:
@@ -223,7 +227,10 @@ class Reader:
                 index = index.updated(snapshot.patterns, delta.patterns)
                 likeness = likeness.updated(snapshot.patterns, delta.patterns)
                 self._prospects.doubt()
-        queue = self._queue(snapshot, board, now)
+        if delta is None or self._asks_anew(delta, board, now):
+            queue = self._queue(snapshot, board, now)
+        else:
+            queue = self._view.queue
         return View(
             snapshot,
             board,
@@ -237,7 +244,17 @@ class Reader:
             lazy_debug=debug,
         )
 
+    def _asks_anew(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
+        """Whether a change can be one of what Review asks; most of what loops at work write is none.
+
+        With time alone a snooze ends, or a pattern fades out of the queue: where loops write all the time, that is
+        seen a little later.
+        """
+        other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
+        return bool(other) or not board.judges_as(self._view.board) or abs(now - self._asked_at) >= _ASKED_FOR
+
     def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
+        self._asked_at = now
         prospects, probes = self._prospects, self._probes
         return review_queue(
             snapshot.patterns,

@@ -93,6 +93,8 @@ class Scoreboard:
         if not self._reaches(now) or self._inputs.renames(snapshot, delta):
             return Scoreboard.build(snapshot, now, self.settings)
         inputs, touched = self._inputs.changed(snapshot, delta)
+        if not touched:
+            return replace(self.rescored(now), _inputs=inputs)
         board = self._resized(inputs, delta.patterns, now)
         if len(board.ids) != len(snapshot.patterns):
             return Scoreboard.build(snapshot, now, self.settings)
@@ -112,6 +114,10 @@ class Scoreboard:
         if "interval" in self.__dict__:
             board.__dict__["interval"] = self.interval
         return board
+
+    def judges_as(self, other: Scoreboard) -> bool:
+        """Whether it goes by the very same evidence on the same patterns, if perhaps at another time."""
+        return self._columns is other._columns
 
     def _reaches(self, now: datetime) -> bool:
         """Whether the kept sums serve at `now`: not before they were made, nor so late that they overflow."""

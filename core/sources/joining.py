@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -27,6 +27,8 @@ _EXTERNAL: Final = "external"
 _PRESENCE: Final = "registry"
 _LOOP: Final = "loop:"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_Joined: TypeAlias = tuple[tuple[Loop, ...], tuple[Finding, ...]]
+_NOTHING: Final[_Joined] = ((), ())
 _JUDGED_FOR: Final = timedelta(seconds=5)
 """A thousand loops at work take 30 ms to judge: too long for every change of one of them."""
 
@@ -64,7 +66,9 @@ class LoopBook:
         self._keys: dict[str, frozenset[str]] = {}
         self._groups: dict[str, dict[str, tuple[LoopFact, ...]]] = {}
         self._external: dict[str, list[LoopFact]] = {}
-        self._joined: dict[str, tuple[tuple[Loop, ...], tuple[Finding, ...]]] = {}
+        self._joined: dict[str, _Joined] = {}
+        self._ids: dict[str, list[str]] = {}
+        """The ids under which the rows of each key stand in `loops`."""
         self._dirty: set[str] = set()
         self._living: set[str] = set()
         self._judged_at = _LONG_AGO
@@ -116,13 +120,13 @@ class LoopBook:
         if anew or abs(now - self._judged_at) >= _JUDGED_FOR:
             touched = self._dirty | self._living
             self._judged_at = now
-        changed = [
-            key
-            for key in touched - {_PRESENCE, _EXTERNAL}
-            if self._join_group(key, external if key.startswith(_EXTERNAL) else internal)
-        ]
+        before = {key: self._joined.get(key, _NOTHING) for key in touched - {_PRESENCE, _EXTERNAL}}
+        changed = [key for key in before if self._join_group(key, external if key.startswith(_EXTERNAL) else internal)]
         self._dirty.clear()
-        return self._publish() if changed else frozenset()
+        if not changed:
+            return frozenset()
+        places = (_places(before[key]) == _places(self._joined.get(key, _NOTHING)) for key in changed)
+        return self._put(changed) if all(places) else self._publish()
 
     def _place_external(self) -> None:
         """Put the external facts together by loop; loops whose facts are others now have to be joined again."""
@@ -152,25 +156,51 @@ class LoopBook:
         self._joined[key] = joined
         return True
 
+    def _put(self, keys: Iterable[str]) -> frozenset[str]:
+        """The rows of some keys into a copy of the mapping, each where it stood; ids of those that differ."""
+        rows = {
+            id: _named(loop, id)
+            for key in keys
+            for id, loop in zip(self._ids.get(key, ()), self._joined.get(key, _NOTHING)[0], strict=True)
+        }
+        before, self.loops = self.loops, {**self.loops, **rows}
+        self._gather_findings()
+        return frozenset(id for id, loop in rows.items() if before[id] != loop)
+
+    def _gather_findings(self) -> None:
+        self.findings = tuple(finding for _, findings in self._joined.values() for finding in findings)
+
     def _publish(self) -> frozenset[str]:
         """New mappings of all rows; ids of the rows that differ from the ones before."""
         found: dict[str, Loop] = {}
+        self._ids = {}
         for key in sorted(self._joined, key=lambda key: key.startswith(_EXTERNAL)):
+            ids = self._ids[key] = []
             for loop in self._joined[key][0]:
                 free = loop.id
                 while free in found:
                     free += "@external"
-                found[free] = loop if free == loop.id else replace(loop, id=free)
+                found[free] = _named(loop, free)
+                ids.append(free)
         order = sorted(found.values(), key=lambda loop: loop.id)
         order.sort(key=lambda loop: loop.started_at or _LONG_AGO, reverse=True)
         before, self.loops = self.loops, {loop.id: loop for loop in order}
         self.aliases = {alias: loop.id for loop in order for alias in loop.aliases if alias not in found}
-        self.findings = tuple(finding for _, findings in self._joined.values() for finding in findings)
+        self._gather_findings()
         return frozenset(
             loop_id
             for loop_id in before.keys() | self.loops.keys()
             if (old := before.get(loop_id)) is not (new := self.loops.get(loop_id)) and old != new
         )
+
+
+def _places(joined: _Joined) -> list[tuple[str, datetime | None, tuple[str, ...]]]:
+    """What says where the rows of a key stand among all others, and what else they are called."""
+    return [(loop.id, loop.started_at, loop.aliases) for loop in joined[0]]
+
+
+def _named(loop: Loop, id: str) -> Loop:
+    return loop if id == loop.id else replace(loop, id=id)
 
 
 def _keys(fact: LoopFact) -> tuple[str, ...]:
