@@ -242,7 +242,6 @@ class DeckApp(Comforts, inherit_bindings=False):
                 place.changed(delta)
         if isinstance(self.screen, AskLine):
             self.screen.follow(self.view)
-        self._refresh_frame()
 
     @on(Engine.Decision)
     def _decided(self, message: Engine.Decision) -> None:

@@ -25,6 +25,8 @@ REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""
 PAUSE_SECONDS: Final = 0.01
 """Between two pieces of what is worked out unasked, for the screen to have its turn."""
+TOLD_SECONDS: Final = 0.5
+"""How long it is worked out until that is told; after most changes all is known before."""
 
 
 class Engine:
@@ -105,8 +107,9 @@ class Engine:
         self._watch_state: WatchState | None = None
         self._looks_further = looks_further
         self._something_left = looks_further
+        self._looks_since: float | None = None
         self.is_looking = False
-        """Whether more is known to be left that Review could ask."""
+        """Whether more is known to be left that Review could ask, for some time already."""
 
     # Called from the app's thread.
 
@@ -245,11 +248,17 @@ class Engine:
             found = self.deck.look_further()
         finally:  # should this fail, it is not tried again and again
             self._something_left = found is not None
-            if self.is_looking is not self._something_left:
-                self.is_looking = self._something_left
-                self._target.post_message(self.Looking())
+            self._tell_looking()
         if found is not None:
             self._publish(found)
+
+    def _tell_looking(self) -> None:
+        now = monotonic()
+        self._looks_since = (self._looks_since or now) if self._something_left else None
+        looking = self._looks_since is not None and now - self._looks_since >= TOLD_SECONDS
+        if self.is_looking is not looking:
+            self.is_looking = looking
+            self._target.post_message(self.Looking())
 
     def _publish(self, delta: Delta) -> None:
         if delta:

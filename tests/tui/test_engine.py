@@ -59,6 +59,7 @@ class Calls:
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.engine.PAUSE_SECONDS", 0.0)
     monkeypatch.setattr("tui.engine.REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr("tui.engine.TOLD_SECONDS", 0.0)
 
 
 def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]]]:
@@ -92,6 +93,14 @@ def test_that_more_may_come_is_told_when_it_is_known_and_when_it_ends() -> None:
         known.append(engine.is_looking)
     assert known == [True, True, False, False], "one look that finds nothing left is no news"
     assert sum(isinstance(message, Engine.Looking) for message in calls.told) == 2
+
+
+def test_a_search_that_is_soon_done_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.engine.TOLD_SECONDS", 3600.0)
+    calls = Calls(Delta(), Delta(), Delta())
+    engine, turns = turning(calls)
+    turns(4)
+    assert not any(isinstance(message, Engine.Looking) for message in calls.told)
 
 
 def test_jobs_and_files_come_before_the_next_piece() -> None:
