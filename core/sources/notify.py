@@ -31,13 +31,14 @@ _FILTER: Final[list[type[events.FileSystemEvent]]] = [
     events.DirMovedEvent,
     events.DirDeletedEvent,
 ]
+_WHOLE: Final = (events.FileClosedEvent, events.FileMovedEvent)
 
 
 class Listener(Protocol):
     """Who wants to know; called from watchdog's threads, so it must return at once."""
 
-    def changed(self, path: Path) -> None:
-        """Something happened to `path`, a file or a folder."""
+    def changed(self, path: Path, *, whole: bool = False) -> None:
+        """Something happened to `path`, a file or a folder; `whole` if whoever wrote it is done."""
 
     def lost(self) -> None:
         """The system dropped events: anything may have changed."""
@@ -103,7 +104,7 @@ class _Handler(events.FileSystemEventHandler):
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         for path in (event.src_path, event.dest_path):
             if path:
-                self._listener.changed(Path(os.fsdecode(path)))
+                self._listener.changed(Path(os.fsdecode(path)), whole=isinstance(event, _WHOLE))
 
 
 def _silence_watchdog() -> None:

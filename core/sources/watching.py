@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from core.sources.notify import FolderEvents
 
 _LOG: Final = logging.getLogger(__name__)
+_TOGETHER_SECONDS: Final = 0.01
+"""So long after a file was closed what belongs to it is waited for."""
 _SUPERVISE_SECONDS: Final = 1.0
 """How often it is checked that the watched folders are still the ones that the paths name."""
 _TRY_EVENTS_AGAIN_SECONDS: Final = 300.0
@@ -78,7 +80,7 @@ class Watcher:
     """Tells `on_change` what may have changed under `.aiwg/ralph` and `.aiwg/ralph-external`, until stopped.
 
     `on_change` is called from one thread, never twice at once, and may take its time: what happens meanwhile
-    is told with the next call. Batches are `settings.batch_seconds` long. It is called with `sweep` at the
+    is told with the next call. There is at most one batch in `settings.batch_seconds`. It is called with `sweep` at the
     start, when events were lost, when a folder appeared, vanished or was replaced, and at regular intervals.
     Nothing is read here but names: whether and how a file changed is for the callee to find out.
     """
@@ -106,6 +108,7 @@ class Watcher:
         self._dirty: set[Path] = set()
         self._sweep = False
         self._due = _NEVER
+        self._told_at = -_NEVER
         self._check = True
         self._refusal: OSError | None = None
         self._retries: list[tuple[float, Path]] = []
@@ -164,9 +167,14 @@ class Watcher:
 
     # What watchdog's threads tell.
 
-    def changed(self, path: Path) -> None:
-        """An event came for `path`."""
+    def changed(self, path: Path, *, whole: bool = False) -> None:
+        """An event came for `path`; `whole` if whoever wrote it is done.
+
+        Then nothing is waited for but what comes with it, such as the renaming of what was closed. In a stream of
+        events there is one batch each `batch_seconds` all the same.
+        """
         with self._wake:
+            now, batch = time.monotonic(), self._settings.batch_seconds
             self._last_event_at = self._clock()
             self._attempts.pop(path, None)
             self._dirty.add(path)
@@ -175,7 +183,7 @@ class Watcher:
                 self._sweep = True
             if path in self._folders:
                 self._check = True
-            self._plan(time.monotonic() + self._settings.batch_seconds)
+            self._plan(max(now + min(_TOGETHER_SECONDS, batch), self._told_at + batch) if whole else now + batch)
 
     def lost(self) -> None:
         """Events were dropped."""
@@ -249,6 +257,8 @@ class Watcher:
                 return None
             changes = Changes(frozenset(self._dirty), sweep)
             self._dirty, self._sweep, self._due = set(), False, _NEVER
+            if changes.paths:
+                self._told_at = now
             return changes
 
     def _tell(self, changes: Changes) -> None:

@@ -94,7 +94,7 @@ class Screen:
     def calm(self, at_most: float = 120) -> None:
         """Wait until all is loaded and the dashboard rests."""
         deadline = time.perf_counter() + at_most
-        while self.processor_share(2) > 0.25 and time.perf_counter() < deadline:
+        while self.processor_share(2) > 0.1 and time.perf_counter() < deadline:
             pass
 
     def press(self, keys: str) -> float:

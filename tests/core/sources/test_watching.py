@@ -138,14 +138,28 @@ def test_reading_is_no_change(project: ProjectPaths) -> None:
         assert path not in heard.paths
 
 
-def test_many_writes_to_one_file_are_one_batch(project: ProjectPaths) -> None:
-    path = project.ralph / "state.json"
-    settings = WatchSettings(batch_seconds=0.3, sweep_seconds=3600)
-    with watched(project, settings) as (_, heard):
+def test_many_writes_to_one_file_are_one_batch_behind_the_first(project: ProjectPaths) -> None:
+    path, last = project.ralph / "state.json", project.ralph / "last.json"
+    with watched(project, WatchSettings(batch_seconds=0.5, sweep_seconds=3600)) as (_, heard):
         for number in range(100):
             path.write_text(str(number))
+        last.write_text("")
+        heard.wait_for_path(last)
+        assert len(heard.batches[1:]) <= 2
+        assert heard.paths == {path, last}
+
+
+@pytest.mark.parametrize("way", ["closed", "renamed"])
+def test_a_file_that_is_whole_is_told_without_waiting_for_the_rest_of_a_batch(project: ProjectPaths, way: str) -> None:
+    path, draft = project.ralph / "state.json", project.ralph / "draft"
+    with watched(project, WatchSettings(batch_seconds=60, sweep_seconds=3600)) as (_, heard):
+        if way == "closed":
+            path.write_text("{}")
+        else:
+            draft.write_text("{}")
+            draft.rename(path)
         heard.wait_for_path(path)
-        assert heard.batches[1:] == [Changes(frozenset({path}), sweep=False)]
+        assert len(heard.batches) == 2
 
 
 def test_what_happens_during_a_call_is_told_with_the_next(project: ProjectPaths) -> None:
