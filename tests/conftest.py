@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 import pytest
+from hypothesis import settings
 
 _GARBAGE_AFTER = 50_000
 """New objects between two collections, as `core.cli.entry` has it."""
@@ -35,6 +36,11 @@ os.environ["RALPHDECK_MEANING"] = "off"
 # There are many processes, and without it each compiles all modules again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+# The same examples every time; to look for others: pytest --hypothesis-profile=default
+settings.register_profile("same", derandomize=True, database=None)
+settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

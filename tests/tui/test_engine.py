@@ -98,7 +98,7 @@ def test_that_more_may_come_is_told_when_it_is_known_and_when_it_ends() -> None:
 def test_a_search_that_is_soon_done_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.engine.TOLD_SECONDS", 3600.0)
     calls = Calls(Delta(), Delta(), Delta())
-    engine, turns = turning(calls)
+    _engine, turns = turning(calls)
     turns(4)
     assert not any(isinstance(message, Engine.Looking) for message in calls.told)
 
