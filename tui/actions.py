@@ -337,7 +337,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown=False,
     ),
     Action("help", "question_mark,f1", "help", "All keys, and what this place is for", "Program"),
-    Action("quit", "q,ctrl+c", "quit", "Leave; with a selection, ctrl+c copies that", "Program", shown=False),
+    Action("quit", "q,ctrl+c", "quit", "Leave; with a selection, ctrl+c copies that first", "Program", shown=False),
 )
 
 BY_ID: Final = {action.id: action for action in ACTIONS}

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import traceback
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -72,6 +73,7 @@ log = logging.getLogger("ralphdeck")
 
 MOST_TYPED: Final = 40_000
 """Bytes of a text that an editor has left which are read."""
+LEAVE: Final = "ctrl+c"
 SEEN_SECONDS: Final = 60.0
 """How often it is kept that this dashboard is open."""
 SWITCH_SECONDS: Final = 0.001
@@ -93,7 +95,7 @@ class DeckApp(Comforts, inherit_bindings=False):
     TITLE = "ralphdeck"
     COMMANDS = {DeckCommands}
     COMMAND_PALETTE_BINDING = "f9"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.copy_or_quit", "quit", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding(LEAVE, "app.copy_or_quit", "quit", show=False, priority=True)]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {**MODES}
 
     def __init__(self, deck: Deck, kept: Kept, keymap_file: Path, *, looks_further: bool = True) -> None:
@@ -116,7 +118,13 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self._mine: set[str] = set()
-        self.typed_ahead = TypedAhead(self)
+        self.typed_ahead = TypedAhead(self, lambda: bool(self._undos) or self._undoing)
+        self._in_hand = 0
+        """Decisions that the engine has not answered yet."""
+        self._undos: deque[Callable[[Decision], None]] = deque()
+        """What is to be taken back once these are answered: it is one of them that is meant."""
+        self._undoing = False
+        """Whether one of these takes something back: what is typed behind that is about what it leaves."""
         self._keys = {action.id: action.keys for action in ACTIONS}
 
     # Start and end
@@ -135,9 +143,14 @@ class DeckApp(Comforts, inherit_bindings=False):
         return PatientDriver if found is LinuxDriver else found
 
     async def on_event(self, event: events.Event) -> None:
-        """Keys and pasted texts take turns. Control characters of these are shown, in every field alike."""
+        """Keys and pasted texts take turns, but for ctrl+c. Control characters of pasted texts are shown, in every
+        field alike.
+        """
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            if not self.typed_ahead.has_turn(event):
+            if isinstance(event, events.Key) and event.key == LEAVE:
+                self.typed_ahead.forget()
+            elif not self.typed_ahead.has_turn(event):
+                self._has_copied = False
                 self.typed_ahead.put(event)
                 return
             if isinstance(event, events.Paste):
@@ -242,9 +255,16 @@ class DeckApp(Comforts, inherit_bindings=False):
                 place.changed(delta)
         if isinstance(self.screen, AskLine):
             self.screen.follow(self.view)
+        if not self._in_hand:
+            self._undoing = False
+            if self._undos:
+                self.do_undo(self._undos.popleft())
+            if not self._undoing:  # it is another's, or there is none: what would be next is another matter
+                self._undos.clear()
 
     @on(Engine.Decision)
     def _decided(self, message: Engine.Decision) -> None:
+        self._in_hand -= 1
         self._mine |= message.made
         if place := self._front():
             place.answered(decided=message.decided is not None)
@@ -295,6 +315,7 @@ class DeckApp(Comforts, inherit_bindings=False):
             decide: Makes it.
             seen: What the person looked at, where that is not the newest view: of a dialog, when it was opened.
         """
+        self._in_hand += 1
         self.engine.decide(decide, seen or self.view)
 
     def open_record(self, place: str, key: str, *, tab: str = "") -> None:
@@ -434,6 +455,11 @@ class DeckApp(Comforts, inherit_bindings=False):
         decisions = reversed(self.view.snapshot.decisions)
         return next((decision for decision in decisions if decision.id == undoable[-1]), None) if undoable else None
 
+    @property
+    def may_undo(self) -> bool:
+        """Whether there is a decision to take back, or one is being made."""
+        return bool(self._in_hand or self.view.snapshot.curation.undoable)
+
     def undo_hint(self) -> str:
         """What `u` would take back, and whose it is; empty if nothing."""
         last = self._last_decision()
@@ -471,10 +497,14 @@ class DeckApp(Comforts, inherit_bindings=False):
         Args:
             taken_back: Is called with the decision when this is on its way; not where it is left alone after all.
         """
+        if self._in_hand:
+            self._undos.append(taken_back)
+            return
         last = self._last_decision()
         if last is None or last.by == self.deck.by:
             if last is not None:
                 taken_back(last)
+            self._undoing = True
             self.decide(lambda deck: deck.undo())
             return
         seen = self.view
@@ -482,6 +512,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         def answered(yes: bool | None) -> None:
             if yes:
                 taken_back(last)
+                self._undoing = True
                 self.decide(lambda deck: deck.undo(last.act), seen)
 
         title = f"Take back what {visible_line(last.by, 30)} decided?"

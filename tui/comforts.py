@@ -51,6 +51,8 @@ class Comforts(App[None], inherit_bindings=False):
         self.kept = kept
         self.themes = themes
         self._copier = Copier(self, self.say)
+        self._has_copied = False
+        """Whether the last key was ctrl+c, and copied."""
         self._caller = Caller(lambda: self.kept.get("calls", "off"), self._write, monotonic)
         for _label, theme in themes.values():
             self.register_theme(theme)
@@ -99,8 +101,9 @@ class Comforts(App[None], inherit_bindings=False):
         self._copier.copy(text)
 
     def action_copy_or_quit(self) -> None:
-        """Copy what is selected; leave, where nothing is."""
-        if text := self._copier.selected():
+        """Copy what is selected; leave, where nothing is, or that was copied a moment ago."""
+        if (text := self._copier.selected()) and not self._has_copied:
+            self._has_copied = True
             self.copy(text)
         else:
             self.exit()

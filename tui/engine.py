@@ -129,6 +129,9 @@ class Engine:
                 decided = self.deck.decide(decide, seen=seen)
             except RalphdeckError as error:
                 refusal = str(error)
+            except Exception:  # told with its cause by `_guarded`
+                self._target.post_message(self.Decision(None, "it cannot be told whether this was decided"))
+                raise
             made = {d.id for d in self.deck.view.snapshot.decisions if d.at >= start and d.by == self.deck.by}
             self._target.post_message(self.Decision(decided, refusal, frozenset(made)))
             after = self.deck.view.snapshot.patterns

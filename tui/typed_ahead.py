@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Callable
 from itertools import count
+from time import monotonic
 from typing import Final, TypeAlias
 
 from textual import events
@@ -15,6 +17,7 @@ from textual.message_pump import MessagePump
 
 LONGEST_SECONDS: Final = 5.0
 """How long a key may keep the next one waiting, at each place that it passes; one that hangs must not end typing."""
+_HELD_SECONDS: Final = 0.01
 FEWEST_ROUNDS: Final = 2
 MOST_ROUNDS: Final = 8
 """How often the way of a key is walked behind it. What it does there may send messages, and these move the focus."""
@@ -30,10 +33,12 @@ class TypedAhead:
 
     Args:
         app: Whose keys; each is posted to it again when its turn has come.
+        holds: Whether something that a key has begun, and that no message tells of, must end before the next one.
     """
 
-    def __init__(self, app: App[None]) -> None:
+    def __init__(self, app: App[None], holds: Callable[[], bool]) -> None:
         self._app = app
+        self._holds = holds
         self._waiting: deque[Typed] = deque()
         self._turn: Typed | None = None
         self._task: asyncio.Task[None] | None = None
@@ -53,6 +58,10 @@ class TypedAhead:
         if self.is_empty:
             self._task = asyncio.create_task(self._let_act(), name="typed ahead")
 
+    def forget(self) -> None:
+        """What waits still is not to act any more."""
+        self._waiting.clear()
+
     async def _let_act(self) -> None:
         with contextlib.suppress(ScreenStackError):  # the app comes or goes
             while self._waiting:
@@ -60,6 +69,9 @@ class TypedAhead:
                 self._turn = self._waiting.popleft()
                 self._app.post_message(self._turn)
                 await self._done()
+                end = monotonic() + LONGEST_SECONDS
+                while self._holds() and monotonic() < end:
+                    await asyncio.sleep(_HELD_SECONDS)
                 if self._app.screen is not before:  # what goes on there may wait until that is drawn
                     await _reached(self._app, drawn=True)
 

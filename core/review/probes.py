@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from core.errors import RalphdeckError
@@ -10,6 +10,7 @@ from core.extraction.proposals import Extraction
 from core.learning.scoreboard import Scoreboard
 from core.learning.sums import Counts
 from core.records.findings import Finding, Severity
+from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.recurring import Cluster
 from core.review.everyday import ERRORS, TASKS
@@ -58,10 +59,12 @@ class Probes:
         self._held: dict[str, _Counts] = {}
         self._board: Scoreboard | None = None
         self._waiting: Iterator[str] = iter(())
-        self._told: tuple[object, ...] | None = None
-        """The reflections and patterns that were looked at last."""
-        self._asking: tuple[object, ...] | None = None
+        self._told: Snapshot | None = None
+        """The records whose learnings were looked at last."""
+        self._asking: Snapshot | None = None
         """Those for which the learnings that recur are being found."""
+        self._sources: Set[str] = frozenset()
+        """The loops and tasks of the learnings that were looked at."""
         self._asked: list[Cluster] = []
         self._drafted: list[tuple[Cluster, Extraction]] = []
 
@@ -145,16 +148,16 @@ class Probes:
         clusters: Callable[[], Sequence[Cluster] | None],
         draft: Callable[[Cluster], Extraction],
     ) -> bool | None:
-        """A learning is looked at again where reflections or patterns are others: it may be covered by now."""
+        """A learning is looked at again where what it would give may be something else, or be covered by now."""
         if not self._asked:
-            told = (snapshot.reflections, snapshot.patterns)
-            if self._told is not None and all(one is other for one, other in zip(self._told, told, strict=True)):
+            if self._told is not None and self._tells_the_same(self._told, snapshot):
                 return None
-            self._asking = self._asking or told
+            self._asking = self._asking or snapshot
             if (found := clusters()) is None:
                 return False
             self._told, self._asking, self._drafted = self._asking, None, []
             self._asked = list(found[:MOST_RECURRING])
+            self._sources = {source for cluster in self._asked for source in cluster.sources}
             return False if self._asked else self._settle()
         cluster = self._asked.pop(0)
         try:
@@ -165,9 +168,25 @@ class Probes:
             self._drafted.append((cluster, offer))
         return False if self._asked else self._settle()
 
+    def _tells_the_same(self, before: Snapshot, after: Snapshot) -> bool:
+        """Whether the same recurs, gives the same patterns, and meets the same ones."""
+        one, other = before.loops, after.loops
+        return (
+            before.reflections is after.reflections
+            and before.patterns is after.patterns
+            and before.tasks is after.tasks
+            and before.memory_tasks is after.memory_tasks
+            and (one is other or (one.keys() == other.keys() and not any(map(_retold(one, other), self._sources))))
+        )
+
     def _settle(self) -> bool:
         before, self.recurring = self.recurring, tuple(self._drafted)
         return before != self.recurring
+
+
+def _retold(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Callable[[str], bool]:
+    """Whether a loop is to do something else now."""
+    return lambda id: id in before and before[id].task != after[id].task
 
 
 def match_share(pattern: Pattern) -> float:

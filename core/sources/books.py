@@ -63,15 +63,14 @@ class PatternBook:
         old = _by_id(pattern for pattern in before if id(pattern) not in same)
         new = _by_id(pattern for pattern in patterns if id(pattern) not in same)
         for identifier in {**old, **new}:
-            if old.get(identifier) == new.get(identifier):
-                continue
             others = (copy for copy in self._copies.get(identifier, ()) if copy.file != file or id(copy) in same)
             copies = tuple(sorted((*others, *new.get(identifier, ())), key=_rank))
             if copies:
                 self._copies[identifier] = copies
             else:
                 del self._copies[identifier]
-            self._touched[identifier] = None
+            if old.get(identifier) != new.get(identifier):
+                self._touched[identifier] = None
 
     def join(self) -> frozenset[str]:
         """Bring `patterns` up to date; ids of those that changed, came or went."""

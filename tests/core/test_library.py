@@ -417,6 +417,18 @@ def test_records_that_no_change_is_about_are_the_very_same_mapping(project: Proj
     assert later.patterns is not after.patterns and len(later.patterns) == 2 and later.loops is after.loops
 
 
+def test_a_copy_of_a_record_is_found_also_in_a_file_that_was_written_anew_before(project: Project) -> None:
+    file = project.patterns(PATTERN)
+    project.library.load()
+    file.write_text(json.dumps([PATTERN], indent=4))
+    project.library.apply([file])
+    after, _ = project.library.apply([project.patterns(PATTERN, PATTERN)])
+    assert [code for _, code in codes(after)] == [code for _, code in codes(project.open().load())] == ["duplicate-id"]
+    identifier = PATTERN["pattern_id"]
+    assert len(project.library.copies(str(identifier))) == 2
+    assert dict(after.patterns) == dict(project.open().load().patterns)
+
+
 def test_the_story_of_an_unknown_loop_is_refused(project: Project) -> None:
     project.library.load()
     with pytest.raises(UnknownRecord, match="no loop"):

@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from core.curation.curator import Curator
+from core.curation.curator import Curator, Decided
 from core.deck import Deck
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
@@ -25,7 +26,7 @@ from tests.tui.story import NOW, Story, make_app, story
 from tui.actions import PLACES, actions_of
 from tui.present.marks import ASCII
 from tui.present.memory_tree import task_key
-from tui.screens.dialogs import AskLine
+from tui.screens.dialogs import AskLine, Confirm
 from tui.screens.help import Help
 from tui.widgets.bars import KeyLine, TopBar
 
@@ -241,6 +242,37 @@ async def test_control_c_leaves_even_from_a_dialog(sample: Path, home: Path) -> 
         await told.until(lambda: told.app._exit, "the end")
 
 
+async def test_control_c_copies_a_selection_and_leaves_when_it_is_pressed_again(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.press("t")
+        await told.press("ctrl+c")
+        assert told.app.is_running and told.app.clipboard
+        await told.press("j", "ctrl+c")
+        assert told.app.is_running, "another field, another text"
+        await told.pilot.press("ctrl+c")
+        await told.until(lambda: told.app._exit, "the end")
+
+
+async def test_undo_behind_a_decision_takes_that_one_back(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        told.place.go_to(ESTABLISHED)
+        await told.settled()
+        before = told.app.view.snapshot.decisions
+        assert before[-1].by != "ana", "the newest decision is another's"
+        async with told.engine_held():
+            for key in ("p", "u", "p", "u", "u"):
+                told.app.post_message(events.Key(key, key))
+            await told.until(lambda: bool(told.app._undos), "u to wait for the decision")
+        await told.until(lambda: told.app.typed_ahead.is_empty, "all to have acted")
+        await told.settled()
+        made = told.app.view.snapshot.decisions[len(before) :]
+        assert [one.verb.value for one in made] == ["promote", "undo", "promote", "undo"]
+        assert [one.subject for one in made[1::2]] == [made[0].id, made[2].id]
+        assert isinstance(told.app.screen, Confirm), "the third u would take back what another decided, and asks"
+
+
 @pytest.mark.parametrize("place", PLACES)
 async def test_every_action_can_be_asked_for_without_harm(
     sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch, place: str
@@ -401,3 +433,18 @@ async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
         await told.until(lambda: "happening 7" not in told.text(), "room for the long one")
         assert "happening 8" in told.text()
         assert sum("takes more" in line for line in told.text().splitlines()) <= 2
+
+
+async def test_undo_goes_on_after_a_decision_that_failed(sample: Path, home: Path) -> None:
+    def broken(deck: Deck) -> Decided:
+        raise ValueError("a bug")
+
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        told.place.go_to(ESTABLISHED)
+        told.app.decide(broken)
+        await told.until(lambda: any("a bug" in toast for toast in told.toasts()), "that it failed")
+        await told.decides("p")
+        await told.press("u")
+        await told.settled()
+        assert [one.verb.value for one in told.app.view.snapshot.decisions[-2:]] == ["promote", "undo"]

@@ -41,7 +41,8 @@ class Keys(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.typed_ahead = TypedAhead(self)
+        self.held = 0
+        self.typed_ahead = TypedAhead(self, self._holds)
         self.heard: list[str] = []
         self.told: list[str] = []
 
@@ -81,6 +82,10 @@ class Keys(App[None]):
 
     def _told(self, answer: str | None) -> None:
         self.told.append(answer or "")
+
+    def _holds(self) -> bool:
+        self.held -= 1
+        return self.held > 0
 
     @property
     def line(self) -> str:
@@ -153,3 +158,22 @@ async def test_a_key_that_hangs_keeps_the_next_one_waiting_only_for_a_while(monk
         burst(pilot, "d")
         await all_acted(app)
         assert app.line == "abcd"
+
+
+async def test_what_a_key_has_begun_ends_before_the_next_one_acts() -> None:
+    async with Keys().run_test() as pilot:
+        app = burst(pilot, "/", "a")
+        app.held = 5
+        await all_acted(app)
+        assert app.held < 0 and app.line == "a"
+
+
+async def test_what_is_forgotten_does_not_act() -> None:
+    async with Keys().run_test() as pilot:
+        app = burst(pilot, "/", "a", "b", "c")
+        app.call_later(app.typed_ahead.forget)
+        await all_acted(app)
+        assert app.heard == []
+        burst(pilot, "/", "d")
+        await all_acted(app)
+        assert app.line == "d"

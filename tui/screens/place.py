@@ -233,7 +233,7 @@ class Place(Screen[None], inherit_bindings=False):
         curation = self.view.snapshot.curation
         if action == f"go_{self.place}":
             return f"this is {SCREENS[self.place]}"
-        if action == "undo" and not curation.undoable:
+        if action == "undo" and not self.deck_app.may_undo:
             return "there is nothing to take back"
         if action == "redo" and not curation.redoable:
             return "nothing was taken back that could be repeated"

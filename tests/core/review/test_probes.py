@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from core.errors import Refused
 from core.extraction.proposals import Extraction
 from core.learning.scoreboard import Scoreboard
+from core.records.loops import Loop
 from core.records.patterns import Claim, Pattern
 from core.records.reflections import Reflection
 from core.recurring import Cluster, Member
@@ -121,3 +124,21 @@ def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_
     assert [one.id for one, _ in probes.recurring] == ["recurring-2"]
     assert look(later) is None
     assert asked == ["recurring-1", "recurring-2", "recurring-2"] and not answers
+
+
+def test_a_learning_is_looked_at_again_when_a_loop_that_told_it_is_to_do_something_else() -> None:
+    probes, asked = Probes(SETTINGS), []
+    board = Scoreboard.build(Snapshot(), NOW, SETTINGS)
+
+    def draft(cluster: Cluster) -> Extraction:
+        asked.append(cluster.id)
+        return offer(cluster.id, new=1)
+
+    snapshot = Snapshot(loops={id: Loop(id=id, task="x") for id in ("a", "b", "c")})
+    for changed, again in (({}, True), ({"c": "y"}, False), ({"a": "y"}, True), ({"a": "y"}, False)):
+        loops = {id: structs.replace(loop, task=changed.get(id, loop.task)) for id, loop in snapshot.loops.items()}
+        snapshot = replace(snapshot, loops=loops)
+        asked.clear()
+        while probes.look(snapshot, board, lambda: [cluster(1)], draft) is not None:
+            pass
+        assert bool(asked) is again, changed
