@@ -21,7 +21,7 @@ AT = parse_time("2026-02-01T09:00:00Z")
 def used(tool: str, given: object = None, response: object = None, **event: object) -> dict[str, Any]:
     """The action of a tool that was used."""
     told = {"hook_event_name": SUCCEEDED, "tool_name": tool, "tool_input": given, "tool_response": response}
-    found = action_of({**told, **event}, "/work/app")
+    found = action_of({**told, **event}, "/srv/app")
     assert AT is not None
     action(found, AT, 1)
     return found
@@ -120,8 +120,8 @@ def test_of_a_response_that_is_kept_which_nothing_else_tells(tool: str, response
 
 def test_a_file_of_the_project_is_named_as_in_every_other_checkout() -> None:
     for name in ("file_path", "notebook_path", "path"):
-        assert used("Edit", {name: "/work/app/src/a.ts"})["params"] == {name: "src/a.ts"}
-    for other in ("/work/application/a.ts", "/work/app", "a.ts"):
+        assert used("Edit", {name: "/srv/app/src/a.ts"})["params"] == {name: "src/a.ts"}
+    for other in ("/srv/application/a.ts", "/srv/app", "a.ts"):
         assert used("Edit", {"path": other})["params"] == {"path": other}
 
 
@@ -162,4 +162,4 @@ _RESPONSE = ("stdout", "stderr", "interrupted", "error", "status", "task", "cont
 def test_whatever_an_event_tells_of_a_tool_becomes_an_action(event: dict[str, Any]) -> None:
     told = decode_json(json.dumps(event).encode()).value
     assert AT is not None
-    assert action(action_of(told, "/work/app"), AT, 1)["tool"] == event["tool_name"]
+    assert action(action_of(told, "/srv/app"), AT, 1)["tool"] == event["tool_name"]
