@@ -62,7 +62,7 @@ class Offers:
         return extract(materials.read(source_id), known, self._settings, types)
 
     def recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
-        """The learnings that more than one loop told; worked out anew (a second for 10,000 reflections) only where
+        """The learnings that more than one loop told; worked out anew (some seconds for 10,000 reflections) only where
         reflections, tasks or loops are others. For any thread.
         """
         told = _told(snapshot)
@@ -87,13 +87,13 @@ class Offers:
         begun, work = self._gathering = self._gathering or (told, gather(snapshot))
         end = perf_counter() + _PIECE_SECONDS
         try:
-            next(work)
-            while perf_counter() < end:
+            while True:
                 next(work)
+                if perf_counter() >= end:
+                    return None
         except StopIteration as done:
             self._recurring, self._gathering = (begun, done.value), None
             return self._recurring[1]
-        return None
 
     def _known_to_recur(self, told: tuple[object, ...]) -> tuple[Cluster, ...] | None:
         known = self._recurring
