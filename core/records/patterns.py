@@ -82,7 +82,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
         id: `pattern_id` or `template_id`, as written.
         type: Classified by the item itself, the file name last (formats C1).
         title: One line that names it to a person: the error text, the approach, the avoided approach, the use case.
-        description: Fix description / approach description / why it fails / template description.
+        description: Fix, approach, approach to avoid, or template description, by type.
         category: fix_category / task_category / failure_mode / language.
         error_type, error_pattern, location_hints: Error signature. `error_pattern` is a regex from a file:
             only `core.text.matcher` may run it.

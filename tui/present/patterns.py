@@ -133,6 +133,13 @@ TYPE_WORDS = {
     PatternType.ANTI: "anti-pattern",
     PatternType.TEMPLATE: "code template",
 }
+DESCRIPTION_LABELS = {
+    PatternType.ERROR: "Fix",
+    PatternType.SUCCESS: "Approach",
+    PatternType.ANTI: "Approach",
+    PatternType.TEMPLATE: "About",
+}
+"""What the description of each type is called on screen; an anti-pattern describes the approach to avoid."""
 
 
 def _also(text: str) -> str:
@@ -204,15 +211,10 @@ def body(pattern: Pattern) -> list[Content]:
             f"{pattern.error_type}: {pattern.error_pattern}" if pattern.error_type else pattern.error_pattern,
         )
     text("Where", ", ".join(pattern.location_hints))
-    labels = {PatternType.ERROR: "Fix", PatternType.ANTI: "Why it fails"}
-    text(
-        labels.get(pattern.type, "Approach" if pattern.type is PatternType.SUCCESS else "About"),
-        pattern.description,
-    )
+    text(DESCRIPTION_LABELS[pattern.type], pattern.description)
     items("Steps", pattern.steps, numbered=True)
     items("Symptoms", pattern.symptoms)
-    if pattern.type is not PatternType.ANTI:
-        text("Why it fails", pattern.why_it_fails)
+    text("Why it fails", pattern.why_it_fails)
     text("Instead", " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id))))
     items("Needs", pattern.preconditions)
     items("Benefits", pattern.benefits)
