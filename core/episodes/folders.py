@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -36,6 +38,8 @@ from core.text import visible_line
 _DRAFTS: Final = ".drafts"
 """Below `index/`: folders that are being made; no reader looks there."""
 _DRAFT: Final = re.compile(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
+_CLAIM_SECONDS: Final = 60
+"""Time a process has to lock a folder that it creates; an unlocked folder older than this has no owner."""
 _MADE_ALREADY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 
 
@@ -161,6 +165,7 @@ class TaskFolder:
             Unwritable: The lock cannot be made.
         """
         with lease(self.path / ".task.lock", self.path / ".lease.lock"):
+            remove_abandoned(self.project)
             yield
 
 
@@ -202,6 +207,7 @@ def index_locked(project: ProjectPaths) -> Iterator[None]:
     """
     inside(project, project.task_index)
     with file_lock(project.task_index / ".lock"):
+        remove_abandoned(project)
         yield
 
 
@@ -220,9 +226,10 @@ def publish(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> 
     try:
         _make_folder(folder.parent)
         _make_folder(drafts)
-        _remove_left(drafts)
         draft.mkdir()
+        owned = os.open(draft, os.O_RDONLY)
         try:
+            fcntl.flock(owned, fcntl.LOCK_EX)
             for name, data in files.items():
                 handle = open_regular(draft / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 try:
@@ -239,6 +246,7 @@ def publish(project: ProjectPaths, folder: Path, files: Mapping[str, bytes]) -> 
             raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+            os.close(owned)
         sync_folder(folder.parent)
     except OSError as error:
         raise Unwritable(f"cannot make {folder}: {error.strerror}") from None
@@ -284,9 +292,29 @@ def _make_folder(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def _remove_left(drafts: Path) -> None:
-    """Remove what processes that are gone have left unfinished."""
-    for draft in drafts.iterdir():
-        made = _DRAFT.fullmatch(draft.name)
-        if made is not None and not is_alive(int(made[1])):
-            shutil.rmtree(draft, ignore_errors=True)
+def remove_abandoned(project: ProjectPaths) -> None:
+    """Remove half-written folders of killed writers from `index/.drafts/`; those of running writers stay."""
+    drafts = project.task_index / _DRAFTS
+    if drafts.is_symlink() or not drafts.is_dir():
+        return
+    with suppress(OSError):  # another writer removes the same, or only reading is allowed: no reader looks there
+        for draft in drafts.iterdir():
+            name = _DRAFT.fullmatch(draft.name)
+            if name is not None and not draft.is_symlink() and not _is_owned(draft, int(name[1])):
+                shutil.rmtree(draft, ignore_errors=True)
+
+
+def _is_owned(draft: Path, pid: int) -> bool:
+    """Whether a running process still writes a folder; a process that only got the same number owns nothing."""
+    if not is_alive(pid):
+        return False
+    if time.time() - draft.stat().st_mtime < _CLAIM_SECONDS:
+        return True
+    handle = os.open(draft, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

@@ -53,6 +53,11 @@ def check_reads(project: Path) -> None:
     assert snapshot.findings == ()
 
 
+def left_behind(project: Path) -> list[Path]:
+    """Half-written folders that no process owns."""
+    return list((project / ".aiwg/ralph/index/.drafts").rglob("*"))
+
+
 @pytest.mark.parametrize("number", range(len(STEPS)))
 def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(
     number: int, worker: Worker, tmp_path: Path
@@ -77,6 +82,7 @@ def test_there_is_no_system_call_in_front_of_which_a_kill_does_harm(
         if not (number in STARTS and left == wanted):
             worker.step(killed, number)
         assert tree(killed) == wanted
+        assert not left_behind(killed)
         shutil.rmtree(killed)
     assert calls > 5
 
