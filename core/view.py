@@ -212,7 +212,10 @@ class View:
         if claimed < MANY_CLAIMED or any(one.loop_id for one in self.observations(pattern.id)):
             return pattern.suspicions
         excerpt = f"{claimed:,} uses"
-        return (*pattern.suspicions, Suspicion(rule=COUNTS.id, critical=False, field="claim", excerpt=excerpt))
+        return (
+            *pattern.suspicions,
+            Suspicion(rule=COUNTS.id, severity=COUNTS.severity, field="claim", excerpt=excerpt),
+        )
 
     def is_scanned_out(self, pattern_id: str) -> bool:
         """Whether the scan keeps the pattern out of every context: it is released or promoted only for a reason."""

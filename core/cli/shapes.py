@@ -55,7 +55,7 @@ task_pattern, template: {language, code, placeholders}, diff_pattern, steps, too
 benefits, limitations, average_iterations, symptoms, why_it_fails, better_alternative,
 better_pattern_id, source_loops: [{loop_id, at, contributed_by}], related, first_discovered,
 inverted_from, aliases, mirrors: [{file, pointer, differs}], content_hash,
-suspicions: [{rule, severity, meaning, field, excerpt}]},
+suspicions: [{rule, severity, tier, meaning, field, excerpt}]},
 evidence: [{kind, source, loop_id, at, success, weight, count, iteration, derived, inferred}],
 lineage: [{at, kind, loop_id, success, text}], findings}""",
     "patterns duplicates": """\
@@ -288,6 +288,7 @@ def suspicion_json(suspicion: Suspicion) -> Shape:
     return {
         "rule": suspicion.rule,
         "severity": "critical" if suspicion.critical else "warning",
+        "tier": suspicion.severity.value,
         "meaning": meaning(suspicion),
         "field": suspicion.field or None,
         "excerpt": suspicion.excerpt,

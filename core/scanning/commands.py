@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from core.records.suspicions import Severity
 from core.scanning.rule import Rule
 
 _SHELL: Final = (
@@ -46,7 +47,7 @@ COMMANDS: Final = (
     Rule(
         id="pipe-to-shell",
         meaning="runs what it downloads",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             _FETCH + r"[^\n|]{0,300}?\|\s*(?:[^\n|]{1,100}\|\s*){0,4}?" + _SHELL,
@@ -72,7 +73,7 @@ COMMANDS: Final = (
     Rule(
         id="encoded-code",
         meaning="runs code that it hides in another encoding",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"\bbase64\s+(?:-d|-di|--decode)\b[^\n]{0,80}\|\s*" + _SHELL,
@@ -85,7 +86,7 @@ COMMANDS: Final = (
     Rule(
         id="package-index",
         meaning="takes packages from a place of its own",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"--(?:extra-)?index-url[\s=]+\S{1,200}",
@@ -100,7 +101,7 @@ COMMANDS: Final = (
     Rule(
         id="secrets",
         meaning="takes secrets to where others can read them",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             _TAKE + r"[^\n]{0,60}" + _SECRET_FILE,
@@ -120,7 +121,7 @@ COMMANDS: Final = (
     Rule(
         id="exfiltration",
         meaning="sends what it finds to another machine",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"\bcurl\b[^\n]{0,200}(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?\w{0,20}=?@\S*"
@@ -146,7 +147,7 @@ COMMANDS: Final = (
     Rule(
         id="verification-off",
         meaning="switches a check off that protects the project",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"(?:^|[\s\"'`(])--no-verify\b",
@@ -169,7 +170,7 @@ COMMANDS: Final = (
     Rule(
         id="destructive",
         meaning="destroys data or history",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"\brm\s+(?:-\S+\s+){0,3}-\w*[rf]\w*\s+(?:-\S+\s+){0,3}[\"']?"
@@ -188,7 +189,7 @@ COMMANDS: Final = (
     Rule(
         id="foothold",
         meaning="opens this machine to others, or makes it run their code later",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"(?:>|\btee\b|\b(?:add|append|write|copy|put|insert)\b)[^\n]{0,200}\bauthorized_keys\b",
@@ -205,14 +206,14 @@ RISKS: Final = (
     Rule(
         id="secret-path",
         meaning="names a file of secrets",
-        critical=False,
+        severity=Severity.FLAGGED,
         advice=True,
         patterns=(_SECRET_FILE,),
     ),
     Rule(
         id="risky-command",
         meaning="names a command that loses work",
-        critical=False,
+        severity=Severity.FLAGGED,
         advice=True,
         patterns=(
             r"\bgit\s+push\b[^\n;&|]{0,80}(?:\s-f|\s--force)(?:\s|$)",
@@ -227,7 +228,7 @@ RISKS: Final = (
     Rule(
         id="foreign-download",
         meaning="takes files from a place where anybody can put them",
-        critical=False,
+        severity=Severity.FLAGGED,
         advice=True,
         patterns=(
             r"\b(?:pastebin\.com|paste\.ee|ngrok(?:-free)?\.(?:io|app)|file\.io|anonfiles\.com)\b",

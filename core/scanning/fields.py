@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final
 
 from core.records.patterns import PatternType
-from core.records.suspicions import Suspicion
+from core.records.suspicions import Severity, Suspicion
 from core.scanning.normal import readings
 from core.scanning.rules import BROAD, SECRET
 from core.scanning.scan import MAX_SCANNED, engine, ordered, scan_text
@@ -40,16 +40,16 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
     if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(engine().is_clean, readings(joined))):
         across = {one.rule: one for one in _across(kind, joined)}
         by_field = _by_field(kind, fields)
-        grave = {one.rule for one in by_field if one.critical or one.rule not in across}
+        grave = {one.rule for one in by_field if one.severity.stops or one.rule not in across}
         found += [one for one in by_field if one.rule in grave]
         found += [one for rule, one in across.items() if rule not in grave]
     if _holds_secret(joined):
         field = next((name for name, part in fields if _holds_secret(part)), "")
-        found.append(Suspicion(rule=SECRET.id, critical=False, field=field, excerpt=""))
+        found.append(Suspicion(rule=SECRET.id, severity=Severity.FLAGGED, field=field, excerpt=""))
     for name in TRIGGERS:
         trigger = text.get(name)
         if trigger and is_broad(trigger):
-            found.append(Suspicion(rule=BROAD.id, critical=False, field=name, excerpt=trigger[:60]))
+            found.append(Suspicion(rule=BROAD.id, severity=Severity.FLAGGED, field=name, excerpt=trigger[:60]))
     return ordered(found)
 
 
@@ -81,7 +81,7 @@ def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicio
     for name, part in fields:
         for one in scan_text(part, name, avoided=_avoided(kind, name), happened=name in _HARM):
             known = found.get(one.rule)
-            if known is None or (one.critical and not known.critical):
+            if known is None or one.severity.rank < known.severity.rank:
                 found[one.rule] = one
     return list(found.values())
 
@@ -95,7 +95,7 @@ def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
                 continue
             for start, end in made.places(rule, pattern, plain):
                 if "\n" in plain[start:end]:
-                    yield Suspicion(rule=rule.id, critical=rule.critical, field="", excerpt=plain[start:end][:60])
+                    yield Suspicion(rule=rule.id, severity=rule.severity, field="", excerpt=plain[start:end][:60])
                     break
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from core.records.suspicions import Severity
 from core.scanning.commands import COMMANDS, RISKS
 from core.scanning.rule import Rule
 
@@ -22,7 +23,7 @@ RULES: Final = (
     Rule(
         id="override",
         meaning="tells the agent to set its own instructions aside",
-        critical=True,
+        severity=Severity.BLOCKED,
         patterns=(
             r"\b(?:ignore|disregard|forget|override|overrule|bypass|discard|neglect|abandon)\W+(?:\w+\W+){0,3}?"
             r"(?:previous|prior|earlier|above|preceding|initial|original|former|system|your|operator|user)\W+"
@@ -57,7 +58,7 @@ RULES: Final = (
     Rule(
         id="role",
         meaning="gives the agent another role",
-        critical=True,
+        severity=Severity.BLOCKED,
         patterns=(
             r"\byou\W+are\W+(?:now\W+)?(?:dan\b|an?\W+(?:\w+\W+){0,3}?(?:unrestricted|jailbroken)\b)",
             r"\byou\W+are\W+no\W+longer\W+an?\W+(?:\w+\W+){0,2}?(?:assistant|agent|model|ai)\b",
@@ -74,7 +75,7 @@ RULES: Final = (
     Rule(
         id="fake-turn",
         meaning="imitates the frame of a conversation",
-        critical=True,
+        severity=Severity.BLOCKED,
         patterns=(
             r"<\|[a-z_]{2,30}\|>",
             r"\[/?inst\]|<</?sys>>",
@@ -87,7 +88,7 @@ RULES: Final = (
     Rule(
         id="fake-layout",
         meaning="imitates the headings of our own context",
-        critical=True,
+        severity=Severity.BLOCKED,
         patterns=(
             r"#{2,}\s*cross-loop learning context",
             r"#{2,}\s*(?:error patterns|success patterns|anti-patterns to avoid|code templates)\b",
@@ -98,7 +99,7 @@ RULES: Final = (
     Rule(
         id="test-gaming",
         meaning="makes tests pass without making the code right",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"\b(?:delet(?:e|ing)|remov(?:e|ing)|drop(?:ping)?|disabl(?:e|ing)|comment(?:ing)?\W+out)\W+"
@@ -129,7 +130,7 @@ RULES: Final = (
     Rule(
         id="concealment",
         meaning="hides what is done from the people responsible",
-        critical=True,
+        severity=Severity.BLOCKED,
         patterns=(
             _NO
             + r"(?:mention|report|reveal|disclos|show|log|record|document)\w*\W+(?:this|that|these|it|the\W+(?:\w+\W+)?"
@@ -154,7 +155,7 @@ RULES: Final = (
     Rule(
         id="self-reinforcement",
         meaning="works for its own survival or success",
-        critical=True,
+        severity=Severity.BLOCKED,
         patterns=(
             r"\b(?:this|these)\W+" + _ITSELF + r"\W+(?:must|should|may|can|shall|will)\W+(?:never|not|under no \w+)\W+"
             r"(?:\w+\W+){0,2}?(?:deprecat|remov|revert|archiv|demot|prun|quarantin|delet|edit|chang|reset)",
@@ -172,7 +173,7 @@ RULES: Final = (
     Rule(
         id="propagation",
         meaning="spreads itself to other agents and files",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"\b(?:copy|append|add|insert|paste|include|repeat|write|embed|propagate|replicate)\W+(?:\w+\W+){0,2}?"
@@ -191,7 +192,7 @@ RULES: Final = (
     Rule(
         id="auto-approval",
         meaning="takes the decision from the person who has it",
-        critical=True,
+        severity=Severity.BLOCKED,
         advice=True,
         patterns=(
             r"\bno\W+(?:human\W+|manual\W+|further\W+|code\W+)?(?:reviews?|approval|confirmation|oversight)\W+"
@@ -207,24 +208,34 @@ RULES: Final = (
             r"\b(?:may|can|should|must)\W+skip\W+(?:the\W+)?(?:quarantine|approval|human review)\b",
         ),
     ),
+    Rule(
+        id="waived-check",
+        meaning="orders to skip tests, review or approval",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\bskip(?:ping)?\W+(?:\w+\W+){0,3}?(?:tests?|test suite|reviews?|approvals?)\b",
+            r"\b(?:merge|push|deploy|release|commit)\W+(?:\w+\W+){0,3}?(?:without|before)\W+(?:\w+\W+){0,3}?"
+            r"(?:tests?|testing|reviews?|approvals?)\b",
+        ),
+    ),
     *RISKS,
     Rule(
         id="weak-check",
         meaning="weakens a check",
-        critical=False,
+        severity=Severity.FLAGGED,
         advice=True,
         patterns=(
             r"\b(?:test|pytest|jest|vitest|lint|check)\b[^\n|]{0,60}\|\|\s*true\b",
             r"\blower(?:ing)?\W+(?:\w+\W+){0,2}?coverage\W+threshold",
             r"\b(?:skip|xfail|ignore|mute)\W+(?:\w+\W+){0,2}?failing\W+tests?\b",
-            r"\bskip(?:ping)?\W+(?:the\W+)?(?:review|reviews|approval)\b",
             r"\bauto-?approv\w*\b",
         ),
     ),
     Rule(
         id="personal-data",
         meaning="holds the address of a person",
-        critical=False,
+        severity=Severity.FLAGGED,
         patterns=(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,3}\.[a-z]{2,10}\b",),
         unless=r"@(?:[\w-]+\.)*(?:example|test|invalid|localhost)\b|noreply|^git@|@users\.",
     ),
@@ -232,19 +243,28 @@ RULES: Final = (
 """Every rule, the gravest first."""
 
 BIDI: Final = Rule(
-    id="bidi", meaning="turns the direction of text, so that it reads otherwise than it is", critical=True, patterns=()
+    id="bidi",
+    meaning="turns the direction of text, so that it reads otherwise than it is",
+    severity=Severity.BLOCKED,
+    patterns=(),
 )
-TAGS: Final = Rule(id="hidden-text", meaning="holds letters that nobody can see", critical=True, patterns=())
-INVISIBLE: Final = Rule(id="invisible", meaning="holds invisible characters", critical=False, patterns=())
+TAGS: Final = Rule(
+    id="hidden-text", meaning="holds letters that nobody can see", severity=Severity.BLOCKED, patterns=()
+)
+INVISIBLE: Final = Rule(id="invisible", meaning="holds invisible characters", severity=Severity.FLAGGED, patterns=())
 LOOKALIKE: Final = Rule(
-    id="lookalike", meaning="mixes letters of other alphabets into words", critical=False, patterns=()
+    id="lookalike", meaning="mixes letters of other alphabets into words", severity=Severity.FLAGGED, patterns=()
 )
-SECRET: Final = Rule(id="secret", meaning="holds what looks like a secret", critical=False, patterns=())
+SECRET: Final = Rule(id="secret", meaning="holds what looks like a secret", severity=Severity.FLAGGED, patterns=())
 BROAD: Final = Rule(
-    id="broad-trigger", meaning="has a trigger that fits nearly everything", critical=False, patterns=()
+    id="broad-trigger", meaning="has a trigger that fits nearly everything", severity=Severity.FLAGGED, patterns=()
 )
-LONG: Final = Rule(id="unscanned", meaning="is too long to be looked at as a whole", critical=False, patterns=())
-COUNTS: Final = Rule(id="counts", meaning="claims many uses of which nothing else tells", critical=False, patterns=())
+LONG: Final = Rule(
+    id="unscanned", meaning="is too long to be looked at as a whole", severity=Severity.FLAGGED, patterns=()
+)
+COUNTS: Final = Rule(
+    id="counts", meaning="claims many uses of which nothing else tells", severity=Severity.FLAGGED, patterns=()
+)
 
 MEANINGS: Final = {
     rule.id: rule.meaning for rule in (*RULES, BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)

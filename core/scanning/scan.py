@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from core.records.suspicions import Suspicion
+from core.records.suspicions import Severity, Suspicion
 from core.scanning.normal import decoded, despaced, normal, odd_characters, readings
 from core.scanning.polarity import Polarity, polarity
 from core.scanning.rule import Rule
-from core.scanning.rules import BIDI, LONG, RULES, TAGS
+from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, RULES, TAGS
 
 MAX_SCANNED: Final = 65_536
 """Characters of one text that are looked at; a context holds far fewer of it."""
 _MAX_WARNINGS: Final = 100
 """No honest text warns of one thing so often: the places behind are not judged, the rule is meant."""
 _EXCERPT: Final = 120
-_CRITICAL: Final = frozenset(rule.id for rule in (*RULES, BIDI, TAGS) if rule.critical)
+_ODD: Final = {rule.id: rule.severity for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
 _TRICK: Final = r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-fA-F]{2}){8}"
 """Where a text may say more than it shows: words spaced out, base64, hex escapes."""
 
@@ -89,25 +89,25 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
     """
     found: dict[str, Suspicion] = {}
 
-    def add(rule: str, critical: bool, excerpt: str) -> None:
+    def add(rule: str, severity: Severity, excerpt: str) -> None:
         known = found.get(rule)
-        if known is None or (critical and not known.critical):
-            found[rule] = Suspicion(rule=rule, critical=critical, field=field, excerpt=excerpt[:_EXCERPT])
+        if known is None or severity.rank < known.severity.rank:
+            found[rule] = Suspicion(rule=rule, severity=severity, field=field, excerpt=excerpt[:_EXCERPT])
 
     if len(text) > MAX_SCANNED:
         text = text[:MAX_SCANNED]
-        add(LONG.id, False, "")
+        add(LONG.id, LONG.severity, "")
     for kind, excerpt in odd_characters(text):
-        add(kind, kind in _CRITICAL, excerpt)
+        add(kind, _ODD[kind], excerpt)
     for said in _readings(text):
-        for rule, critical, excerpt in _judged(said, avoided, happened):
-            add(rule.id, critical, excerpt)
+        for rule, severity, excerpt in _judged(said, avoided, happened):
+            add(rule.id, severity, excerpt)
     return ordered(found.values())
 
 
 def ordered(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
-    """The critical ones first, else as they come."""
-    return tuple(sorted(suspicions, key=lambda one: not one.critical))
+    """The gravest first, else as they come."""
+    return tuple(sorted(suspicions, key=lambda one: one.severity.rank))
 
 
 def _readings(text: str) -> Iterator[str]:
@@ -121,8 +121,8 @@ def _readings(text: str) -> Iterator[str]:
         yield from map(normal, decoded(plain))
 
 
-def _judged(text: str, avoided: bool, happened: bool) -> Iterator[tuple[Rule, bool, str]]:
-    """The rules that mean this text, whether critically, and by which words."""
+def _judged(text: str, avoided: bool, happened: bool) -> Iterator[tuple[Rule, Severity, str]]:
+    """The rules that apply to this text, how severely, and by which words."""
     made = engine()
     for rule, pattern in made.finds(text):
         for count, (start, end) in enumerate(made.places(rule, pattern, text)):
@@ -132,9 +132,9 @@ def _judged(text: str, avoided: bool, happened: bool) -> Iterator[tuple[Rule, bo
                     polarity(text, at, end, avoided=avoided, happened=happened)
                     for at in made.starts(pattern, text, start, end)
                 )
-            if says is Polarity.WARNS or (says is Polarity.MAYBE_WARNS and not rule.critical):
+            if says is Polarity.WARNS or (says is Polarity.MAYBE_WARNS and not rule.severity.stops):
                 continue
-            yield rule, rule.critical and says is Polarity.TELLS, text[start:end]
+            yield rule, rule.severity if says is Polarity.TELLS else Severity.FLAGGED, text[start:end]
             if says is Polarity.TELLS:
                 break
 
