@@ -99,7 +99,7 @@ def failure(
             {
                 "error": failure_json(offer.errors[0]) if offer.errors else None,
                 "errors": [failure_json(error) for error in offer.errors],
-                "fixes": [known_fix_json(fix) for fix in offer.fixes],
+                "fixes": [known_fix_json(fix, level) for fix in offer.fixes],
                 "templates": [template_json(one, level) for one in offer.templates],
                 "patterns": [offered_pattern_json(*one) for one in offer.patterns],
                 "text": offer.text,

@@ -14,6 +14,7 @@ from core.cli.options import Count, Fraction, reading_options
 from core.cli.output import Column, end, findings_json, minute, percent, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
+from core.debug_memory.effectiveness import Held
 from core.debug_memory.index import (
     ANY_FILE,
     CATEGORY,
@@ -24,7 +25,7 @@ from core.debug_memory.index import (
     newest_first,
     spellings,
 )
-from core.debug_memory.reports import LEAST_RUNS, Held, fix_templates, recurring
+from core.debug_memory.reports import LEAST_RUNS, fix_templates, recurring
 from core.debug_memory.reports import causes as root_causes
 from core.debug_memory.waiting import Escalated
 
@@ -75,7 +76,9 @@ def similar(error_type: str, file_pattern: str, limit: int, as_json: bool, stric
 def templates(category: str, min_effectiveness: float, as_json: bool, strict: bool) -> None:
     """List the fix templates for a root cause (get_fix_templates).
 
-    WORKS is what the sessions say; HELD is how many of the fixes in these sessions held, with its 90 % interval.
+    WORKS is how often fixes held, counted over all sessions with the problem, failed ones included (HELD, with its
+    90 % interval); where no result is known, what the newest session claims. --min-effectiveness compares with what
+    sessions claim.
 
     \b
     Examples:
@@ -100,7 +103,7 @@ def templates(category: str, min_effectiveness: float, as_json: bool, strict: bo
         rows = (
             (
                 one.pattern,
-                percent(one.claimed[0]),
+                percent(one.effectiveness),
                 *_held(one.held, level),
                 str(len(one.sessions)),
                 one.fix_template,
@@ -123,9 +126,8 @@ def _remark_known(word: str, known: Postings, what: str) -> None:
 
 
 def _held(held: Held, level: float) -> tuple[str, str]:
-    known = held.passed + held.failed
     low, high = held.interval(level)
-    return (f"{held.passed}/{known}", f"{low:.2f}-{high:.2f}") if known else ("", "")
+    return (f"{held.passed}/{held.known}", f"{low:.2f}-{high:.2f}") if held.known else ("", "")
 
 
 @click.command(epilog=json_help("debug escalations"))
@@ -208,6 +210,7 @@ def causes(least: int, as_json: bool, strict: bool) -> None:
         Column("FAILED", right=True),
         Column("FIXES HELD", right=True),
         Column("INTERVAL"),
+        Column("WORKS", right=True),
     )
     rows = (
         (
@@ -216,6 +219,7 @@ def causes(least: int, as_json: bool, strict: bool) -> None:
             str(cause.passing),
             str(cause.failing),
             *_held(cause.held, level),
+            percent(cause.held.rate),
         )
         for cause in found
     )

@@ -10,8 +10,9 @@ from core.records.times import iso
 
 if TYPE_CHECKING:
     from core.debug_memory.archive import Archived, Moved
+    from core.debug_memory.effectiveness import FixResults, Held
     from core.debug_memory.failures import KnownFix
-    from core.debug_memory.reports import Cause, FixTemplate, Held, Recurrence
+    from core.debug_memory.reports import Cause, FixTemplate, Recurrence
     from core.debug_memory.retention import Kept, Term
     from core.learning.assessment import Assessment
     from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Lesson, Results
@@ -64,8 +65,8 @@ def causes_of(session: DebugSession) -> list[str]:
     return list(dict.fromkeys(category for category in runs if category))
 
 
-def session_details_json(session: DebugSession, snapshot: Snapshot) -> Shape:
-    """One session with all its content."""
+def session_details_json(session: DebugSession, snapshot: Snapshot, results: FixResults, level: float) -> Shape:
+    """One session with all its content; `fixes` counts all sessions, `effectiveness` is what this one claims."""
     return {
         **session_json(session, snapshot),
         "created_at": iso(session.created_at),
@@ -73,7 +74,13 @@ def session_details_json(session: DebugSession, snapshot: Snapshot) -> Shape:
         "executions": [
             _execution_json(run, held) for run, held in zip(session.executions, session.verdicts, strict=True)
         ],
-        "patterns_identified": [lesson_json(lesson) for lesson in session.lessons],
+        "patterns_identified": [
+            {
+                **lesson_json(lesson),
+                "fixes": held_json(results.of_pattern(lesson.category, lesson.pattern), level),
+            }
+            for lesson in session.lessons
+        ],
         "recurring_failures": [
             {"test": one.test, "occurrences": one.occurrences, "resolution": one.resolution or None, "notes": one.notes}
             for one in session.recurring
@@ -211,6 +218,7 @@ def template_json(template: FixTemplate, level: float) -> Shape:
         "pattern": template.pattern,
         "category": template.category,
         "fix_template": template.fix_template,
+        "effectiveness": number(template.effectiveness),
         "claimed": [number(rate) for rate in template.claimed],
         "fixes": held_json(template.held, level),
         "session_ids": list(template.sessions),
@@ -251,7 +259,7 @@ def archived_session_json(item: Archived) -> Shape:
     }
 
 
-def known_fix_json(fix: KnownFix) -> Shape:
+def known_fix_json(fix: KnownFix, level: float) -> Shape:
     """What an earlier session did against such an error."""
     return {
         "session": fix.session.id,
@@ -262,6 +270,8 @@ def known_fix_json(fix: KnownFix) -> Shape:
         "strategy": fix.strategy,
         "fix": fix.fix,
         "held": fix.held,
+        "results": held_json(fix.results, level),
+        "failed": list(fix.failed),
         "alike": fix.alike,
         "same_file": fix.same_file,
     }

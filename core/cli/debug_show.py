@@ -20,7 +20,8 @@ from core.review.telling import call_text
 from core.text import plural, visible, visible_line
 
 if TYPE_CHECKING:
-    from core.snapshot import Snapshot
+    from core.debug_memory.effectiveness import FixResults
+    from core.view import View
 
 MOST_LINES: Final = 60
 """Lines of a stack trace, a diff or a file that are printed; `--json` has all."""
@@ -45,13 +46,15 @@ def show(session_id: str, as_json: bool, strict: bool) -> None:
     session = debug_session(view, session_id)
     findings = tuple(finding for finding in view.findings if finding.file == session.file)
     if as_json:
-        print_json({"session": session_details_json(session, view.snapshot), "findings": findings_json(findings)})
+        details = session_details_json(session, view.snapshot, view.debug.fix_results, view.settings.interval_level)
+        print_json({"session": details, "findings": findings_json(findings)})
     else:
-        _print(session, view.snapshot)
+        _print(session, view)
     end(findings, strict=strict)
 
 
-def _print(session: DebugSession, snapshot: Snapshot) -> None:
+def _print(session: DebugSession, view: View) -> None:
+    snapshot = view.snapshot
     status = status_word(session, snapshot) or "unknown"
     path = visible_line(session.file_path, MOST_SHOWN)
     line((visible_line(session.id, MOST_SHOWN), "bold"), "  ", (status, STATUS_COLOURS.get(status, "")), f"  {path}")
@@ -63,7 +66,7 @@ def _print(session: DebugSession, snapshot: Snapshot) -> None:
             line(f"  context kept in {known.file}")
     for number, (run, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
         _print_run(run, number, held)
-    _print_learned(session)
+    _print_learned(session, view.debug.fix_results)
 
 
 def _about(session: DebugSession) -> Iterator[str]:
@@ -150,8 +153,8 @@ def _print_analysis(analysis: Analysis) -> None:
 
 def _print_fix(fix: Fix, held: bool | None) -> None:
     verified = _VERIFIED[fix.verified]
-    if fix.verified is None and held:
-        verified += ", but the next run passes"
+    if fix.verified is None and held is not None:
+        verified += ", but it helped" if held else ", and it did not help"
     what = "  ".join(filter(None, (fix.description, fix.diff_summary)))
     line(f"    fix: {what} ({verified})")
     if fix.files:
@@ -169,13 +172,14 @@ def _print_text(text: str, *, coloured: bool = False) -> None:
         line(f"        and {plural(len(lines) - MOST_LINES, 'line')} more: --json")
 
 
-def _print_learned(session: DebugSession) -> None:
+def _print_learned(session: DebugSession, results: FixResults) -> None:
     for lesson in session.lessons:
-        works = f", works {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
-        seen = f" ({plural(lesson.frequency, 'time')}{works})" if lesson.frequency is not None else works
+        seen = plural(lesson.frequency, "time") if lesson.frequency is not None else ""
+        claimed = f"claimed {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
+        known = ", ".join(filter(None, (seen, results.of_pattern(lesson.category, lesson.pattern).text, claimed)))
         category = f" [{lesson.category}]" if lesson.category not in ("", lesson.pattern) else ""
         template = f": {lesson.fix_template}" if lesson.fix_template else ""
-        line(("learned ", "bold"), f"{lesson.pattern}{category}{seen}{template}")
+        line(("learned ", "bold"), f"{lesson.pattern}{category}{f' ({known})' if known else ''}{template}")
     for one in session.recurring:
         times = plural(one.occurrences, "time") if one.occurrences is not None else ""
         told = ", ".join(filter(None, (times, one.resolution.replace("_", " "), one.notes)))

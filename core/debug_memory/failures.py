@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.debug_memory.effectiveness import Held
 from core.debug_memory.frames import same_file
 from core.debug_memory.index import ANY_FILE, ERROR_TYPE, DebugIndex, newest_first, spellings
 from core.debug_memory.reports import FixTemplate, fix_templates
@@ -32,7 +33,7 @@ from core.retrieval.task import analyse_task
 from core.scanning.rendered import completed_by, put_together, when_cut, without_put_together
 from core.scanning.telling import unless_harmful
 from core.sources.debug_sessions import split_location
-from core.text import matcher, plural
+from core.text import matcher
 from core.view import View
 
 MAX_FIXES: Final = 5
@@ -40,6 +41,8 @@ MAX_FIXES: Final = 5
 MAX_PATTERNS: Final = 5
 """Patterns of the registry that are offered."""
 MAX_TEMPLATES: Final = 5
+MAX_FAILED: Final = 3
+"""Fixes of one session that did not help, besides the one that is offered."""
 MAX_ERRORS: Final = 10
 """Errors, different ones, that are looked at."""
 _MAX_SAME_TYPE: Final = 2
@@ -61,6 +64,8 @@ class KnownFix(Struct, frozen=True, kw_only=True):
         cause, category, strategy: Of the analysis of that run, "" for none.
         fix: What was changed, "" for nothing.
         held: Whether that fixed it; None where nobody knows.
+        results: How often fixes held against this problem, in all sessions.
+        failed: What else was changed against this error in the session and did not help, newest first.
         alike: Whether the messages differ in names, paths and numbers only.
         same_file: Whether it came from the same file.
     """
@@ -72,6 +77,8 @@ class KnownFix(Struct, frozen=True, kw_only=True):
     strategy: str = ""
     fix: str = ""
     held: bool | None = None
+    results: Held = Held()
+    failed: tuple[str, ...] = ()
     alike: bool = False
     same_file: bool = False
 
@@ -168,10 +175,10 @@ def _known_fixes(
         for known in index.similar(error_type, file_pattern, _LOOKED_AT):
             if session is not None and known.id == session.id:
                 continue
-            fixes = [_known_fix(known, *told, error, signature) for told in _told(known, error_type)]
+            fixes = [_known_fix(index, known, *told, error, signature) for told in _told(known, error_type)]
             fixes += [found[known.id]] if known.id in found else []
             if usable := [fix for fix in fixes if fix.alike or fix.failure.error_type in same_type]:
-                found[known.id] = max(usable, key=_help)
+                found[known.id] = _with_failed(max(reversed(usable), key=_tells), usable)
     chosen = [fix for fix in found.values() if fix.alike] or list(found.values())
     most = MAX_FIXES if (chosen and chosen[0].alike) or not signature else _MAX_SAME_TYPE
     newest = sorted(chosen, key=lambda fix: newest_first(fix.session))
@@ -186,9 +193,16 @@ def _told(session: DebugSession, error_type: str) -> Iterator[tuple[Execution, b
 
 
 def _known_fix(
-    session: DebugSession, run: Execution, held: bool | None, failure: Failure, error: Failure, signature: str
+    index: DebugIndex,
+    session: DebugSession,
+    run: Execution,
+    held: bool | None,
+    failure: Failure,
+    error: Failure,
+    signature: str,
 ) -> KnownFix:
     analysis = run.analysis
+    results = _results(index, session, analysis.category) if analysis and analysis.category else Held()
     return KnownFix(
         session=session,
         failure=failure,
@@ -197,9 +211,27 @@ def _known_fix(
         strategy=analysis.strategy if analysis else "",
         fix=(run.fix.description or run.fix.diff_summary) if run.fix else "",
         held=held,
+        results=results,
         alike=bool(signature) and matcher(signature).matches(failure.message),
         same_file=same_file(error.file, failure.file or session.file_path),
     )
+
+
+def _results(index: DebugIndex, session: DebugSession, category: str) -> Held:
+    """Results of the pattern that the session recorded for the root cause, else of the usual one."""
+    named = (lesson.pattern for lesson in session.lessons if lesson.category == category)
+    return index.fix_results.of_pattern(category, next(named, index.fix_results.usual_pattern(category)))
+
+
+def _with_failed(chosen: KnownFix, fixes: Sequence[KnownFix]) -> KnownFix:
+    """The fix, with the other ones of its session that did not help."""
+    tried = [text for fix in reversed(fixes) for text in (fix.fix if fix.held is False else "", *fix.failed)]
+    return replace(chosen, failed=tuple(text for text in dict.fromkeys(tried) if text and text != chosen.fix))
+
+
+def _tells(fix: KnownFix) -> tuple[bool, bool, bool, bool, bool]:
+    """What makes a run tell more than another one of its session: a fix that held, then any fix; the newest."""
+    return fix.held is True, fix.alike, bool(fix.fix) and fix.held is None, bool(fix.fix), fix.same_file
 
 
 def _help(fix: KnownFix) -> tuple[bool, bool, bool, bool, bool]:
@@ -268,9 +300,11 @@ def _fix_lines(fix: KnownFix, limit: int) -> list[str]:
     if fix.cause:
         lines.append(f"Cause: {unless_harmful(fix.cause, shown, happened=True)}")
     if fix.fix:
-        lines.append(f"Fix: {unless_harmful(fix.fix, shown)} ({_HELD[fix.held]})")
+        overall = f"; {fix.results.text} over all sessions" if fix.results.known > 1 else ""
+        lines.append(f"Fix: {unless_harmful(fix.fix, shown)} ({_HELD[fix.held]}{overall})")
     elif fix.strategy:
         lines.append(f"Strategy: {unless_harmful(fix.strategy, shown)}")
+    lines += [f"Did not help: {unless_harmful(text, shown)}" for text in fix.failed[:MAX_FAILED]]
     return [*lines, f"Session: {unless_harmful(fix.session.id, shown, happened=True)}"]
 
 
@@ -281,11 +315,7 @@ def _bold(text: str, limit: int) -> str:
 
 
 def _template_lines(template: FixTemplate, limit: int) -> list[str]:
-    held, known = template.held, template.held.passed + template.held.failed
-    measured = (
-        f"{rounded(held.passed / known * 100)}% of {plural(known, 'verified fix', 'verified fixes')}" if known else ""
-    )
-    told = measured or f"said to work {rounded(max(template.claimed) * 100)}% of the time"
+    told = template.held.text or f"said to work {rounded(max(template.claimed) * 100)}% of the time"
     lines = [f"{unless_harmful(template.pattern, partial(_bold, limit=limit))} ({told})"]
     if template.fix_template:
         lines.append(f"Template: {unless_harmful(template.fix_template, partial(field, limit=limit))}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import merge
 from itertools import groupby, islice
 from typing import Final
 
+from core.debug_memory.effectiveness import FixResults
 from core.errors import BadInput
 from core.lazily import Lazy
 from core.records.debug_sessions import DebugSession, Lesson
@@ -96,6 +98,11 @@ class DebugIndex:
             if files:
                 sources[error_type] = files
         return DebugIndex(sessions, keys, sources)
+
+    @cached_property
+    def fix_results(self) -> FixResults:
+        """How often fixes held; counted on first use."""
+        return FixResults(self.sessions.values())
 
     def find(self, key: str, value: str) -> tuple[DebugSession, ...]:
         """The sessions that hold a value of a key, newest first."""

@@ -7,7 +7,6 @@ all else, if the session has none yet.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex
-from core.debug_memory.reports import held
 from core.errors import BadInput, Refused
 from core.paths import ProjectPaths
 from core.records.debug_sessions import PASSED, DebugSession, Lesson
@@ -60,7 +58,8 @@ def check_success(session: DebugSession) -> None:
 
 def lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, ...]:
     """What a session teaches: the patterns that it names itself, and one for each other root cause that a fix held
-    against. Frequency and effectiveness are over all sessions that identified the pattern, this one included.
+    against. Frequency is over all sessions that identified the pattern, this one included; effectiveness is over all
+    sessions that had the problem, those that failed included (docs/scoring.md#known-fixes).
 
     A root cause that has no name here gets the one that most sessions gave it, else that of its category.
     """
@@ -78,23 +77,20 @@ def lessons(session: DebugSession, index: DebugIndex) -> tuple[Lesson, ...]:
 
 def _usual(index: DebugIndex, category: str) -> tuple[str, str]:
     """The name that most sessions gave to a root cause, and its newest template."""
-    told = [
-        lesson for known in index.find(CATEGORY, category) for lesson in known.lessons if lesson.category == category
-    ]
-    if not told:
+    pattern = index.fix_results.usual_pattern(category)
+    if not pattern:
         return category, ""
-    counts = Counter(lesson.pattern for lesson in told)
-    pattern = min(counts, key=lambda name: (-counts[name], name))
-    return pattern, next((one.fix_template for one in told if one.pattern == pattern and one.fix_template), "")
+    recorded = (lesson for known in index.find(CATEGORY, category) for lesson in known.lessons)
+    templates = (one.fix_template for one in recorded if one.category == category and one.pattern == pattern)
+    return pattern, next(filter(None, templates), "")
 
 
 def _measured(lesson: Lesson, session: DebugSession, index: DebugIndex) -> Lesson:
     others = [known for known in index.find(PATTERN, lesson.pattern) if known.id != session.id]
-    rate = held([session, *others], lesson.category).rate
     return replace(
         lesson,
         frequency=max(len(others) + 1, lesson.frequency or 1),
-        effectiveness=lesson.effectiveness if rate is None else rate,
+        effectiveness=index.fix_results.effectiveness(lesson),
     )
 
 

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
-from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, PATTERN, TEST, DebugIndex
-from core.learning.statistics import jeffreys_interval
+from core.debug_memory.effectiveness import Held
+from core.debug_memory.index import CAUSE, MIN_EFFECTIVENESS, TEST, DebugIndex
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
 LEAST_RUNS: Final = 2
 """A test that failed in fewer runs does not recur."""
-
-
-class Held(Struct, frozen=True, kw_only=True):
-    """How often fixes held, of those about which that is known."""
-
-    passed: int = 0
-    failed: int = 0
-
-    @property
-    def rate(self) -> float | None:
-        """0..1; None where nothing is known."""
-        known = self.passed + self.failed
-        return self.passed / known if known else None
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """The Jeffreys interval of the rate, 0..1, for a probability mass 0..1."""
-        return jeffreys_interval(self.passed, self.failed, level)
 
 
 class Cause(Struct, frozen=True, kw_only=True):
@@ -71,7 +53,7 @@ class FixTemplate(Struct, frozen=True, kw_only=True):
 
     Attributes:
         claimed: The effectiveness that each session says it has, newest first, 0..1.
-        held: How often a fix held in the sessions that identified the pattern.
+        held: How often the fix held in all sessions that had the problem.
         sessions: Ids of these sessions, newest first.
     """
 
@@ -81,6 +63,12 @@ class FixTemplate(Struct, frozen=True, kw_only=True):
     claimed: tuple[float, ...]
     held: Held
     sessions: tuple[str, ...]
+
+    @property
+    def effectiveness(self) -> float:
+        """Share of fixes that held, 0..1; where no result is known, what the newest session claims."""
+        rate = self.held.rate
+        return self.claimed[0] if rate is None else rate
 
     @property
     def doubtful(self) -> bool:
@@ -101,7 +89,7 @@ def causes(index: DebugIndex) -> tuple[Cause, ...]:
                 sessions=len(sessions),
                 passing=statuses[PASSED],
                 failing=statuses[FAILED] + statuses[ESCALATED],
-                held=held(sessions, category),
+                held=index.fix_results.of_cause(category),
             )
         )
     return tuple(sorted(found, key=lambda cause: (-cause.sessions, cause.category)))
@@ -159,21 +147,9 @@ def fix_templates(
             category=category,
             fix_template=next((lesson.fix_template for _, lesson in told if lesson.fix_template), ""),
             claimed=tuple(lesson.effectiveness for _, lesson in told if lesson.effectiveness is not None),
-            held=held(index.find(PATTERN, pattern), category),
+            held=index.fix_results.of_pattern(category, pattern),
             sessions=tuple(dict.fromkeys(session.id for session, _ in told)),
         )
         for pattern, told in grouped.items()
     ]
-    return tuple(sorted(found, key=lambda one: (one.doubtful, -max(one.claimed), -len(one.sessions), one.pattern)))
-
-
-def held(sessions: Iterable[DebugSession], category: str) -> Held:
-    """How often a fix held in some sessions, of those against a root cause of this category, or against one that
-    nobody has put into a category."""
-    known = Counter(
-        verdict
-        for session in sessions
-        for run, verdict in zip(session.executions, session.verdicts, strict=True)
-        if run.analysis is None or run.analysis.category in ("", category)
-    )
-    return Held(passed=known[True], failed=known[False])
+    return tuple(sorted(found, key=lambda one: (one.doubtful, -one.effectiveness, -len(one.sessions), one.pattern)))

@@ -194,11 +194,14 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def verdicts(self) -> tuple[bool | None, ...]:
-        """For each run whether what was changed after it fixed what failed; None where that is not known.
+        """For each run: whether the change made after it fixed what failed; None if unknown or nothing was changed.
 
-        A fix is as it was verified; where nobody says, it held if all tests pass in the next run.
+        The recorded verification counts first, then the next run, then how the session ended
+        (docs/scoring.md#known-fixes).
         """
-        return tuple(map(_held, self.executions, (*self.executions[1:], None)))
+        ended = {PASSED: True, FAILED: False, ESCALATED: False}.get(self.status)
+        pairs = zip(self.executions, (*self.executions[1:], None), strict=False)  # no pair without executions
+        return tuple(_held(run, following, ended) for run, following in pairs)
 
 
 class Escalation(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -223,8 +226,19 @@ class Escalation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.session_id
 
 
-def _held(run: Execution, following: Execution | None) -> bool | None:
+def _held(run: Execution, following: Execution | None, ended: bool | None) -> bool | None:
     if run.fix is None or run.fix.verified is not None:
         return run.fix.verified if run.fix is not None else None
-    passed = following is not None and following.results is not None and following.results.green
-    return True if passed else None
+    if following is None:
+        return ended
+    green = following.results.green if following.results is not None else None
+    if green:
+        return True
+    if run.failures and following.failures:
+        return False if _problems(run) & _problems(following) else None
+    return False if green is False else None
+
+
+def _problems(run: Execution) -> set[tuple[str, str]]:
+    """What failed: the test, or the error where no test is named."""
+    return {("", one.test_name) if one.test_name else (one.error_type, one.message) for one in run.failures}

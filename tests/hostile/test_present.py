@@ -148,7 +148,7 @@ def test_debug_sessions_are_harmless(view: View, glyphs: Glyphs) -> None:
         check(memory.session_cells(session, view.now, glyphs, escalated=None).values(), where=where)
         check([memory.session_below(session)], where=where)
         check(debugging.session_lines(session, view, glyphs, WIDTH), where=where)
-        check(debugging.learned_lines(session, glyphs, WIDTH), where=where)
+        check(debugging.learned_lines(session, view, glyphs, WIDTH), where=where)
     check(memory_groups.escalation_lines(view, glyphs, WIDTH), where="escalations")
     check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
     check(memory_groups.template_lines(view, WIDTH), where="fix templates")

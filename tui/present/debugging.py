@@ -45,20 +45,21 @@ def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
     if not session.executions:
         lines += [Content(""), Content.styled("Nothing has been run in this session yet.", "$quiet")]
     befores = (None, *session.executions)  # longer by one, also where nothing has been run
-    for number, (execution, before) in enumerate(zip(session.executions, befores, strict=False), 1):
-        lines += _execution_lines(execution, before, number, view, glyphs, width)
+    runs = zip(session.executions, befores, session.verdicts, strict=False)
+    for number, (execution, before, held) in enumerate(runs, 1):
+        lines += _execution_lines(execution, before, held, number, view, glyphs, width)
     return lines
 
 
 def tried_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """What was tried, run by run: the result, the cause that was seen, and what came of the change."""
     lines = _head_lines(session, view, glyphs)
-    for number, execution in enumerate(session.executions, 1):
+    for number, (execution, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
         lines += [Content(""), _run_line(execution, number, view, glyphs)]
         if execution.analysis is not None:
             lines += _cause_lines(execution.analysis, width)
         if execution.fix is not None:
-            lines += _fix_lines(replace(execution.fix, diff=""), glyphs, width)
+            lines += _fix_lines(replace(execution.fix, diff=""), held, glyphs, width)
     return lines
 
 
@@ -70,7 +71,7 @@ def failing_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
     else:
         failures = [line for failure in execution.failures for line in _failure_lines(failure, glyphs, width)]
         lines = failures + (_analysis_lines(execution.analysis, width) if execution.analysis is not None else [])
-    return [*lines, Content(""), *learned_lines(session, glyphs, width)]
+    return [*lines, Content(""), *learned_lines(session, view, glyphs, width)]
 
 
 def _head_lines(session: DebugSession, view: View, glyphs: Glyphs) -> list[Content]:
@@ -107,7 +108,13 @@ def _run_line(execution: Execution, number: int, view: View, glyphs: Glyphs) -> 
 
 
 def _execution_lines(
-    execution: Execution, before: Execution | None, number: int, view: View, glyphs: Glyphs, width: int
+    execution: Execution,
+    before: Execution | None,
+    held: bool | None,
+    number: int,
+    view: View,
+    glyphs: Glyphs,
+    width: int,
 ) -> list[Content]:
     environment = " ".join(visible_line(value, 40) for _, value in execution.environment[:_PLAIN])
     run = _run_line(execution, number, view, glyphs)
@@ -125,7 +132,7 @@ def _execution_lines(
     if execution.analysis is not None:
         lines += _analysis_lines(execution.analysis, width)
     if execution.fix is not None:
-        lines += _fix_lines(execution.fix, glyphs, width)
+        lines += _fix_lines(execution.fix, held, glyphs, width)
     return lines
 
 
@@ -205,9 +212,9 @@ def _analysis_lines(analysis: Analysis, width: int) -> list[Content]:
     return lines
 
 
-def _fix_lines(fix: Fix, glyphs: Glyphs, width: int) -> list[Content]:
+def _fix_lines(fix: Fix, held: bool | None, glyphs: Glyphs, width: int) -> list[Content]:
     what = Content.assemble(
-        _verified(fix.verified, glyphs),
+        _result(fix.verified, held, glyphs),
         f"  {visible_line(fix.description, 2000)}",
         (f"   {visible_line(fix.diff_summary, 80)}" if fix.diff_summary else "", "$quiet"),
     )
@@ -229,12 +236,12 @@ def _bounded(lines: Sequence[str]) -> list[str]:
     return [*lines[:MOST_TEXT_LINES], *([f"and {plural(more, 'line')} more"] if more > 0 else [])]
 
 
-def _verified(verified: bool | None, glyphs: Glyphs) -> Content:
-    """Glyph and word of a fix's verification."""
-    if verified is None:
+def _result(verified: bool | None, held: bool | None, glyphs: Glyphs) -> Content:
+    """Glyph and word for the result of a fix: as verified, else as the runs after it show."""
+    if held is None:
         return Content.styled(f"{glyphs.waiting} not verified", "$quiet")
-    if verified:
-        return Content.styled(f"{glyphs.done} verified", "$success")
+    if held:
+        return Content.styled(f"{glyphs.done} {'verified' if verified else 'helped, not verified'}", "$success")
     return Content.styled(f"{glyphs.failed} did not help", "$error")
 
 
@@ -243,13 +250,15 @@ def diff_lines(lines: Sequence[str]) -> list[Content]:
     return [Content.styled(line, _DIFF_STYLES.get(line[:1], "$quiet")) for line in _bounded(lines)]
 
 
-def learned_lines(session: DebugSession, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+def learned_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """What the session learned: patterns with their templates, what came again, what is still wrong, what to do."""
     lines: list[Content] = []
     if session.lessons:
         lines += heading("Patterns")
         for lesson in session.lessons:
-            works = f"   works {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
+            held = view.debug.fix_results.of_pattern(lesson.category, lesson.pattern).text
+            claimed = f"claimed {percent(lesson.effectiveness)}" if lesson.effectiveness is not None else ""
+            works = "".join(f"   {text}" for text in (held, claimed) if text)
             lines.append(
                 Content.assemble(
                     f"  {visible_line(lesson.pattern, 200)}",

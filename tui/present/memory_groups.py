@@ -6,6 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
+from core.debug_memory.effectiveness import FixResults
 from core.debug_memory.index import CAUSE
 from core.episodes.improvement import Group, Improvement
 from core.episodes.linking import Coverage
@@ -24,6 +25,8 @@ MOST_CAUSES: Final = 12
 MOST_TEMPLATES: Final = 20
 WIDEST_BAR: Final = 40
 _NAME_CELLS: Final = 24
+_COUNT_CELLS: Final = 40
+"""Cells for the sessions of a root cause and the results of its fixes."""
 
 
 def escalation_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
@@ -119,7 +122,7 @@ def _group_line(label: str, group: Group, glyphs: Glyphs) -> Content:
 
 
 def cause_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
-    """The most frequent root causes as bars.
+    """The most frequent root causes as bars, with how often fixes against each held.
 
     Args:
         width: Cells there are.
@@ -131,40 +134,45 @@ def cause_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
     lines = [Content.styled("Most frequent root causes", "bold")]
     if not counts:
         lines.append(Content.styled("No session names the category of a root cause.", "$quiet"))
-    room = max(min(width - _NAME_CELLS - 16, WIDEST_BAR), 1)
+    room = max(min(width - _NAME_CELLS - _COUNT_CELLS, WIDEST_BAR), 1)
     for count, cause in counts[:MOST_CAUSES]:
         name = visible_line(cause, _NAME_CELLS)
+        described = ", ".join(filter(None, (plural(count, "session"), index.fix_results.of_cause(cause).text)))
         drawn = glyphs.full * max(round(room * count / counts[0][0]), 1)
-        lines.append(
-            Content.assemble(f"{name:<{_NAME_CELLS}} ", (drawn, "$accent"), (f" {plural(count, 'session')}", "$quiet"))
-        )
+        lines.append(Content.assemble(f"{name:<{_NAME_CELLS}} ", (drawn, "$accent"), (f" {described}", "$quiet")))
     return lines
 
 
 def template_lines(view: View, width: int) -> list[Content]:
-    """Each fix template once, with the best of what is told of it, below a heading.
+    """Each fix template once, the most effective first, below a heading.
 
     Args:
         width: Cells there are.
     """
+    results = view.debug.fix_results
     found: dict[tuple[str, str], Lesson] = {}
     for session in view.debug.sessions.values():
         for lesson in session.lessons:
             known = found.get((lesson.category, lesson.fix_template))
-            if lesson.fix_template and (known is None or _works(known) < _works(lesson)):
+            if lesson.fix_template and (known is None or _works(known, results) < _works(lesson, results)):
                 found[lesson.category, lesson.fix_template] = lesson
     if not found:
         return []
-    lines = heading("Fix templates", "how often each works")
-    best = sorted(found.values(), key=lambda lesson: (-_works(lesson), lesson.category, lesson.fix_template))
+    lines = heading("Fix templates", "how often each works, over all sessions")
+    best = sorted(found.values(), key=lambda lesson: (-_works(lesson, results), lesson.category, lesson.fix_template))
     for lesson in best[:MOST_TEMPLATES]:
+        held = results.of_pattern(lesson.category, lesson.pattern)
         template = Content.assemble(
             visible_line(lesson.fix_template, 300),
             (f"   {visible_line(lesson.category or lesson.pattern, 60)}", "$quiet"),
+            (f"   {held.text or 'claimed'}", "$quiet"),
         )
-        lines += hanging(Content.styled(f"{percent(lesson.effectiveness):>6}  ", "$secondary"), template, width)
+        lines += hanging(
+            Content.styled(f"{percent(results.effectiveness(lesson)):>6}  ", "$secondary"), template, width
+        )
     return lines
 
 
-def _works(lesson: Lesson) -> float:
-    return -1.0 if lesson.effectiveness is None else lesson.effectiveness
+def _works(lesson: Lesson, results: FixResults) -> float:
+    known = results.effectiveness(lesson)
+    return -1.0 if known is None else known

@@ -321,7 +321,7 @@ class MemoryPlace(Leading, Browse):
             return self._task_details(key, task, tab, width, height)
         if session := self._session_of(key):
             if tab == "Learned":
-                return debugging.learned_lines(session, self.glyphs, width)
+                return debugging.learned_lines(session, self.view, self.glyphs, width)
             return debugging.session_lines(session, self.view, self.glyphs, width)
         return self._group_details(key, width)
 
@@ -343,7 +343,7 @@ class MemoryPlace(Leading, Browse):
         if task := self._task_of(key):
             return memory_tasks.task_beside(task, self._links.reflections_of(task), width)
         if session := self._session_of(key):
-            return debugging.learned_lines(session, self.glyphs, width)
+            return debugging.learned_lines(session, self.view, self.glyphs, width)
         if key == SESSIONS:
             return memory_groups.template_lines(self.view, width)[1:]
         return memory_groups.coverage_lines(self._progress()[1])[1:]

@@ -42,6 +42,38 @@ def debug(examples: Path, call: Call) -> Any:
     return lambda *words: call("debug", *words, "--project", examples)
 
 
+def test_a_fix_that_held_in_one_of_four_sessions_works_in_25_percent_everywhere(tmp_path: Path, call: Call) -> None:
+    category = "null_undefined_access"
+    for number, status in enumerate(("passed", "failed", "failed", "escalated")):
+        value = full_session() | {"session_id": f"s{number}", "status": status, "learnings": {}}
+        (run,) = value["executions"]
+        run["failures"][0] |= {"error_type": "TypeError", "error_message": MESSAGE}
+        run["analysis"]["root_cause_category"] = category
+        run["fix_applied"] = {"description": f"Guard {number}"}
+        path = tmp_path / SESSIONS / f"s{number}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value))
+
+    def debug(*words: str) -> Any:
+        return call("debug", *words, "--project", tmp_path)
+
+    (lesson,) = debug("success", "s0", "--json").document["lessons"]
+    assert lesson["effectiveness"] == 0.25
+    (cause,) = debug("causes", "--json").document["causes"]
+    assert (cause["fixes"]["held"], cause["fixes"]["failed"], cause["fixes"]["rate"]) == (1, 3, 0.25)
+    assert "25%" in debug("causes").out
+    (template,) = debug("templates", category, "--min-effectiveness", "0", "--json").document["templates"]
+    assert (template["effectiveness"], template["fixes"]["rate"]) == (0.25, 0.25)
+    fixes = debug("failure", "--message", f"TypeError: {MESSAGE}", "--json").document["fixes"]
+    assert {(fix["fix"], fix["held"], fix["results"]["rate"]) for fix in fixes} == {
+        ("Guard 0", True, 0.25),
+        *((f"Guard {number}", False, 0.25) for number in (1, 2, 3)),
+    }
+    text = debug("failure", "--message", f"TypeError: {MESSAGE}").out
+    assert "Fix: Guard 3 (did not help; held in 1 of 4 (25 %) over all sessions)" in text
+    assert "held in 1 of 4 (25 %)" in debug("show", "s0").out
+
+
 def test_the_example_of_the_document_through_every_query(debug: Any) -> None:
     for words in (
         ("sessions", "--status", "passed", "--file", "SRC/auth/%", "--category", "Null-undefined access"),
@@ -100,7 +132,7 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path, call: Call) -> None:
         assert told in text and told in document
     for told in ("run 7", "11 of 19", "3 failed", "4 errors", "1 skipped", "62%", "1.3 s", ":41", ":42", "89% sure"):
         assert told in text
-    for told in ("verified", "5 times", "works 81%", "6 times", "wont fix", "major", "not addressed", "iteration 9"):
+    for told in ("verified", "5 times", "claimed 81%", "6 times", "wont fix", "major", "not addressed", "iteration 9"):
         assert told in text
 
 

@@ -13,7 +13,7 @@ from core.debug_memory.failures import MAX_FIXES, SAME_TYPE, SIMILAR, on_failure
 from core.debug_memory.index import LazyDebugIndex
 from core.deck import Deck
 from core.paths import ProjectPaths
-from core.records.debug_sessions import DebugSession, Failure
+from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.settings import Settings
 from core.snapshot import Snapshot
 from core.view import View
@@ -58,6 +58,19 @@ def test_what_helped_against_the_same_message_comes_first_and_what_failed_last(v
         session("same-file", alike(fixed=True), days=4),
     )
     assert offered(told) == ["same-file", "elsewhere", "unknown", "failed"]
+
+
+def test_a_failed_session_shows_the_fixes_that_failed(view: View) -> None:
+    tried = (alike(fix=Fix(description=f"Fix {number}", verified=False)) for number in (1, 2, 3))
+    told = knowing(view, session("failed", *tried, alike()))
+    advice = on_failure(told, ERROR)
+    (fix,) = advice.fixes
+    assert (fix.fix, fix.held, fix.failed) == ("Fix 3", False, ("Fix 2", "Fix 1"))
+    assert "Fix: Fix 3 (did not help; held in 0 of 3 (0 %) over all sessions)" in advice.text
+    assert "   - Did not help: Fix 2\n   - Did not help: Fix 1\n" in advice.text
+    helped = knowing(view, session("passed", alike(fixed=False), alike(fix=Fix(description="Fix 4", verified=True))))
+    (fix,) = on_failure(helped, ERROR).fixes
+    assert (fix.fix, fix.held, fix.failed) == ("Fix 4", True, ("Guard the access",))
 
 
 def test_what_has_only_the_type_in_common_is_offered_where_nothing_is_alike_and_under_its_own_heading(

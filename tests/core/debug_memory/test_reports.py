@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from core.debug_memory.effectiveness import Held
 from core.debug_memory.index import DebugIndex
-from core.debug_memory.reports import Held, causes, fix_templates, recurring
-from core.records.debug_sessions import Execution, Fix, Recurring, Results
+from core.debug_memory.reports import causes, fix_templates, recurring
+from core.records.debug_sessions import Recurring
 from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
 
 NULL = "null_undefined_access"
@@ -34,14 +35,6 @@ def test_causes_come_most_frequent_first_with_what_became_of_their_sessions() ->
     assert (first.category, first.sessions, first.passing, first.failing) == (NULL, 3, 1, 1)
     assert (first.held, first.held.rate) == (Held(passed=1, failed=1), 0.5)
     assert (second.category, second.held.rate) == ("race_condition", None)
-
-
-def test_a_fix_that_nobody_verified_held_if_the_next_run_passes() -> None:
-    changed = Fix(description="Guarded")
-    green = Execution(results=Results(total=1, passed=1, failed=0))
-    assert session("s", run(fix=changed), run()).verdicts == (None, None)
-    assert session("s", run(fix=changed), green).verdicts == (True, None)
-    assert session("s", run(fixed=False), green).verdicts == (False, None)
 
 
 def test_a_template_that_does_not_hold_is_doubtful_whatever_is_claimed() -> None:

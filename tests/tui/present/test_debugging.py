@@ -7,14 +7,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from core.debug_memory.index import LazyDebugIndex
 from core.deck import Deck
 from core.paths import ProjectPaths
 from core.settings import Settings
 from core.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
-from tests.core.debug_memory.making import FILE, NOW, full_session, run, session
+from tests.core.debug_memory.making import FILE, NOW, by_id, full_session, lesson, run, session
 from tui.present.debugging import learned_lines, session_lines
 from tui.present.marks import ASCII
+from tui.present.memory_groups import cause_lines, template_lines
 
 
 def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
@@ -22,7 +24,7 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
     full = full_session()
     ((found,), _) = read_sessions(FILE.format("told-id"), full)
     view = replace(view, snapshot=Snapshot(debug_sessions={found.id: found}))
-    text = "\n".join(line.plain for line in (*session_lines(found, view, ASCII), *learned_lines(found, ASCII)))
+    text = "\n".join(line.plain for line in (*session_lines(found, view, ASCII), *learned_lines(found, view, ASCII)))
     fields = set(re.findall(r"told-[\w-]+", json.dumps(full))) - {"told-id"}  # the list names it by its file
     assert {field for field in fields if field not in text} == set()
     for told in ("11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "89 %", "iteration 9", "81 %", "wont fix"):
@@ -39,3 +41,15 @@ def test_a_run_of_the_code_that_failed_before_is_told(tmp_path: Path) -> None:
 def test_a_session_in_which_nothing_has_been_run_yet_says_so(tmp_path: Path) -> None:
     view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     assert "Nothing has been run" in session_lines(session("s", executions=()), view, ASCII)[-1].plain
+
+
+def test_known_fixes_show_how_often_they_held_over_all_sessions(tmp_path: Path) -> None:
+    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    cause = "null_undefined_access"
+    held = session("s0", run(category=cause, fixed=True), lessons=(lesson(),))
+    sessions = by_id(held, *(session(f"s{number}", run(category=cause, fixed=False)) for number in (1, 2, 3)))
+    view = replace(view, snapshot=Snapshot(debug_sessions=sessions), lazy_debug=LazyDebugIndex(sessions))
+    for lines in (learned_lines(held, view, ASCII), cause_lines(view, ASCII, 80), template_lines(view, 80)):
+        assert "held in 1 of 4 (25 %)" in "\n".join(line.plain for line in lines)
+    assert template_lines(view, 80)[-1].plain.lstrip().startswith("25 %")
+    assert "did not help" in "\n".join(line.plain for line in session_lines(sessions["s1"], view, ASCII))

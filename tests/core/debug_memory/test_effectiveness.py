@@ -1,0 +1,71 @@
+"""How often fixes held, over all sessions."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from core.debug_memory.effectiveness import FixResults, Held
+from core.records.debug_sessions import Execution, Fix, Results
+from tests.core.debug_memory.making import lesson, run, session
+
+NULL = "null_undefined_access"
+CHANGED = Fix(description="Guarded")
+GREEN = Execution(results=Results(total=1, passed=1, failed=0))
+RED = Execution(results=Results(total=1, passed=0, failed=1))
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ((run(fix=CHANGED), GREEN), True),
+        ((run(fix=CHANGED), RED), False),
+        ((run(fix=CHANGED), run()), False),
+        ((run(fix=CHANGED), run(failures=())), False),
+        ((run(fix=CHANGED), Execution()), None),
+        ((run(fixed=False), GREEN), False),
+        ((run(fixed=True), RED), True),
+    ],
+)
+def test_a_fix_without_a_verification_is_judged_by_the_next_run(
+    runs: tuple[Execution, ...], expected: bool | None
+) -> None:
+    assert session("s", *runs, status="in_progress").verdicts == (expected, None)
+
+
+def test_a_fix_whose_failure_is_gone_is_not_judged_by_another_failure() -> None:
+    other = run(failures=(replace(run().failures[0], test_name="u"),))
+    assert session("s", run(fix=CHANGED), other, status="in_progress").verdicts == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [("passed", True), ("failed", False), ("escalated", False), ("in_progress", None)]
+)
+def test_the_last_fix_is_judged_by_how_the_session_ended(status: str, expected: bool | None) -> None:
+    assert session("s", run(fix=CHANGED), status=status).verdicts == (expected,)
+    assert session("s", run(), status=status).verdicts == (None,)
+
+
+def test_sessions_that_failed_count_for_the_pattern_although_they_recorded_none() -> None:
+    held = session("held", run(category=NULL, fixed=True), lessons=(lesson("guard"),))
+    failed = [session(f"failed-{number}", run(category=NULL, fixed=False)) for number in range(3)]
+    results = FixResults([held, *failed])
+    assert results.of_pattern(NULL, "guard") == results.of_cause(NULL) == Held(passed=1, failed=3)
+    assert results.effectiveness(lesson("guard")) == 0.25
+    assert results.of_pattern(NULL, "guard").text == "held in 1 of 4 (25 %)"
+
+
+def test_a_session_that_recorded_another_pattern_does_not_count_for_this_one() -> None:
+    usual = [session(f"s{number}", run(category=NULL, fixed=True), lessons=(lesson("guard"),)) for number in (1, 2)]
+    other = session("other", run(category=NULL, fixed=False), lessons=(lesson("optional"),))
+    unnamed = session("unnamed", run(category=NULL, fixed=False))
+    results = FixResults([*usual, other, unnamed])
+    assert results.of_pattern(NULL, "guard") == Held(passed=2, failed=1)
+    assert results.of_pattern(NULL, "optional") == Held(failed=1)
+    assert results.of_cause(NULL) == Held(passed=2, failed=2)
+
+
+def test_without_any_known_result_the_claim_of_the_session_remains() -> None:
+    results = FixResults([session("s", run(category=NULL), lessons=(lesson(effectiveness=0.8),))])
+    assert results.effectiveness(lesson(effectiveness=0.8)) == 0.8
+    assert (results.of_pattern(NULL, "p").text, Held().rate) == ("", None)
