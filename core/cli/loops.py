@@ -78,7 +78,10 @@ def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSe
     found = []
     for loop in chosen:
         signals = inputs.signals(loop.id)
-        outcome = None if signals is None else score_json(score_outcome(signals, present, settings))
+        outcome = None
+        if signals is not None:
+            counts = {"error_count": signals.error_count, "retry_count": signals.retry_count}
+            outcome = score_json(score_outcome(signals, present, settings)) | counts
         found.append({**loop_json(loop), "outcome": outcome})
     print_json({"loops": found, "findings": findings_json(snapshot.findings)})
 

@@ -44,7 +44,8 @@ DOCUMENTS: Final = {
     "loops": """\
 {loops: [{id, task, status, raw_status, sources, iteration, max_iterations, started_at, ended_at,
 ended_approximate, archived, liveness, liveness_reason, last_sign, badges, aliases, quality,
-injected, extracted, files, outcome: {verdict, raw, decayed, parts, reasoning}}], findings}""",
+injected, extracted, files,
+outcome: {verdict, raw, decayed, parts, reasoning, error_count, retry_count}}], findings}""",
     "patterns list": """\
 {patterns: [{id, type, title, state, computed_state, decided_by, pinned, faded, contradicted,
 inversion_due, injectable, quarantined, success_rate, interval, successes, failures, usage_count,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from core.learning.error_counts import count_errors
 from core.learning.outcomes import OutcomeSignals
-from core.learning.sessions import errors_in
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt
 from core.records.events import Event, Signals
@@ -17,7 +17,6 @@ from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 _Value = TypeVar("_Value")
 _BY_STATUS: Final = {LoopStatus.COMPLETED: True, LoopStatus.FAILED: False, LoopStatus.LIMIT: False}
 _BY_OUTCOME: Final = {Outcome.SUCCESS: True, Outcome.FAILURE: False, Outcome.TIMEOUT: False}
-_FAILED: Final = frozenset({Outcome.FAILURE, Outcome.TIMEOUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +25,16 @@ class Report:
 
     Attributes:
         outcomes: The outcome events on it, newest first; of two of the same time the one written last.
-        errors: How many errors were recorded, resolved ones included.
+        errors: The messages of the recorded errors, resolved ones included.
     """
 
     outcomes: tuple[Event, ...] = ()
-    errors: int = 0
+    errors: tuple[str, ...] = ()
 
     def with_event(self, event: Event) -> Report:
         """This and one event more, which was written after those before."""
         if event.kind == "error":
-            return Report(self.outcomes, self.errors + 1)
+            return Report(self.outcomes, (*self.errors, *_messages([event])))
         return Report(_newest_first([event, *self.outcomes]), self.errors)
 
     @property
@@ -75,12 +74,19 @@ def joined(reports: Iterable[Report]) -> Report:
     found = list(reports)
     if len(found) == 1:
         return found[0]
-    return Report(_newest_first([one for report in found for one in report.outcomes]), sum(r.errors for r in found))
+    return Report(
+        _newest_first([one for report in found for one in report.outcomes]),
+        tuple(message for report in found for message in report.errors),
+    )
 
 
 def _report(events: Sequence[Event]) -> Report:
-    errors = sum(event.kind == "error" for event in events)
-    return Report(_newest_first([event for event in reversed(events) if event.kind != "error"]), errors)
+    outcomes = [event for event in reversed(events) if event.kind != "error"]
+    return Report(_newest_first(outcomes), tuple(_messages(events)))
+
+
+def _messages(events: Iterable[Event]) -> Iterator[str]:
+    return (event.error.message for event in events if event.kind == "error" and event.error is not None)
 
 
 def _newest_first(outcomes: list[Event]) -> tuple[Event, ...]:
@@ -91,14 +97,13 @@ def signals_of_loop(loop: Loop, report: Report, sessions: Sequence[DebugSession]
     """The signals of a loop; None while it has not come to an end that says how it went.
 
     Success is by status: a loop that was aborted, that crashed or whose state cannot be read says nothing of
-    the patterns it used. Of what tells errors one source counts, so that none counts twice: those recorded in the
-    error log of (2), else the failed iterations, else, where no iteration tells how it came out, the failures of
-    its debug sessions (4). Retries are the failed iterations before the last one; unknown where none tells. What
-    outcome events report stands before all of that, field by field, the newest first; only the time of the end is
-    the loop's own, since an outcome is often reported later.
+    the patterns it used. Errors are those of its iterations, its debug sessions and the error log, each once
+    (docs/scoring.md#errors-of-a-loop). Retries are the failed iterations before the last one; unknown where no
+    iteration has an outcome or an error. Outcome events take precedence over all of that, field by field, the
+    newest first; only the time of the end is the loop's own, since an outcome is often reported later.
     """
-    failed = [iteration.outcome in _FAILED for iteration in loop.iterations]
-    known = any(iteration.outcome is not Outcome.UNKNOWN for iteration in loop.iterations)
+    failed = [iteration.failed for iteration in loop.iterations]
+    known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in loop.iterations)
     return _signals(
         loop.id,
         success=_BY_STATUS.get(loop.status),
@@ -106,7 +111,7 @@ def signals_of_loop(loop: Loop, report: Report, sessions: Sequence[DebugSession]
         seen_at=loop.last_sign or loop.started_at,
         told=Signals(
             duration_ms=_took_ms(loop.started_at, loop.ended_at, approximate=loop.ended_approximate),
-            error_count=sum(failed) if known else errors_in(sessions),
+            error_count=count_errors(report.errors, loop.iterations, sessions),
             retry_count=sum(failed[:-1]) if known else None,
             files_touched=_files(loop.iterations),
         ),
@@ -119,9 +124,12 @@ def signals_of_attempt(
 ) -> OutcomeSignals | None:
     """The signals of an attempt at a task, see `signals_of_loop`; its retries are its number - 1.
 
-    Its errors are those of the error log, else the failed actions of its own log, none of them included; else, where
-    it has no log, the failures of its debug sessions.
+    Its errors are those of the error log and of its debug sessions; without an error log at least the failed actions
+    of its own log.
     """
+    errors = count_errors(report.errors, (), sessions)
+    if attempt.errors is not None and not report.errors:
+        errors = max(attempt.errors, errors or 0)
     return _signals(
         attempt.id,
         success=_BY_OUTCOME.get(attempt.outcome),
@@ -129,7 +137,7 @@ def signals_of_attempt(
         seen_at=attempt.started_at,
         told=Signals(
             duration_ms=_took_ms(attempt.started_at, attempt.ended_at),
-            error_count=attempt.errors if attempt.errors is not None else errors_in(sessions),
+            error_count=errors,
             retry_count=max(attempt.number - 1, 0),
         ),
         report=report,
@@ -143,7 +151,14 @@ def success_of_attempt(attempt: Attempt, report: Report) -> bool | None:
 
 def signals_of_report(bead_id: str, report: Report) -> OutcomeSignals | None:
     """The signals of something that only the event log knows."""
-    return _signals(bead_id, success=None, ended_at=None, seen_at=None, told=Signals(), report=report)
+    return _signals(
+        bead_id,
+        success=None,
+        ended_at=None,
+        seen_at=None,
+        told=Signals(error_count=len(report.errors) or None),
+        report=report,
+    )
 
 
 def _signals(
@@ -164,7 +179,7 @@ def _signals(
         success=success,
         timestamp=at,
         duration_ms=_first(report.told("duration_ms"), told.duration_ms),
-        error_count=_first(report.told("error_count"), report.errors or None, told.error_count),
+        error_count=_first(report.told("error_count"), told.error_count),
         retry_count=_first(report.told("retry_count"), told.retry_count),
         files_touched=report.told("files_touched") or told.files_touched,
         strategy=report.told("strategy") or "",

@@ -45,18 +45,6 @@ def moves_sessions(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
     )
 
 
-def errors_in(sessions: Iterable[DebugSession]) -> int | None:
-    """How many different failures sessions tell of; None where no run tells how it came out.
-
-    A test that fails with the same message in a later run, or in another session, is the same error still. A run
-    that counts more failures than it lists counts.
-    """
-    runs = [run for session in sessions for run in session.executions]
-    told = {(failure.test_name, failure.error_type, failure.message) for run in runs for failure in run.failures}
-    counts = [run.results.failing for run in runs if run.results is not None and run.results.failing is not None]
-    return max(len(told), *counts, 0) if told or counts else None
-
-
 def _attempt(
     session: DebugSession,
     names: Iterable[str],

@@ -91,6 +91,13 @@ class Iteration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     results: Results | None = None
     tools: tuple[str, ...] = ()
 
+    @property
+    def failed(self) -> bool:
+        """Whether it missed its goal: its outcome is a failure, or it recorded errors and no success."""
+        if self.outcome is Outcome.FAILURE or self.outcome is Outcome.TIMEOUT:
+            return True
+        return bool(self.failures) and self.outcome is not Outcome.SUCCESS
+
 
 class InjectedUse(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """`cross_loop_learning.injected_patterns[]`: injected, applied and successful are three facts (semantics 1)."""

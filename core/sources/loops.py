@@ -90,6 +90,7 @@ _AT: Final = ("timestamp", "completed_at", "completedAt", "started_at", "started
 _FILES: Final = ("filesModified", "files_modified", "files_changed", "artifactsModified")
 _DURATION: Final = ("duration_ms", "execution_time_ms", "duration")
 _FAILURES: Final = ("error", "errors", "failures")
+_RAN: Final = frozenset({"completed", "complete", "done"})
 _MAX_FAILURES: Final = 100
 """Most errors of one iteration that are read."""
 _REGISTRIES: Final = frozenset({REGISTRY, EXTERNAL_REGISTRY, LAUNCHER})
@@ -164,8 +165,13 @@ def loop_of(fields: Fields) -> str:
 
 
 def read_iteration(fields: Fields) -> Iteration:
-    """One iteration, in any of the shapes of 3.2, 3.4, 3.6 and 3.12, or of (0) Example Extraction."""
-    outcome = dialects.outcome(fields.text("outcome", "status", "verification_status"))
+    """One iteration, in any of the shapes that `docs/file-formats.md#iterations` lists.
+
+    "completed" beside an error means that the iteration ran to its end, not that it succeeded.
+    """
+    failures = tuple(_failures(fields))
+    told = fields.text("outcome", "status", "verification_status")
+    outcome = Outcome.UNKNOWN if failures and dialects.word(told) in _RAN else dialects.outcome(told)
     if outcome is Outcome.UNKNOWN and (passed := fields.flag("verified", "passed")) is not None:
         outcome = Outcome.SUCCESS if passed else Outcome.FAILURE
     results = read_results(fields)
@@ -181,7 +187,7 @@ def read_iteration(fields: Fields) -> Iteration:
         duration_ms=fields.number(*_DURATION),
         quality=_quality(fields),
         files=fields.texts(*_FILES),
-        failures=tuple(_failures(fields)),
+        failures=failures,
         fix=read_fix(fields),
         results=results,
         tools=fields.texts("tools_used", "toolsUsed", "tools"),

@@ -8,6 +8,7 @@ from datetime import datetime
 from textual.content import Content
 
 from core.learning.outcomes import Outcome, Verdict, short
+from core.records.debug_sessions import Failure
 from core.records.loops import InjectedUse, Iteration, Liveness, Loop, LoopStory
 from core.records.reflections import Reflection
 from core.text import plural, visible, visible_line
@@ -17,6 +18,8 @@ from tui.present.marks import Cells, Glyphs, outcome_mark, result_mark, status_m
 from tui.present.numbers import ago, bar, duration, moment_text, percent, sparkline
 from tui.present.reflections import kind_word
 
+_MAX_ERRORS = 5
+"""Most errors of one iteration that are shown."""
 TABS = ("Now", "Iterations", "Patterns", "Reflections", "Files")
 
 
@@ -213,12 +216,27 @@ def iteration_lines(iteration: Iteration, now: datetime, glyphs: Glyphs) -> list
     ]
     if iteration.result:
         lines.append(Content(f"     {visible_line(iteration.result, 1000)}"))
+    for failure in iteration.failures[:_MAX_ERRORS]:
+        lines.append(_error_line(failure))
+    if (more := len(iteration.failures) - _MAX_ERRORS) > 0:
+        lines.append(Content.styled(f"     {plural(more, 'more error')}", "$quiet"))
     for text in iteration.learnings:
         if text != iteration.result:
             lines.append(Content.styled(f"     learned: {visible_line(text, 500)}", "$quiet"))
     if iteration.files:
         lines.append(Content.styled(f"     {visible_line(', '.join(iteration.files), 500)}", "$quiet"))
     return lines
+
+
+def _error_line(failure: Failure) -> Content:
+    """Type, message and place of one recorded error."""
+    place = f"{failure.file}:{failure.line}" if failure.file and failure.line is not None else failure.file
+    told = ": ".join(filter(None, (failure.error_type, failure.message)))
+    return Content.assemble(
+        ("     error: ", "$error"),
+        visible_line(told, 500),
+        (f"  {visible_line(place, 200)}" if place else "", "$quiet"),
+    )
 
 
 def iterations_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -> list[Content]:

@@ -62,8 +62,8 @@ class LoopsPlace(Extracting, Browse):
         self._story: LoopStory | None = None
 
     def touched(self, delta: Delta) -> bool:
-        """Rows are loops; the event log may tell how one came out, and what it offers may be found or taken."""
-        return bool(delta.loops or delta.events or delta.decisions)
+        """Rows are loops; events and debug sessions change their outcomes, decisions what they offer."""
+        return bool(delta.loops or delta.events or delta.decisions or delta.debug_sessions)
 
     def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The loops that match; those at work stand first in the usual order."""

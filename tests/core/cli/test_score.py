@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +73,62 @@ def test_nothing_has_come_out_in_an_empty_project(tmp_path: Path, call: Call) ->
     document = call("score", "--json", "--project", tmp_path).document
     assert document == {"outcomes": [], "criteria": [], "inversions": [], "findings": []}
     assert call("score", "--criteria", "--project", tmp_path).err == "no feedback on any criterion\n"
+
+
+def write_loop(project: Path, name: str, **state: Any) -> Path:
+    """A loop of 45 minutes that completed, and where its state is."""
+    folder = project / ".aiwg/ralph/loops" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    times = {"startTime": "2026-02-02T15:00:00Z", "endTime": "2026-02-02T15:45:00Z"}
+    (folder / "state.json").write_text(json.dumps({"loopId": name, "status": "completed", **times, **state}))
+    return folder
+
+
+def null_error(name: str, line: int) -> dict[str, str]:
+    message = f"Cannot read property '{name}' of null"
+    return {"type": "TypeError", "message": message, "location": f"src/auth/validate.ts:{line}"}
+
+
+FIXED = {
+    "fix_applied": {"description": "Added null check for user object"},
+    "test_results": {"passed": 12, "failed": 0},
+}
+
+
+def test_the_errors_that_iterations_record_count(tmp_path: Path, call: Call) -> None:
+    """Success 1 x 0.4, over 30 minutes 0.2 x 0.2, three errors 0.2 x 0.2, two retries 0.3 x 0.2."""
+    iterations = [
+        {"number": 1, "errors": [null_error("email", 42), null_error("name", 43)]},
+        {"number": 2, "status": "completed", "error": null_error("id", 44)},
+        {"number": 3, **FIXED},
+    ]
+    write_loop(tmp_path, "ralph-errs", iterations=iterations)
+    (scored,) = call("score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
+    assert (scored["raw"], scored["verdict"]) == (0.54, "neutral")
+    assert (scored["signals"]["error_count"], scored["signals"]["retry_count"]) == (3, 2)
+    assert scored["parts"] == {"success": 1, "duration": 0.2, "errors": 0.2, "retries": 0.3}
+    (listed,) = call("loops", "--json", "--project", tmp_path).document["loops"]
+    assert [listed["outcome"][key] for key in ("raw", "error_count", "retry_count")] == [0.54, 3, 2]
+    assert "neutral" in call("score", "ralph-errs", "--project", tmp_path).out
+    dry = call("outcome", "ralph-errs", "--dry-run", "--json", "--project", tmp_path).document
+    assert dry["outcome"]["raw"] == 0.54
+    for name, line in (("email", 42), ("name", 43), ("id", 44)):
+        error = null_error(name, line)
+        logged = f"{error['type']}: {error['message']}"
+        assert call("errors", "ralph-errs", "--add", logged, "--project", tmp_path).code == 0
+    (again,) = call("score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
+    assert again["signals"]["error_count"] == 3
+
+
+def test_the_errors_of_its_debug_session_count(tmp_path: Path, call: Call) -> None:
+    folder = write_loop(tmp_path, "ralph-errs", iterations=[{"number": 1, "error": null_error("id", 44)}, {**FIXED}])
+    failures = [
+        {"test_name": f"rejects {name}", "error_type": "TypeError", "error_message": null_error(name, 1)["message"]}
+        for name in ("email", "name", "id")
+    ]
+    run = {"attempt": 1, "test_results": {"total": 12, "passed": 9, "failed": 3}, "failures": failures}
+    (folder / "debug-memory").mkdir()
+    (folder / "debug-memory" / "session.json").write_text(json.dumps({"session_id": "s-1", "executions": [run]}))
+    (scored,) = call("score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
+    assert (scored["signals"]["error_count"], scored["signals"]["retry_count"]) == (3, 1)
+    assert "3 errors" in scored["reasoning"]

@@ -102,6 +102,8 @@ def outcome(number: int, success: bool | None, minutes: float = 0, **signals: An
 def test_the_error_log_comes_before_failed_iterations() -> None:
     report = reports_of([error(1), error(2), error(3), error(4, "another")])["x"]
     assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), report)).error_count == 3
+    one = reports_of([error(1)])["x"]
+    assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, FAILED, PASSED), one)).error_count == 1
 
 
 def test_a_report_comes_before_the_tree_field_by_field() -> None:
@@ -155,14 +157,23 @@ def session(*messages: str) -> DebugSession:
     return DebugSession(id="s", executions=(Execution(failures=tuple(Failure(message=text) for text in messages)),))
 
 
-def test_debug_sessions_tell_errors_only_where_nothing_nearer_does() -> None:
+def test_the_errors_of_debug_sessions_count() -> None:
     two = (session("null"), session("null", "late"))
     attempt = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS)
     assert told(signals_of_loop(loop(), NOTHING, two)).error_count == 2
     assert told(signals_of_attempt(attempt, NOTHING, two)).error_count == 2
-    assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), NOTHING, two)).error_count == 1
+    assert told(signals_of_loop(loop(LoopStatus.COMPLETED, FAILED, PASSED), NOTHING, two)).error_count == 2
     logged = Attempt(task_id="x", number=1, ended_at=NOW, outcome=Outcome.SUCCESS, errors=0)
-    assert told(signals_of_attempt(logged, NOTHING, two)).error_count == 0
+    assert told(signals_of_attempt(logged, NOTHING, two)).error_count == 2
+
+
+def test_an_iteration_that_records_an_error_and_no_success_is_a_retry() -> None:
+    erred = Iteration(failures=(Failure(error_type="TypeError", message="x is null"),))
+    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, erred, erred, PASSED), NOTHING))
+    assert (found.error_count, found.retry_count) == (2, 2)
+    fixed_at_once = Iteration(outcome=Outcome.SUCCESS, failures=erred.failures)
+    found = told(signals_of_loop(loop(LoopStatus.COMPLETED, fixed_at_once, PASSED), NOTHING))
+    assert (found.error_count, found.retry_count) == (1, 0)
 
 
 def test_the_error_log_comes_before_failed_actions() -> None:
@@ -180,5 +191,5 @@ def test_the_newest_report_says_whether_an_attempt_succeeded() -> None:
 
 def test_a_bead_of_another_tool_needs_a_report_that_says_how_it_went() -> None:
     assert signals_of_report("bd-1", reports_of([outcome(1, None, error_count=1)])["x"]) is None
-    assert signals_of_report("bd-1", Report(errors=3)) is None
+    assert signals_of_report("bd-1", Report(errors=("late",) * 3)) is None
     assert told(signals_of_report("bd-1", reports_of([outcome(1, True), error(2)])["x"])).error_count == 1

@@ -8,8 +8,8 @@ from datetime import datetime
 import pytest
 
 from core.learning.scoreboard import Scoreboard
-from core.learning.sessions import errors_in, sessions_by_bead
-from core.records.debug_sessions import DebugSession, Execution, Failure, Results
+from core.learning.sessions import sessions_by_bead
+from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.episodes import Attempt
 from core.records.loops import Loop, LoopStatus
 from core.snapshot import Delta, Snapshot
@@ -54,23 +54,8 @@ def test_without_times_only_an_only_attempt_can_be_meant() -> None:
     assert bead_of(made("task", at=NOW), Attempt(task_id="task", number=7)) == "task.7"
 
 
-def run(*failed: str, count: int | None = None) -> Execution:
-    results = None if count is None else Results(failed=count)
-    return Execution(failures=tuple(Failure(test_name=name, message="null") for name in failed), results=results)
-
-
-def test_a_failure_that_stays_is_one_error() -> None:
-    first = DebugSession(id="1", executions=(run("a", "b"), run("a"), run(count=0)))
-    second = DebugSession(id="2", executions=(run("a", "c"),))
-    assert errors_in([first]) == 2
-    assert errors_in([first, second]) == 3
-    assert errors_in([DebugSession(id="3", executions=(run("a", count=7),))]) == 7
-
-
-def test_only_a_run_that_tells_how_it_came_out_says_that_there_was_none() -> None:
-    assert errors_in([DebugSession(id="1", executions=(run(count=0),))]) == 0
-    assert errors_in([DebugSession(id="1", executions=(run(),))]) is None
-    assert errors_in([]) is None
+def failure(test_name: str) -> Failure:
+    return Failure(test_name=test_name, message="null")
 
 
 def test_a_session_that_arrives_changes_what_its_loop_says_of_the_patterns_it_applied() -> None:
@@ -81,7 +66,7 @@ def test_a_session_that_arrives_changes_what_its_loop_says_of_the_patterns_it_ap
     before = Snapshot(patterns={pattern.id: pattern}, loops={"x": loop}, events=applied)
     board = Scoreboard.build(before, NOW, SETTINGS)
     assert board.assessment(pattern.id).successes == 1
-    session = DebugSession(id="s", loop_id="x", executions=(run("a", "b", "c"),))
+    session = DebugSession(id="s", loop_id="x", executions=(Execution(failures=tuple(map(failure, "abc"))),))
     after = replace(before, debug_sessions={"s": session})
     updated = board.updated(after, Delta(debug_sessions=frozenset("s")), NOW)
     assert updated.assessment(pattern.id) == Scoreboard.build(after, NOW, SETTINGS).assessment(pattern.id)

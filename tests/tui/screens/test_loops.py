@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from core.records.decisions import Verb
+from core.records.loops import LoopStatus
 from tests.tui.story import Story, copy_tree, story
 from tui.present.loops import TABS
 from tui.screens.dialogs import Preview
@@ -177,3 +178,42 @@ async def test_what_nobody_has_looked_at_is_worked_out_when_asked_for(sample: Pa
         await told.sees("Nothing to extract: ")
         box, screen = told.app.screen.query_one(".dialog").region, told.app.screen.region
         assert abs(box.x - (screen.right - box.right)) <= 1 and box.x > 1, "in the middle, as every dialog"
+
+
+def completed(told: Story, sample: Path) -> str:
+    """A completed loop whose state lists its iterations."""
+    loops = told.app.view.snapshot.loops
+    found = (key for key, loop in loops.items() if loop.status is LoopStatus.COMPLETED and loop.iterations)
+    return next(key for key in found if state_file(sample, key).exists())
+
+
+async def test_errors_that_an_iteration_records_show_in_its_details_and_in_the_outcome(
+    sample: Path, home: Path
+) -> None:
+    async with story(sample, home) as told:
+        key = completed(told, sample)
+        told.place.go_to(key)
+        before = told.app.view.outcome(key)
+        assert before is not None and before[0].error_count is not None
+        state = json.loads(state_file(sample, key).read_text())
+        errors = [{"type": "TypeError", "message": f"{name} is null", "location": "src/a.ts:7"} for name in "abc"]
+        state["iterations"] = [{"number": 0, "errors": errors}, *state["iterations"]]
+        state_file(sample, key).write_text(json.dumps(state))
+        count = before[0].error_count + 3
+        await told.until(lambda: f"{count} errors" in details(told), "the new number of errors")
+        for _ in range(TABS.index("Iterations")):
+            await told.press("right_square_bracket")
+        await told.settled()
+        assert "error: TypeError: a is null  src/a.ts:7" in details(told)
+
+
+async def test_errors_of_a_debug_session_change_the_outcome_at_once(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        key = completed(told, sample)
+        told.place.go_to(key)
+        failures = [{"test_name": f"test {number}", "error_message": "x is null"} for number in range(57)]
+        run = {"attempt": 1, "failures": failures, "test_results": {"failed": 57}}
+        folder = sample / f".aiwg/ralph/loops/{key}/debug-memory"
+        folder.mkdir(exist_ok=True)
+        (folder / "session.json").write_text(json.dumps({"session_id": "s-57", "executions": [run]}))
+        await told.until(lambda: "57 errors" in details(told), "the errors of the session")
