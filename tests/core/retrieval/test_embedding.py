@@ -73,3 +73,20 @@ def test_it_is_there_unless_switched_off_or_not_installed(monkeypatch: pytest.Mo
     assert available()
     monkeypatch.setattr(embedding, "_PACKAGES", ("onnxruntime", "no_such_package"))
     assert not available()
+
+
+def test_the_model_is_unloaded_when_idle_and_loaded_again_on_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduled: list[float] = []
+    monkeypatch.setattr(Embedder, "_unload_after", lambda _self, seconds: scheduled.append(seconds))
+    now = 0.0
+    embedder = Embedder(clock=lambda: now)
+    before = embedder.embed(["retry with growing pauses"])
+    now = 100.0
+    embedder.embed(["sort the invoices"])
+    now = embedding.IDLE_SECONDS
+    assert not embedder.unload_if_idle(), "it was used 20 seconds ago"
+    assert scheduled == [embedding.IDLE_SECONDS, 100.0], "the next look is when those two minutes are over"
+    now += 100.0
+    assert embedder.unload_if_idle()
+    assert not embedder.is_loaded
+    assert (embedder.embed(["retry with growing pauses"]) == before).all()

@@ -1,0 +1,229 @@
+"""No command talks to another machine, and none writes a file outside the project and ralphdeck's own folders."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import click
+import pytest
+
+from core.cli.entry import COMMANDS
+from core.cli.lazy import load
+from tests.e2e.system_calls import STRACE, remote_addresses, traced, written_paths
+from tests.e2e.terminal import PATIENCE, ROOT, Terminal, dashboard, environment, python
+
+if STRACE is None and "CI" not in os.environ:
+    pytest.skip("strace is not installed", allow_module_level=True)
+
+LOOP = "ralph-fix-null-customer-crash-in-the-644aee36"
+PATTERN = "pat-error-decimal-json-016"
+OTHER = "pat-error-type-mismatch-003"
+TEMPLATE = "tmpl-async-error-handler-001"
+QUESTION = "pat-success-split-by-type-002"
+SESSION = "80750770-4397-47c0-9ef8-505ce47f5f8c"
+RUNS: dict[str, list[str]] = {
+    "bursts": [],
+    "changes": ["--since", "7d"],
+    "check": [],
+    "completion": ["bash"],
+    "debug archived": [],
+    "debug causes": [],
+    "debug escalate": [SESSION, "--reason", "flaky"],
+    "debug escalations": [],
+    "debug failure": ["--error-type", "TypeError", "--message", "Cannot read properties of null"],
+    "debug restore": [SESSION],
+    "debug retain": ["--dry-run"],
+    "debug sessions": [],
+    "debug show": [SESSION],
+    "debug similar": ["TypeError"],
+    "debug success": [SESSION],
+    "debug templates": ["type_mismatch"],
+    "demo": ["--check"],
+    "deprecate": [PATTERN, "--reason", "replaced"],
+    "doctor": [],
+    "embed": [],
+    "errors": [LOOP],
+    "extract": ["--all"],
+    "history": ["task-001"],
+    "inject": [LOOP],
+    "invert": [],
+    "log": ["--verify"],
+    "loops": [],
+    "metrics": [],
+    "mirror": [],
+    "note": [PATTERN, "read"],
+    "outcome": [LOOP, "--success"],
+    "patterns archive": [PATTERN, "--reason", "old"],
+    "patterns restore": [PATTERN],
+    "patterns archived": [],
+    "patterns duplicates": [],
+    "patterns export": ["--output", "{outside}/patterns.json"],
+    "patterns import": ["--input", "{outside}/patterns.json"],
+    "patterns list": [],
+    "patterns merge": [PATTERN, OTHER],
+    "patterns prune": ["--dry-run"],
+    "patterns show": [OTHER],
+    "promote": [OTHER],
+    "quarantine": [TEMPLATE, "--reason", "look again"],
+    "release": [TEMPLATE],
+    "reset": [OTHER],
+    "record": [LOOP, PATTERN, "--success"],
+    "reflections": ["--recurring"],
+    "replay": ["task-001", "--attempt", "1"],
+    "review": [],
+    "score": [],
+    "search": ["flaky test"],
+    "snooze": [QUESTION, "--until", "2099-01-01"],
+    "task init": ["Fix the flaky checkout test"],
+    "task start": ["task-002", "--resume"],
+    "task log": ["task-002", "--type", "bash", "--tool", "Bash", "--success"],
+    "task pause": ["task-002"],
+    "task complete": ["task-002", "--success"],
+    "task list": [],
+    "task reflect": ["task-001", "--learning", "profile first"],
+    "task report": [],
+    "task similar": ["fix a flaky test"],
+    "undo": [],
+    "redo": [],
+    "what-if": ["maturity.half_life_days=30"],
+    "why": [PATTERN],
+}
+"""Arguments by command, in an order in which each finds something to do in the sample project."""
+NOTHING_TO_DO = {"debug restore"}
+"""Commands that find nothing in the sample project: they exit with 1."""
+LONG_RUNNING = {"serve", "watch"}
+"""They end when they are interrupted; each has a test of its own."""
+
+
+def command_names(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
+    if command.hidden:
+        return
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from command_names((*path, name), inner)
+    else:
+        yield " ".join(path)
+
+
+def private_environment(home: Path) -> dict[str, str]:
+    """An empty home without the XDG variables, so that the default folders are used, and the model switched on."""
+    scratch = home.parent / "tmp"
+    scratch.mkdir(exist_ok=True)
+    kept = {name: value for name, value in environment(home).items() if not name.startswith("XDG_")}
+    return {**kept, "RALPHDECK_MEANING": "on", "TMPDIR": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def check_private(log: Path, home: Path, *allowed: Path) -> None:
+    """Nothing was sent, and nothing was written outside these folders and ralphdeck's own."""
+    assert remote_addresses(log) == []
+    own = [home / place / "ralphdeck" for place in (".cache", ".config", ".local/state")]
+    folders = [parent for folder in own for parent in folder.parents]
+    devices = [Path("/dev", name) for name in ("null", "tty", "ptmx", "pts")]
+    may = (*own, *allowed, home.parent / "tmp", *devices)
+    foreign = {
+        str(path)
+        for path in written_paths(log)
+        if path not in folders and not any(path.is_relative_to(folder) for folder in may)
+    }
+    assert not foreign
+    assert {path.name for path in home.iterdir()} <= {".cache", ".config", ".local"}
+
+
+def test_the_list_of_commands_is_complete() -> None:
+    found = {name for first, (place, _) in COMMANDS.items() for name in command_names((first,), load(place))}
+    assert found == RUNS.keys() | LONG_RUNNING
+
+
+def test_no_command_sends_anything_or_writes_elsewhere(sample: Path, home: Path, tmp_path: Path) -> None:
+    log, outside, env = tmp_path / "calls.log", tmp_path / "outside", private_environment(home)
+    outside.mkdir()
+    lines = [
+        json.dumps([*name.split(), *(text.format(outside=outside) for text in arguments)])
+        for name, arguments in RUNS.items()
+    ]
+    done = subprocess.run(
+        traced(python("-m", "tests.e2e.forked_commands"), log),
+        cwd=ROOT,
+        env={**env, "RALPHDECK_PROJECT": str(sample)},
+        input="\n".join(lines),
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    codes = dict(zip(RUNS, map(int, done.stdout.split()), strict=True))
+    assert {name: code for name, code in codes.items() if code} == dict.fromkeys(NOTHING_TO_DO, 1)
+    check_private(log, home, sample, outside)
+
+
+def test_the_dashboard_sends_nothing(sample: Path, home: Path, tmp_path: Path) -> None:
+    log = tmp_path / "calls.log"
+    with Terminal(traced(dashboard(sample), log), private_environment(home)) as terminal:
+        terminal.sees("Loops", "live")
+        for place in "2345678":
+            terminal.press(place)
+        terminal.press("4", "/", *"flaky", "enter")
+        terminal.settles()
+        vectors = sample / ".aiwg/ralph/memory/embeddings/patterns.vec"
+        terminal.until(vectors.exists, "the embedding model to be loaded")
+        terminal.press("escape", "escape", "q")
+        assert terminal.end() == 0
+    check_private(log, home, sample)
+
+
+@pytest.mark.parametrize("command", [["watch"], ["serve", "--port", "0"]], ids=["watch", "serve"])
+async def test_what_runs_until_it_is_interrupted_sends_nothing(
+    command: list[str], sample: Path, home: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "calls.log"
+    arguments = python("-m", "core.cli", command[0], *command[1:])
+    env = {**private_environment(home), "RALPHDECK_PROJECT": str(sample), "PYTHONUNBUFFERED": "1"}
+    process = await asyncio.create_subprocess_exec(
+        *traced(arguments, log), cwd=ROOT, env=env, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        if command[0] == "serve":
+            address = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode().split()[-1]
+            await open_tab(address)
+        else:
+            shutil.copytree(sample / ".aiwg/ralph/loops" / LOOP, sample / ".aiwg/ralph/loops/ralph-another-00000000")
+            await asyncio.wait_for(process.stdout.readline(), PATIENCE)
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        await asyncio.wait_for(process.wait(), PATIENCE)
+    check_private(log, home, sample)
+
+
+async def open_tab(address: str) -> None:
+    """Open the page and its socket as a browser does, and read until the dashboard draws."""
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
+        async with asyncio.timeout(PATIENCE):
+            while not await answers(browser, address):
+                pass
+        host = address.partition("/?")[0]
+        async with browser.ws_connect(f"{host}/ws?width=120&height=40", origin=host) as socket:
+            while True:
+                message = await asyncio.wait_for(socket.receive(), PATIENCE)
+                assert message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY)
+                if message.type is aiohttp.WSMsgType.BINARY and b"Loops" in message.data:
+                    return
+
+
+async def answers(browser: aiohttp.ClientSession, address: str) -> bool:
+    """Whether the page is served; the address is printed a moment before the server listens."""
+    try:
+        async with browser.get(address) as page:
+            return page.status == 200
+    except aiohttp.ClientConnectorError:
+        return False
