@@ -1,4 +1,4 @@
-"""Who reads contexts: the running loops and the last tasks; and what each of them gets under one view or another."""
+"""The loops and tasks whose contexts a decision can change, and the context of each under a given view."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from core.records.loops import LoopStatus
 from core.records.patterns import Pattern
 from core.retrieval.embedding import available
 from core.retrieval.ranking import Given
@@ -16,12 +17,14 @@ from core.snapshot import Snapshot
 from core.view import View
 
 LOOP: Final = "loop"
+PAUSED: Final = "paused"
 TASK: Final = "task"
 TOPIC: Final = "topic"
 MAX_LOOPS: Final = 20
-"""Running loops that are looked at, newest first."""
+"""Running loops, and paused ones, whose contexts are compared, newest first."""
 MAX_TASKS: Final = 20
 """Past tasks that are looked at, the last ones first."""
+_RESUMABLE: Final = frozenset({LoopStatus.PAUSED, LoopStatus.WAITING})
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -30,22 +33,24 @@ class Reader:
     """Somebody who would get a context.
 
     Attributes:
-        kind: `loop` (running), `task` (a loop that has ended, or a task of the episodic memory) or `topic`: what a
-            pattern itself is about, where there is nobody else.
+        kind: `loop` (running), `paused` (a loop that gets its context when it resumes), `task` (a loop that has
+            ended, or a task of the episodic memory) or `topic`: what a pattern itself is about, if there are no others.
         id: Of the loop, the task or the pattern.
         task: What it is to do; untrusted.
     """
 
-    kind: Literal["loop", "task", "topic"]
+    kind: Literal["loop", "paused", "task", "topic"]
     id: str
     task: str
 
 
 def audience(snapshot: Snapshot) -> tuple[Reader, ...]:
-    """The running loops, newest first, then the last tasks, last one first."""
-    running = [Reader(LOOP, loop.id, loop.task) for loop in snapshot.loops.values() if loop.status.active and loop.task]
+    """The running loops, then the paused ones, newest first; then the last tasks, last one first."""
+    loops = [loop for loop in snapshot.loops.values() if loop.task]
+    running = [Reader(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
+    paused = [Reader(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
     last = heapq.nlargest(MAX_TASKS, _past(snapshot), key=lambda found: (found[0], found[1].id))
-    return (*running[:MAX_LOOPS], *(reader for _, reader in last))
+    return (*running[:MAX_LOOPS], *paused[:MAX_LOOPS], *(reader for _, reader in last))
 
 
 def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Reader]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.audience import LOOP, TASK, Contexts, audience, same_texts
+from core.audience import LOOP, PAUSED, TASK, Contexts, audience, same_texts
 from core.curation.curator import Decided, Refusal
 from core.deck import Deck
 from core.embeddings import Coverage
@@ -32,8 +32,8 @@ class BulkForecast:
         refused: Why not about the others, and for how many each, the most frequent reason first.
         turned: State before, state after, and how many patterns would turn so, the most first.
         gone: How many would leave the registry.
-        loops, tasks: How many running loops and past tasks were looked at.
-        changed_loops, changed_tasks: How many of them would get another context.
+        loops, paused, tasks: Number of running loops, paused loops and past tasks whose contexts were compared.
+        changed_loops, changed_paused, changed_tasks: How many of them would get another context.
         tokens: Of all these contexts, before and after, estimated.
         by_words: See `Forecast`.
     """
@@ -44,15 +44,17 @@ class BulkForecast:
     turned: tuple[tuple[str, str, int], ...] = ()
     gone: int = 0
     loops: int = 0
+    paused: int = 0
     tasks: int = 0
     changed_loops: int = 0
+    changed_paused: int = 0
     changed_tasks: int = 0
     tokens: tuple[int, int] = (0, 0)
     by_words: Coverage | None = None
 
 
 def foretell(deck: Deck, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False) -> BulkForecast | None:
-    """Rehearse the decision, and inject again for the running loops and the last tasks.
+    """Rehearse the decision, and inject again for the running and paused loops and the last tasks.
 
     Args:
         deck: The project; nothing is written.
@@ -92,8 +94,10 @@ def foretell(deck: Deck, verb: Verb, pattern_ids: Sequence[str], stop: Stop = la
         turned=_turned(view.board, after.board),
         gone=len(view.snapshot.patterns.keys() - after.snapshot.patterns.keys()),
         loops=kinds[LOOP],
+        paused=kinds[PAUSED],
         tasks=kinds[TASK],
         changed_loops=changed[LOOP],
+        changed_paused=changed[PAUSED],
         changed_tasks=changed[TASK],
         tokens=(tokens[0], tokens[1]),
         by_words=by_words,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from core.audience import LOOP, TASK, TOPIC, Contexts, Reader, audience, same_texts
+from core.audience import LOOP, PAUSED, TASK, TOPIC, Contexts, Reader, audience, same_texts
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.embeddings import Coverage
@@ -62,7 +63,8 @@ class ContextChange:
     """A context that would be another one.
 
     Attributes:
-        kind: Whose: a running `loop`, a past `task`, or the `topic` of the pattern itself.
+        kind: Whose: a running `loop`, a `paused` loop (when it resumes), a past `task`, or the `topic` of the
+            pattern itself.
         id: Of the loop, the task or the pattern.
         title: Its task; untrusted.
         before, after: The exact texts, "" where nothing is injected.
@@ -97,8 +99,8 @@ class Forecast:
 
     Attributes:
         action: Of the answer, "" for a decision that answers no question.
-        loops, tasks: How many running loops and past tasks were looked at.
-        changed: The contexts that would be others, those of running loops first.
+        loops, paused, tasks: Number of running loops, paused loops and past tasks whose contexts were compared.
+        changed: The contexts that would be others, those of running loops first, then those of paused ones.
         tokens: Of all contexts that were looked at, before and after.
         turned: Patterns whose state would be another one, with the state before and after, as `SHOWN` has them.
         added, gone: Ids of patterns that would come into the registry or leave it.
@@ -109,6 +111,7 @@ class Forecast:
 
     action: str = ""
     loops: int
+    paused: int = 0
     tasks: int
     changed: tuple[ContextChange, ...] = ()
     tokens: tuple[int, int] = (0, 0)
@@ -228,8 +231,8 @@ class Forecaster:
 
 
 def _of_readers(readers: tuple[Reader, ...], **found: Any) -> Forecast:
-    loops, tasks = (sum(reader.kind == kind for reader in readers) for kind in (LOOP, TASK))
-    return Forecast(loops=loops, tasks=tasks, **found)
+    kinds = Counter(reader.kind for reader in readers)
+    return Forecast(loops=kinds[LOOP], paused=kinds[PAUSED], tasks=kinds[TASK], **found)
 
 
 def _readers(view: View, about: tuple[str, ...]) -> tuple[Reader, ...]:

@@ -51,7 +51,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     log_verified: bool = True
     """Every line of the log of decisions is as it was written."""
     max_tokens: int | None = 2000
-    """Tokens, as estimated, of the contexts of running loops and of the last tasks."""
+    """Tokens, as estimated, of the contexts of running and paused loops and of the last tasks."""
     max_questions: int | None = None
     """Open questions in Review."""
     max_blocked: int | None = None
@@ -191,7 +191,7 @@ class _Checker:
 
     @property
     def _looked_at(self) -> str:
-        return plural(len(self._contexts), "context") + " of running loops and last tasks"
+        return plural(len(self._contexts), "context") + " of running and paused loops and last tasks"
 
     def _given(self) -> Iterator[str]:
         """Ids of patterns that loops may get, by state or in one of the contexts."""

@@ -39,7 +39,7 @@ def check_command(policy: Path | None, as_json: bool) -> None:
       no-critical: on        nor what the scan finds dangerous and nobody released
       no-single-loop: on     nothing is proven by one loop alone
       log-verified: on       the log of decisions is as it was written
-      max-tokens: 2000       of the contexts of running loops and last tasks
+      max-tokens: 2000       of the contexts of running and paused loops and last tasks
       max-questions: off     open questions in Review
       max-blocked: off       patterns in quarantine
       max-unreconciled: off  records that disagree with the evidence

@@ -53,8 +53,11 @@ def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) ->
     for word, ids in (("into the registry", found.added), ("out of the registry", found.gone)):
         for id in ids:
             line(f"  {id}: {word}")
-    loops, tasks = (found.changed_of(kind) for kind in ("loop", "task"))
-    looked = f"{loops} of {plural(found.loops, 'running loop')} and {tasks} of the last {plural(found.tasks, 'task')}"
+    parts = [f"{found.changed_of('loop')} of {plural(found.loops, 'running loop')}"]
+    if found.paused:
+        parts.append(f"{found.changed_of('paused')} of {plural(found.paused, 'paused loop')} (when it resumes)")
+    parts.append(f"{found.changed_of('task')} of the last {plural(found.tasks, 'task')}")
+    looked = f"{', '.join(parts[:-1])} and {parts[-1]}"
     line(f"  {looked} would get another context ({found.tokens[0]:,} → {found.tokens[1]:,} tokens in all)")
     return decided
 
@@ -75,7 +78,11 @@ def _json(decided: Decided, found: Forecast) -> dict[str, Any]:
         "added": list(found.added),
         "gone": list(found.gone),
         "loops": found.loops,
+        "paused": found.paused,
         "tasks": found.tasks,
-        "changed": [{"kind": one.kind, "id": one.id} for one in found.changed],
+        "changed": [
+            {"kind": one.kind, "id": one.id, "when": "when it resumes" if one.kind == "paused" else None}
+            for one in found.changed
+        ],
         "tokens": {"before": found.tokens[0], "after": found.tokens[1]},
     }

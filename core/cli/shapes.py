@@ -94,7 +94,7 @@ findings}""",
 {decision: {id, at, by, verb, subject, reason, before, after, group}, summary, warnings, written}.
 With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], summary, warnings, written}.
 With --dry-run, where there is one: {dry_run, summary, warnings, refused, turned: [{id, before, after}], added, gone,
-loops, tasks, changed: [{kind, id}], tokens: {before, after}}""",
+loops, paused, tasks, changed: [{kind, id, when}], tokens: {before, after}}""",
     "review": """\
 {questions: [{kind, subject, key, question, reason, worth, stake, urgent, seconds, evidence, other}],
 sitting: {minutes, decisions, keys, seconds, share, later, not_worth_the_time}, findings}""",

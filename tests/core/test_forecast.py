@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.audience import audience
+from core.audience import PAUSED, audience
+from core.bulk import foretell
 from core.deck import Deck
 from core.errors import RalphdeckError, Refused
 from core.forecast import Forecast, Forecaster, forecast
 from core.paths import ProjectPaths
+from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.retrieval.relevance import Relevance
 from core.review.answers import Answer, answer, answers
@@ -107,7 +109,7 @@ def check_outcome(
     assert {change.id: (change.before, change.after) for change in told.changed} == {
         id: (before[id], after[id]) for id in before if before[id] != after[id]
     }
-    assert (told.loops + told.tasks) == len(before)
+    assert (told.loops + told.paused + told.tasks) == len(before)
     assert {(id, stood[id], stand[id]) for id in stood.keys() & stand.keys() if stood[id] != stand[id]} == set(
         told.turned
     )
@@ -276,6 +278,24 @@ def test_where_nobody_runs_or_ran_the_patterns_own_topic_is_looked_at(tmp_path: 
     assert (told.loops, told.tasks) == (0, 0)
     assert [(change.kind, change.id, change.after) for change in told.changed] == [("topic", item.subject, "")]
     assert [(before.given, after.given) for _, before, after in told.places] == [(1, 0)]
+
+
+def test_a_decision_changes_what_a_paused_loop_gets_when_it_resumes(tmp_path: Path) -> None:
+    record: dict[str, object] = {"pattern_id": "pat-error-null-001", "fix_approach": "guard", "usage_count": 4}
+    patterns = [record | {"success_rate": 1.0, "error_signature": {"error_pattern": "null"}}]
+    deck = made(tmp_path, patterns, ["null"])
+    state = deck.project.ralph / "loops/ralph-task-0/state.json"
+    state.write_text(state.read_text().replace("running", "paused"))
+    deck.apply(None)
+    item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", worth=0.5)
+    found = forecast(deck, item, answer_of(deck, item, "deprecate"))
+    assert (found.loops, found.paused, found.tasks) == (0, 1, 0)
+    (change,) = found.changed
+    assert (change.kind, change.id, change.after) == (PAUSED, "ralph-task-0", "")
+    assert "guard" in change.before
+    bulk = foretell(deck, Verb.DEPRECATE, ["pat-error-null-001"])
+    assert bulk is not None
+    assert (bulk.loops, bulk.paused, bulk.changed_paused) == (0, 1, 1)
 
 
 def test_a_release_and_an_archiving_do_what_was_foretold(deck: Deck) -> None:

@@ -56,14 +56,18 @@ def _refused(forecast: BulkForecast) -> list[Content]:
 
 
 def _contexts(forecast: BulkForecast, glyphs: Glyphs) -> Content:
-    if not forecast.loops and not forecast.tasks:
+    if not (forecast.loops or forecast.paused or forecast.tasks):
         return Content.styled("No loop runs and no task is known: no context to compare.", "$quiet")
     loops = f"{forecast.changed_loops} of {plural(forecast.loops, 'running loop')}"
+    paused = ""
+    if forecast.paused:
+        paused = f"\n  {forecast.changed_paused} of {plural(forecast.paused, 'paused loop')} when it resumes"
     tasks = f"{forecast.changed_tasks} of the last {plural(forecast.tasks, 'task')}"
     before, after = forecast.tokens
     words = f"\n  {forecast.by_words.text}" if forecast.by_words is not None else ""
     return Content.assemble(
         (f"{loops} and {tasks} get another context", "bold" if forecast.changed_loops else ""),
+        (paused, "bold" if forecast.changed_paused else ""),
         (words, "$warning"),
         (f"\n  tokens of all of them: {before:,} {glyphs.arrow} {after:,}", "$quiet"),
     )

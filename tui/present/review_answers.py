@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.audience import LOOP, TASK
+from core.audience import LOOP, PAUSED, TASK
 from core.differences import COME, GONE, line_changes
 from core.forecast import ContextChange, Forecast
 from core.review.answers import Answer
@@ -138,7 +138,7 @@ def _ranks(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
 
 
 def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content:
-    """How many contexts change: `3 of 4 running loops, 7 of the last 20 tasks`."""
+    """How many contexts change: `3 of 4 running loops, 1 of 1 paused (when it resumes), 7 of 20 tasks`."""
     if answer.why_not:
         return Content("")
     if not answer.matters:
@@ -148,7 +148,11 @@ def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content
     found = outlook.forecast
     if found is None:
         return Content.styled(f"! {visible_line(outlook.problem, 60)}", "$warning")
-    counts = ((LOOP, found.loops, "running loops", "loops"), (TASK, found.tasks, "tasks", "tasks"))
+    counts = (
+        (LOOP, found.loops, "running loops", "loops"),
+        (PAUSED, found.paused, "paused (when it resumes)", "paused"),
+        (TASK, found.tasks, "tasks", "tasks"),
+    )
     parts = [
         (
             f"{found.changed_of(kind)}{' of ' if wide else '/'}{looked} {words if wide else short}",
@@ -200,11 +204,12 @@ def what_changes(answer: Answer, outlook: Outlook | None, view: View, glyphs: Gl
 
 def _looked(found: Forecast) -> str:
     """What was looked at in vain."""
-    if not found.loops and not found.tasks:
-        return "No loop runs and no task is known: nobody would read another context."
+    if not (found.loops or found.paused or found.tasks):
+        return "No loop is running or paused and no task is known: there is no context to change."
     told = [plural(found.loops, "running loop")] * bool(found.loops)
+    told += [plural(found.paused, "paused loop")] * bool(found.paused)
     told += [f"the last {plural(found.tasks, 'task')}"] * bool(found.tasks)
-    return f"{' and '.join(told)}: none would get another context."
+    return f"{', '.join(told)}: none would get another context."
 
 
 def _turned_lines(found: Forecast, glyphs: Glyphs) -> Iterator[Content]:
@@ -229,8 +234,9 @@ def alike(changed: Sequence[ContextChange]) -> list[list[ContextChange]]:
 def _change_lines(changes: Sequence[ContextChange], glyphs: Glyphs) -> Iterator[Content]:
     """Contexts that would be others in the same way: whose they are, and what differs in them."""
     for change in changes[:_SAME]:
-        mark = glyphs.running if change.kind == LOOP else glyphs.done
-        yield Content.assemble((f"{mark} {change.kind} ", "$quiet"), (visible_line(change.title, 200), "bold"))
+        mark = {LOOP: glyphs.running, PAUSED: glyphs.paused}.get(change.kind, glyphs.done)
+        kind = "paused loop, when it resumes:" if change.kind == PAUSED else change.kind
+        yield Content.assemble((f"{mark} {kind} ", "$quiet"), (visible_line(change.title, 200), "bold"))
     if len(changes) > _SAME:
         yield Content.styled(f"  and {len(changes) - _SAME} others alike", "$quiet")
     yield from (line.pad_left(2) for line in diff_lines(changes[0].before, changes[0].after))

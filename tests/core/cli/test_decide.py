@@ -137,6 +137,7 @@ def test_a_dry_run_tells_what_would_change_and_writes_nothing(sample: Path, call
     result = call("promote", ESTABLISHED, "--dry-run", "--project", sample)
     assert (result.code, result.err) == (0, "")
     assert f"would be: promoted {ESTABLISHED}: established → proven" in result.out
+    assert "of 1 paused loop (when it resumes)" in result.out
     assert "would get another context" in result.out
     result = call("deprecate", ESTABLISHED, "nothing", "--reason", "r", "--dry-run", "--json", "--project", sample)
     told = result.document
@@ -144,6 +145,9 @@ def test_a_dry_run_tells_what_would_change_and_writes_nothing(sample: Path, call
     assert told["turned"] == [{"id": ESTABLISHED, "before": "established", "after": "deprecated"}]
     assert [refusal["id"] for refusal in told["refused"]] == ["nothing"]
     told = call("promote", ESTABLISHED, "--dry-run", "--json", "--project", sample).document
+    assert told["paused"] == 1
+    assert {one["when"] for one in told["changed"] if one["kind"] == "paused"} <= {"when it resumes"}
+    assert {one["when"] for one in told["changed"] if one["kind"] != "paused"} == {None}
     assert told["changed"] and told["tokens"]["before"] != told["tokens"]["after"]
     assert call("reset", ESTABLISHED, "--dry-run", "--project", sample).code != 0
     assert ledger.read_bytes() == before

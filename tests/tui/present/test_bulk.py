@@ -11,8 +11,10 @@ FORECAST = BulkForecast(
     refused=(("it is deprecated already", 7), ("\x1b[31m", 1), ("a", 1), ("b", 1)),
     turned=((Maturity.PROVEN, Maturity.DEPRECATED, 1500),),
     loops=4,
+    paused=1,
     tasks=20,
     changed_loops=2,
+    changed_paused=1,
     changed_tasks=5,
     tokens=(6650, 6412),
 )
@@ -24,6 +26,7 @@ def test_the_preview_tells_what_turns_what_is_refused_and_whose_context_changes(
     assert "1,500  ● proven → ⊘ deprecated" in text
     assert "10 refused" in text and "7  it is deprecated already" in text and "1  for other reasons" in text
     assert "2 of 4 running loops and 5 of the last 20 tasks get another context" in text
+    assert "1 of 1 paused loop when it resumes" in text
     assert "6,650 → 6,412" in text
     assert "\x1b" not in text
     assert "* proven -> x deprecated" in preview(FORECAST, ASCII).plain

@@ -1,0 +1,31 @@
+"""What the answers to a question would change, as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.audience import LOOP, PAUSED
+from core.deck import Deck
+from core.forecast import ContextChange, Forecast
+from core.paths import ProjectPaths
+from core.review.answers import Answer
+from core.settings import Settings
+from tests.core.debug_memory.making import NOW
+from tui.present.marks import ASCII
+from tui.present.review_answers import Outlook, answer_rows, what_changes
+
+
+def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
+    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    answer = Answer("accept", "Invert", "becomes a warning", lambda deck, _: pytest.fail(f"decided on {deck}"))
+    changed = tuple(ContextChange(kind, "ralph-a", "Fix it", "one\n", f"{kind}\n", (1, 1)) for kind in (LOOP, PAUSED))
+    found = Forecast(loops=2, paused=1, tasks=0, changed=changed)
+    (row,) = answer_rows([answer], [Outlook(0, found)], ["a"], "pat-error-null-001", ASCII, 160)
+    assert "1 of 2 running loops, 1 of 1 paused (when it resumes)" in row.plain
+    lines = [line.plain for line in what_changes(answer, Outlook(0, found), view, ASCII)]
+    assert "> loop Fix it" in lines
+    assert "= paused loop, when it resumes: Fix it" in lines
+    unchanged = what_changes(answer, Outlook(0, Forecast(loops=0, paused=1, tasks=0)), view, ASCII)
+    assert [line.plain for line in unchanged] == ["1 paused loop: none would get another context."]
