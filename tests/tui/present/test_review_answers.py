@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.audience import LOOP, PAUSED
+from core.curation.curator import Decided
 from core.deck import Deck
 from core.forecast import ContextChange, Forecast
 from core.paths import ProjectPaths
@@ -17,9 +18,13 @@ from tui.present.marks import ASCII
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 
 
+def undecided(deck: Deck, reason: str) -> Decided:
+    pytest.fail(f"decided on {deck} because of {reason}")
+
+
 def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
     view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
-    answer = Answer("accept", "Invert", "becomes a warning", lambda deck, _: pytest.fail(f"decided on {deck}"))
+    answer = Answer(action="accept", label="Invert", effect="becomes a warning", decide=undecided)
     changed = tuple(ContextChange(kind, "ralph-a", "Fix it", "one\n", f"{kind}\n", (1, 1)) for kind in (LOOP, PAUSED))
     found = Forecast(loops=2, paused=1, tasks=0, changed=changed)
     (row,) = answer_rows([answer], [Outlook(0, found)], ["a"], "pat-error-null-001", ASCII, 160)
