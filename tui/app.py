@@ -90,6 +90,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         kept: What was remembered, already loaded.
         keymap_file: Where other keys may be written.
         looks_further: Whether idle moments are used to work out what else Review could ask.
+        theme: Name of the theme to start with; by default the one that was chosen last.
     """
 
     TITLE = "ralphdeck"
@@ -98,10 +99,12 @@ class DeckApp(Comforts, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [Binding(LEAVE, "app.copy_or_quit", "quit", show=False, priority=True)]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {**MODES}
 
-    def __init__(self, deck: Deck, kept: Kept, keymap_file: Path, *, looks_further: bool = True) -> None:
+    def __init__(
+        self, deck: Deck, kept: Kept, keymap_file: Path, *, looks_further: bool = True, theme: str | None = None
+    ) -> None:
         themes = load_themes()
         self._own_variables = themes[DEFAULT_THEME][1].variables
-        super().__init__(sorted(STYLES.glob("*.tcss")), kept, themes)
+        super().__init__(sorted(STYLES.glob("*.tcss")), kept, themes, theme)
         self.deck = deck
         visits = (parse_time(kept.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
@@ -629,7 +632,15 @@ def _everything(view: View) -> Delta:
     )
 
 
-def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str, is_fresh: bool = False) -> int:
+def run(
+    deck: Deck,
+    *,
+    state_file: Path,
+    keymap_file: Path,
+    remembered_as: str,
+    is_fresh: bool = False,
+    theme: str | None = None,
+) -> int:
     """Run the dashboard; returns the exit code of the process.
 
     Args:
@@ -638,12 +649,13 @@ def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str, 
         keymap_file: Where other keys may be written.
         remembered_as: The name under which this project's filters and place are kept.
         is_fresh: Forget them first: what was kept under that name was of another project.
+        theme: Name of the theme to start with; by default the one that was chosen last.
     """
     kept = Kept(state_file, remembered_as)
     kept.load()
     if is_fresh:
         kept.forget_here()
-    app = DeckApp(deck, kept, keymap_file)
+    app = DeckApp(deck, kept, keymap_file, theme=theme)
     sys.setswitchinterval(SWITCH_SECONDS)
     app.run()
     _let_go_of_a_lost_terminal()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from textual.app import App
+from textual.filter import LineFilter, Monochrome
 from textual.notifications import Notify, SeverityLevel
 from textual.theme import Theme
 
@@ -15,11 +17,12 @@ from core.text import visible_line
 from tui.calling import MODES as CALLS
 from tui.calling import Caller
 from tui.clipboard import Copier
+from tui.filters import AsciiFilter, NoColourFilter
 from tui.kept import Kept
-from tui.present.marks import DRAWN, GLYPH_SETS, Glyphs
+from tui.present.marks import ASCII, DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.place import Place
 from tui.style_sheets import StyleSheets
-from tui.themes import DEFAULT_THEME
+from tui.themes import DEFAULT_THEME, PLAIN_THEME
 from tui.widgets.record_table import COMFORTABLE
 
 MOST_TOASTS: Final = 2
@@ -43,10 +46,16 @@ class Comforts(App[None], inherit_bindings=False):
         styles: The style sheets.
         kept: What was remembered, already loaded.
         themes: Label and theme, by name.
+        theme: Name of the theme to start with; by default the remembered one.
     """
 
-    def __init__(self, styles: list[Path], kept: Kept, themes: Mapping[str, tuple[str, Theme]]) -> None:
+    def __init__(
+        self, styles: list[Path], kept: Kept, themes: Mapping[str, tuple[str, Theme]], theme: str | None = None
+    ) -> None:
         super().__init__(css_path=[str(path) for path in styles])
+        self.no_color = bool(os.environ.get("NO_COLOR"))
+        self._chosen_theme = theme
+        self._ascii_filter, self._no_colour_filter = AsciiFilter(), NoColourFilter()
         self.stylesheet = StyleSheets(variables=self.get_css_variables())
         self.kept = kept
         self.themes = themes
@@ -54,13 +63,20 @@ class Comforts(App[None], inherit_bindings=False):
         self._has_copied = False
         """Whether the last key was ctrl+c, and copied."""
         self._caller = Caller(lambda: self.kept.get("calls", "off"), self._write, monotonic)
-        for _label, theme in themes.values():
-            self.register_theme(theme)
+        for _label, known in themes.values():
+            self.register_theme(known)
 
     def on_load(self) -> None:
         """Take the theme on before there is anything to draw: nothing is parsed for another one first."""
-        name = self.kept.get("theme", DEFAULT_THEME)
+        name = self._chosen_theme or self.kept.get("theme", DEFAULT_THEME)
+        name = PLAIN_THEME if self.no_color else name
         self.theme = name if name in self.themes else DEFAULT_THEME
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What every line passes through on its way to the terminal: without colours, in ASCII, or as it is."""
+        own = [self._no_colour_filter] if self.no_color else super().get_line_filters()
+        filters = [one for one in own if not isinstance(one, Monochrome)]  # Textual's, which sends greys
+        return [*filters, self._ascii_filter] if self.glyphs is ASCII else filters
 
     @property
     def glyphs(self) -> Glyphs:
@@ -110,6 +126,9 @@ class Comforts(App[None], inherit_bindings=False):
 
     def do_theme(self) -> None:
         """The next theme."""
+        if self.no_color:
+            self.say("NO_COLOR is set: no theme is used", severity="warning")
+            return
         names = list(self.themes)
         name = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
         self.use_theme(name)
@@ -130,6 +149,8 @@ class Comforts(App[None], inherit_bindings=False):
         self.say(f"marks: {self.glyphs.name}")
         for place in self._places():
             place.catch_up(anew=True)
+        for widget in self.screen.walk_children(with_self=True):
+            widget.refresh()
 
     def do_calls(self) -> None:
         """The next way of calling; it calls at once, so that one sees whether the terminal can do it."""

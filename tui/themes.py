@@ -12,6 +12,8 @@ STYLES: Final = Path(__file__).parent.parent / "styles"
 """The folder of style sheets and themes, beside this package in the repository and in the wheel."""
 
 DEFAULT_THEME: Final = "dark"
+PLAIN_THEME: Final = "ansi"
+"""The theme of the terminal's own colours; the only one that works without any colour."""
 
 
 def load_themes() -> dict[str, tuple[str, Theme]]:

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from core.cli.dashboard import need_terminal, open_dashboard
-from core.cli.options import json_option
+from core.cli.dashboard import chosen_theme, need_terminal, open_dashboard
+from core.cli.options import Invocation, json_option, theme_option
 from core.cli.output import line, print_json
 from core.cli.project import now
 from core.cli.shapes import json_help
@@ -18,6 +18,7 @@ CHECK_SECONDS = 2.0
 @click.command(epilog=json_help("demo"))
 @click.option("--check", is_flag=True, help="Play and watch without a screen, report, and exit.")
 @click.option("--seconds", type=click.FloatRange(0.1, 3600), metavar="S", help="How long --check plays.  [default: 2]")
+@theme_option
 @json_option
 def demo(check: bool, seconds: float | None, as_json: bool) -> None:
     """Open the dashboard on a sample project in which loops run while you watch.
@@ -27,10 +28,13 @@ def demo(check: bool, seconds: float | None, as_json: bool) -> None:
     \b
     Examples:
       ralphdeck demo
+      ralphdeck demo --theme light
       ralphdeck demo --check --json
     """
     if not check and (seconds is not None or as_json):
         raise click.UsageError("--seconds and --json go with --check")
+    if check and click.get_current_context().ensure_object(Invocation).theme is not None:
+        raise click.UsageError("--theme goes without --check, which has no screen")
     if check:
         _check(CHECK_SECONDS if seconds is None else seconds, as_json)
     else:
@@ -53,6 +57,7 @@ def _check(seconds: float, as_json: bool) -> None:
 
 def _play() -> None:
     need_terminal()
+    chosen_theme()
     from core.demo import DemoPlayer, scratch_project
 
     with scratch_project(now()) as project, DemoPlayer(project):

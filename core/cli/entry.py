@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from core import __version__
 from core.cli.lazy import load
-from core.cli.options import project_option, readonly_option
+from core.cli.options import Invocation, project_option, readonly_option, theme_option
 from core.errors import RalphdeckError
 from core.text import visible, visible_line
 
@@ -71,6 +71,8 @@ COMMANDS: Final = {
 """Where each command is, and its one line of help; so that `--help` loads none of them."""
 
 _DASHBOARD: Final = ("core.cli.dashboard:dashboard", "Open the dashboard.")
+_WITH_SCREEN: Final = frozenset({None, "dashboard", "demo", "serve"})
+"""The commands that open a dashboard, by name; None: the dashboard itself."""
 
 
 class LazyGroup(click.Group):
@@ -153,12 +155,14 @@ Environment:
   RALPHDECK_USER      who decides, like --by
   RALPHDECK_READONLY  1: write nothing, like --readonly
   RALPHDECK_MEANING   off: find patterns by words only
+  RALPHDECK_THEME     theme of the dashboard, like --theme
   NO_COLOR            no colours
 
 Every command explains itself: ralphdeck COMMAND --help""",
 )
 @project_option
 @readonly_option
+@theme_option
 @click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
@@ -175,7 +179,10 @@ def cli(ctx: click.Context) -> None:
       ralphdeck inject --task "Fix the login"    what a loop would get to read
       ralphdeck deprecate pat-error-retry-004 --reason "hides the cause"
     """
-    if ctx.invoked_subcommand is None:
+    command = ctx.invoked_subcommand
+    if command not in _WITH_SCREEN and ctx.ensure_object(Invocation).theme is not None:
+        raise click.UsageError(f"--theme is for the dashboard, demo and serve; {command} has no screen", ctx)
+    if command is None:
         ctx.invoke(load(_DASHBOARD[0]))
 
 

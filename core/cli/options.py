@@ -32,6 +32,7 @@ class Invocation:
 
     project: Path | None = None
     readonly: bool = False
+    theme: str | None = None
 
 
 def _keep_project(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
@@ -66,6 +67,23 @@ def readonly_option(command: Decorated) -> Decorated:
         expose_value=False,
         callback=_keep_readonly,
         help="Write nothing into .aiwg: whatever decides or records is refused.",
+    )(command)
+
+
+def _keep_theme(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.ensure_object(Invocation).theme = value
+
+
+def theme_option(command: Decorated) -> Decorated:
+    """`--theme NAME`, of the commands that open a dashboard."""
+    return click.option(
+        "--theme",
+        metavar="NAME",
+        expose_value=False,
+        callback=_keep_theme,
+        help="Colour theme of the dashboard for this run, e.g. dark, light or ansi. Default: $RALPHDECK_THEME, else "
+        "the theme last chosen with T.",
     )(command)
 
 

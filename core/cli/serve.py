@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from core.cli.dashboard import project_of
-from core.cli.options import project_option
+from core.cli.dashboard import chosen_theme, project_of
+from core.cli.options import project_option, theme_option
 from core.cli.output import line
 from core.errors import RalphdeckError
 from core.text import visible
@@ -22,6 +22,7 @@ from core.text import visible
 )
 @click.option("--write", is_flag=True, help="Let the browser decide, too; without it, it only looks.")
 @project_option
+@theme_option
 def serve(path: Path | None, port: int, write: bool) -> None:
     """Show the dashboard in a browser on this machine, one for each tab; read-only unless --write is given.
 
@@ -38,8 +39,9 @@ def serve(path: Path | None, port: int, write: bool) -> None:
     except ImportError as error:
         raise RalphdeckError(f"to serve needs more packages: pip install 'ralphdeck[serve]' ({error})") from None
     project = project_of(path)
-    readonly = [] if write else ["--readonly"]
-    command = [sys.executable, "-P", "-m", "core.cli", *readonly, "--project", str(project.project)]
+    theme = chosen_theme()
+    options = [*([] if write else ["--readonly"]), *(["--theme", theme] if theme is not None else [])]
+    command = [sys.executable, "-P", "-m", "core.cli", *options, "--project", str(project.project)]
     what = f"{visible(str(project.project))}{'' if write else ', read-only'}"
     try:
         serve_command(command, port=port or _free_port(), announce=lambda address: line(f"{what}: {address}"))

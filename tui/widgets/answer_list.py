@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.widgets.line_view import to_strip
+from tui.widgets.line_view import cursor_line, to_strip
 
 
 class AnswerList(Widget):
@@ -65,10 +65,11 @@ class AnswerList(Widget):
         width, style = self.size.width, self.visual_style
         if y >= len(self._rows):
             return Strip.blank(width, style.rich_style)
-        if y == self._cursor:
-            style = self.get_visual_style("answer-list--cursor")
-        mark = ("▌", "$accent") if y == self._cursor else " "
-        return to_strip(self, Content.assemble(mark, self._rows[y]), width, style)
+        if y != self._cursor:
+            return to_strip(self, Content.assemble(" ", self._rows[y]), width, style)
+        marked = Content.assemble(("▌", "$accent"), self._rows[y])
+        content, style = cursor_line(self, marked, "answer-list--cursor")
+        return to_strip(self, content, width, style)
 
     def on_click(self, event: events.Click) -> None:
         """Say which line was clicked."""

@@ -45,6 +45,18 @@ def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Stri
     return strip.extend_cell_length(width, style.rich_style)
 
 
+def cursor_line(widget: Widget, content: Content, component: str) -> tuple[Content, Style]:
+    """Content and ground of the line under a cursor.
+
+    The ground is that of the component class; a theme of the terminal's own colours has none, and uses reverse video
+    without further colours.
+    """
+    style = widget.get_visual_style(component)
+    if widget.app.native_ansi_color:
+        return Content(content.plain), style + Style(reverse=True)
+    return content, style
+
+
 def with_selection(widget: Widget, content: Content, row: int) -> Content:
     """`content` with what the mouse has selected of it marked; `row` is its line among all lines of the widget."""
     selection = widget.text_selection

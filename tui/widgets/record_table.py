@@ -17,7 +17,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from tui.present.marks import Cells
-from tui.widgets.line_view import Align, fit, selected, to_strip, with_selection
+from tui.widgets.line_view import Align, cursor_line, fit, selected, to_strip, with_selection
 
 GUTTER: Final = 2
 """Cells before the first column: cursor bar and mark."""
@@ -366,12 +366,12 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         cache_key = (key, part, self._generation, width, states, span, self.app.theme)
         strip = self._strips.get(cache_key)
         if strip is None:
+            content = self._line(row, part, width)
             if on_cursor:
-                style = self.get_visual_style("record-table--cursor")
+                content, style = cursor_line(self, content, "record-table--cursor")
             elif hovered:
                 style = self.get_visual_style("record-table--hover")
-            content = with_selection(self, self._line(row, part, width), line)
-            strip = to_strip(self, content, width, style)
+            strip = to_strip(self, with_selection(self, content, line), width, style)
             self._strips[cache_key] = strip
         return strip.apply_offsets(0, line)
 

@@ -17,12 +17,21 @@ Opened = list[tuple[Path, Path, Path]]
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
+def themes() -> list[str | None]:
+    """The themes that dashboards were opened with."""
+    return []
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterator[Opened]:
     """The projects that a dashboard was opened on."""
     calls: Opened = []
 
-    def run(deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str, is_fresh: bool) -> int:
+    def run(
+        deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str, is_fresh: bool, theme: str | None
+    ) -> int:
         assert is_fresh is (remembered_as == "demo")
+        themes.append(theme)
         calls.append((deck.project.project, state_file, keymap_file))
         return 143
 
@@ -61,3 +70,48 @@ def test_the_demo_opens_on_a_scratch_copy_that_is_removed(call: Call, opened: Op
     assert call("demo").code == 143
     ((project, *_),) = opened
     assert project.name == "acme-api" and not project.exists()
+
+
+def test_a_theme_is_taken_from_the_option_then_from_the_environment(
+    examples: Path, call: Call, opened: Opened, themes: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(examples)
+    call("--theme", "light", examples)
+    call("demo", "--theme", "light")
+    monkeypatch.setenv("RALPHDECK_THEME", "high-contrast")
+    call(examples)
+    call(examples, "--theme", "ansi")
+    call("demo")
+    assert themes == [None, "light", "light", "high-contrast", "ansi", "high-contrast"]
+
+
+def test_an_unknown_theme_is_refused_with_the_names_and_the_nearest_one(
+    examples: Path, call: Call, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arguments in ((examples, "--theme", "High Contrats"), ("demo", "--theme", "High Contrats")):
+        refused = call(*arguments)
+        assert refused.code == 2
+        assert "--theme: unknown theme 'High Contrats'. Did you mean high-contrast? Themes: dark, light," in refused.err
+    monkeypatch.setenv("RALPHDECK_THEME", "nope")
+    refused = call(examples)
+    assert (refused.code, opened) == (2, [])
+    assert "RALPHDECK_THEME: unknown theme 'nope'. Themes: dark, light," in refused.err
+
+
+def test_a_theme_is_refused_where_there_is_no_screen(examples: Path, call: Call) -> None:
+    refused = call("--theme", "light", "--project", examples, "loops")
+    assert refused.code == 2 and "loops has no screen" in refused.err
+    assert call("demo", "--check", "--theme", "light").code == 2
+
+
+def test_a_served_dashboard_gets_the_theme(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[list[str]] = []
+
+    def serve(command: list[str], **how: object) -> None:
+        served.append(command)
+
+    monkeypatch.setattr("tui.serving.serve", serve)
+    assert call("serve", examples, "--theme", "light").code == 0
+    monkeypatch.setenv("RALPHDECK_THEME", "dark")
+    assert call("serve", examples).code == 0
+    assert [command[command.index("--theme") + 1] for command in served] == ["light", "dark"]

@@ -1,0 +1,68 @@
+"""Line filters: what reaches a terminal without colours, or in plain ASCII."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
+
+_REPLACEMENTS: Final = {
+    "-": "─━┄┅┈┉╌╍═╴╶╸╺—–‐‑−▬⎼⎽▔",
+    "|": "│┃┆┇┊┋╎╏║┤├▌▐▎▏▍▊▋▉▕",
+    "+": "┌┐└┘┬┴┼╭╮╯╰╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┠┨┯┷┡┩◐◆",
+    "#": "█▓▇▆▅▮■",
+    "=": "▒≡▄▃",
+    ".": "░·•∙▁▂▫▯□◌",
+    "~": "…≈",
+    ">": "❯›→▸▶►»⇒",
+    "<": "‹←◂◀◄«⇐",
+    "^": "↑▲▴⌃⚑",
+    "v": "↓▼▾⌄✓✔",
+    "x": "✗✘×⊘",
+    "*": "●★",
+    "o": "○◦◯",
+    "!": "≠‼",
+    "'": "‘’‚",
+    '"': "“”„",
+    "@": "⟳↻",
+    "%": "‡",
+    "_": "⎯",
+}
+_TABLE: Final = str.maketrans({char: plain for plain, chars in _REPLACEMENTS.items() for char in chars} | {"🔎": "? "})
+
+
+def ascii_text(text: str) -> str:
+    """`text` with the characters that draw the screen replaced by ASCII ones of the same width; letters stay."""
+    return text if text.isascii() else text.translate(_TABLE)
+
+
+class AsciiFilter(LineFilter):
+    """Replaces borders, blocks, arrows and marks by ASCII characters; letters of any script stay as they are."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The segments in plain ASCII."""
+        return [Segment(ascii_text(text), style, control) for text, style, control in segments]
+
+
+class NoColourFilter(LineFilter):
+    """Removes colours; bold, reverse, underline and what a click means stay.
+
+    Textual's own `NoColor` asks for the default colours instead, which is a colour sequence too.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The segments without colours."""
+        return [
+            Segment(text, None if style is None else _without_colour(style), control)
+            for text, style, control in segments
+        ]
+
+
+@lru_cache(1024)
+def _without_colour(style: Style) -> Style:
+    plain = style.without_color
+    return plain + Style.from_meta(style.meta) if style.meta else plain
