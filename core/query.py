@@ -356,9 +356,19 @@ LOOP_FIELDS: Final = ("status", "source", "id", "tag", "pattern", "is")
 """Fields of a loop query; `is:` takes archived, live, ended, orphan, stale, crashed and the other badges."""
 
 
-def select_loops(loops: Mapping[str, Loop], query: Query) -> list[str]:
-    """Ids of the loops that match, in their own order."""
-    return [key for key, loop in loops.items() if all(_loop_has(loop, t) != t.negated for t in query.terms)]
+def select_loops(loops: Mapping[str, Loop], query: Query, patterns_of: Callable[[str], Iterable[str]]) -> list[str]:
+    """IDs of the loops that match, in their own order.
+
+    Args:
+        patterns_of: The patterns that a loop got or used, for `pattern:`.
+    """
+
+    def has(key: str, loop: Loop, term: Term) -> bool:
+        if term.field == "pattern":
+            return any(term.value in pattern_id.lower() for pattern_id in patterns_of(key))
+        return _loop_has(loop, term)
+
+    return [key for key, loop in loops.items() if all(has(key, loop, t) != t.negated for t in query.terms)]
 
 
 def _loop_has(loop: Loop, term: Term) -> bool:
@@ -372,8 +382,6 @@ def _loop_has(loop: Loop, term: Term) -> bool:
             return value in loop.id.lower()
         case "tag":
             return any(value in tag.lower() for tag in loop.tags)
-        case "pattern":
-            return any(value in use.pattern_id.lower() for use in loop.injected)
         case "is":
             holds = {"archived": loop.archived, "live": loop.status.active, "ended": loop.status.ended}
             words = [*loop.badges, *(word for word, holding in holds.items() if holding)]

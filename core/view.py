@@ -17,6 +17,7 @@ from core.embeddings import Coverage, Embeddings
 from core.errors import UnknownRecord
 from core.extraction.proposals import Extraction
 from core.learning.explanation import Explanation, explain
+from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, OutcomeSignals
 from core.learning.proposing import Inversion
 from core.learning.replaying import Replay, what_if
@@ -143,6 +144,10 @@ class View:
     def outcome(self, bead_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         """How a loop or attempt came out, and how that scores (semantics 2); None if it has not come out."""
         return self.board.outcome(bead_id)
+
+    def loop_patterns(self, loop_id: str) -> LoopPatterns:
+        """Patterns that a loop got, used and gave, by its state file and the event log."""
+        return self.board.loop_patterns(loop_id)
 
     def why(self, pattern_id: str) -> Explanation:
         """Why the pattern is in its state, rule by rule and event by event."""

@@ -68,7 +68,7 @@ def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: b
 
 
 def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSettings) -> None:
-    """The only listing that needs how loops came out; scoring is imported for it alone."""
+    """Import scoring for this listing alone: the table needs neither outcomes nor the event log."""
     from core.cli.learning_shapes import score_json
     from core.learning.inputs import Inputs
     from core.learning.outcomes import score_outcome
@@ -82,7 +82,7 @@ def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSe
         if signals is not None:
             counts = {"error_count": signals.error_count, "retry_count": signals.retry_count}
             outcome = score_json(score_outcome(signals, present, settings)) | counts
-        found.append({**loop_json(loop), "outcome": outcome})
+        found.append({**loop_json(loop, inputs.loop_patterns(loop.id)), "outcome": outcome})
     print_json({"loops": found, "findings": findings_json(snapshot.findings)})
 
 

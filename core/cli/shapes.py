@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from core.extraction.proposals import Extraction
     from core.learning.assessment import Assessment
     from core.learning.explanation import RuleLine
+    from core.learning.loop_patterns import LoopPatterns
     from core.learning.proposing import Inversion
     from core.lineage import LineageEvent
     from core.records.decisions import Decision, Pin
@@ -44,7 +45,7 @@ DOCUMENTS: Final = {
     "loops": """\
 {loops: [{id, task, status, raw_status, sources, iteration, max_iterations, started_at, ended_at,
 ended_approximate, archived, liveness, liveness_reason, last_sign, badges, aliases, quality,
-injected, extracted, files,
+injected, uses: [{id, applied, success, inferred, iteration, at}], extracted, files,
 outcome: {verdict, raw, decayed, parts, reasoning, error_count, retry_count}}], findings}""",
     "patterns list": """\
 {patterns: [{id, type, title, state, computed_state, decided_by, pinned, faded, contradicted,
@@ -186,7 +187,7 @@ def number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def loop_json(loop: Loop) -> Shape:
+def loop_json(loop: Loop, patterns: LoopPatterns) -> Shape:
     """One loop as `loops` prints it; `status` is the normalised word, `raw_status` the one of the file."""
     return {
         "id": loop.id,
@@ -206,8 +207,19 @@ def loop_json(loop: Loop) -> Shape:
         "badges": list(loop.badges),
         "aliases": list(loop.aliases),
         "quality": [number(value) for value in loop.quality],
-        "injected": [use.pattern_id for use in loop.injected],
-        "extracted": [extracted.pattern_id for extracted in loop.extracted],
+        "injected": patterns.injected_ids,
+        "uses": [
+            {
+                "id": use.pattern_id,
+                "applied": use.kind != "injected",
+                "success": use.success,
+                "inferred": use.inferred,
+                "iteration": use.iteration,
+                "at": iso(use.at),
+            }
+            for use in patterns.uses
+        ],
+        "extracted": [extracted.pattern_id for extracted in patterns.extracted],
         "files": list(loop.files),
     }
 

@@ -33,6 +33,7 @@ from core.learning.finished import (
     signals_of_loop,
     signals_of_report,
 )
+from core.learning.loop_patterns import LoopPatterns, events_by_user, patterns_of_loop
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome
 from core.learning.sessions import moves_sessions, sessions_by_bead
 from core.learning.uses import LOOP
@@ -74,6 +75,7 @@ class Inputs:
         unresolved: Patterns that events say were applied, without a result of their own, by loop or attempt.
         reports: What the event log says of loops and attempts as a whole.
         blames: Events that are harmful marks, by source.
+        by_user: Events about patterns of each loop or attempt, by the ID in the event.
         sessions: Debug sessions, by the loop or attempt whose errors they tell.
         aside: Sources whose harmful marks do not all count.
     """
@@ -88,6 +90,7 @@ class Inputs:
     unresolved: Mapping[str, frozenset[str]]
     reports: Mapping[str, Report]
     blames: Mapping[str, tuple[Event, ...]]
+    by_user: Mapping[str, list[Event]]
     sessions: Mapping[str, tuple[DebugSession, ...]] = field(default_factory=dict)
     aside: Mapping[str, Aside] = field(default_factory=dict)
     _verdicts: dict[str, tuple[bool | None, datetime]] = field(default_factory=dict, repr=False, compare=False)
@@ -107,6 +110,7 @@ class Inputs:
             _unresolved(events),
             reports_of(events),
             _blames(events),
+            events_by_user(events),
         )
         return replace(made, sessions=sessions_by_bead(snapshot, made.row_id)).under(settings)
 
@@ -192,6 +196,7 @@ class Inputs:
                 unresolved=_unresolved(events),
                 reports=reports_of(events),
                 blames=_blames(events),
+                by_user=events_by_user(events),
             )
             beads = self.reports.keys() | fresh.reports.keys()
             touched = self.by_event.keys() | fresh.by_event.keys() | fresh._patterns_of(beads)
@@ -202,6 +207,9 @@ class Inputs:
         by_event, blames, reports = dict(self.by_event), dict(self.blames), dict(self.reports)
         for id, added in found.items():
             by_event[id] = by_event.get(id, []) + added
+        by_user = dict(self.by_user)
+        for id, added in events_by_user(new).items():
+            by_user[id] = by_user.get(id, []) + added
         for source, added_marks in marks.items():
             blames[source] = blames.get(source, ()) + added_marks
         for event in filter(is_report, new):
@@ -209,7 +217,7 @@ class Inputs:
         unresolved = dict(self.unresolved)
         for bead, patterns in _unresolved(new).items():
             unresolved[bead] = unresolved.get(bead, frozenset()) | patterns
-        after = replace(self, by_event=by_event, unresolved=unresolved, reports=reports, blames=blames)
+        after = replace(self, by_event=by_event, unresolved=unresolved, reports=reports, blames=blames, by_user=by_user)
         reported = {event.loop_id for event in filter(is_report, new)}
         told = reported | marks.keys() | {event.loop_id for event in new if event.pattern_id and event.loop_id}
         return after, found.keys() | after._patterns_of(reported), set(map(after.user_id, told))
@@ -420,6 +428,31 @@ class Inputs:
         if self.aside:
             uses = [(loop, self._without_mark(loop, use, pattern, aside)) for loop, use in uses]
         return observations_of(pattern, uses, events, self.found_by.get(pattern.id), self, aside)
+
+    def loop_patterns(self, loop_id: str) -> LoopPatterns:
+        """The patterns of a loop, see `core.learning.loop_patterns`; none for an unknown one."""
+        loop = self.snapshot.loops.get(loop_id)
+        if loop is None:
+            return LoopPatterns()
+        names = dict.fromkeys((*self._names.of_row(loop_id), *self._attempts.get(loop_id, ())))
+        events = sorted((event for name in names for event in self.by_user.get(name, ())), key=lambda event: event.at)
+        if not events and not loop.injected and not loop.extracted:
+            return LoopPatterns()
+        known = self.snapshot.patterns
+        entries = [
+            self._without_mark(loop, use, known[use.pattern_id], []) if self.aside and use.pattern_id in known else use
+            for use in loop.injected
+        ]
+        return patterns_of_loop(loop, entries, events, known, self)
+
+    @cached_property
+    def _attempts(self) -> Mapping[str, Sequence[str]]:
+        """By loop, the tasks and attempts whose uses are the loop's, as far as events name them."""
+        found: dict[str, list[str]] = {}
+        for bead in self.by_user:
+            if bead in self.snapshot.attempts or bead in self.snapshot.tasks:
+                found.setdefault(self.user_id(bead), []).append(bead)
+        return found
 
     def _without_mark(self, loop: Loop, use: InjectedUse, pattern: Pattern, aside: list[Observation]) -> InjectedUse:
         """The entry as an exposure, if the mark that it gives does not count; a loop has its uses claimed, too."""

@@ -24,6 +24,7 @@ from core.learning.dated import GONE, Dated, DatedTally
 from core.learning.decay import SECONDS_PER_DAY
 from core.learning.inputs import Inputs, SetAside
 from core.learning.inversion import inversion_triggered
+from core.learning.loop_patterns import LoopPatterns
 from core.learning.maturity import CODES, STATES, decayed_counts, multipliers, state_codes
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
 from core.learning.proposing import Alternatives, Inversion, propose
@@ -478,6 +479,10 @@ class Scoreboard:
         """How a loop or attempt came out, and how that scores; None if it has not come out."""
         signals = self._inputs.signals(bead_id)
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
+
+    def loop_patterns(self, loop_id: str) -> LoopPatterns:
+        """Patterns that a loop got, used and gave, by its state file and the event log."""
+        return self._inputs.loop_patterns(loop_id)
 
     def finished(self) -> Iterator[str]:
         """Ids of all loops and attempts that have an `outcome`."""

@@ -87,7 +87,7 @@ def test_patterns_are_harmless(view: View, glyphs: Glyphs) -> None:
 def test_loops_are_harmless(deck: Deck, view: View, glyphs: Glyphs) -> None:
     for loop in view.snapshot.loops.values():
         found = view.outcome(loop.id)
-        row = loops.loop_cells(loop, found[1] if found else None, view.now, glyphs)
+        row = loops.loop_cells(loop, found[1] if found else None, view.loop_patterns(loop.id), view.now, glyphs)
         check(row.values(), where=f"the row of {loop.id[:80]!r}")
         check(loops.now_lines(loop, None, view, glyphs), where=f"now of {loop.id[:80]!r}")
         check(loops.iterations_lines(loop, None, view, glyphs), where=f"iterations of {loop.id[:80]!r}")

@@ -7,9 +7,12 @@ from datetime import datetime
 
 from textual.content import Content
 
+from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, Verdict, short
 from core.records.debug_sessions import Failure
-from core.records.loops import InjectedUse, Iteration, Liveness, Loop, LoopStory
+from core.records.events import Observation
+from core.records.loops import Iteration, Liveness, Loop, LoopStory
+from core.records.patterns import Pattern
 from core.records.reflections import Reflection
 from core.text import plural, visible, visible_line
 from core.view import View
@@ -35,11 +38,14 @@ def elapsed(loop: Loop, now: datetime) -> float | None:
     return max(0.0, (end - loop.started_at).total_seconds())
 
 
-def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyphs, offered: int = 0) -> Cells:
+def loop_cells(
+    loop: Loop, outcome: Outcome | None, patterns: LoopPatterns, now: datetime, glyphs: Glyphs, offered: int = 0
+) -> Cells:
     """One row of the table.
 
     Args:
         outcome: How it came out, if it has.
+        patterns: Those that it got, used and gave.
         offered: How many patterns could be extracted from it, as far as somebody has looked.
     """
     seconds = elapsed(loop, now)
@@ -59,7 +65,7 @@ def loop_cells(loop: Loop, outcome: Outcome | None, now: datetime, glyphs: Glyph
         "elapsed": Content.styled(duration(seconds) if seconds is not None else "—", "$quiet" if ended else ""),
         "learned": Content.styled(f"{offered} to extract", "$accent")
         if offered
-        else Content.styled(_learned(loop), "$quiet"),
+        else Content.styled(_learned(patterns), "$quiet"),
         "outcome": _came_out(outcome),
         "sign": _sign(loop, now),
     }
@@ -108,13 +114,12 @@ def _came_out(outcome: Outcome | None) -> Content:
     )
 
 
-def _learned(loop: Loop) -> str:
-    used = sum(use.applied for use in loop.injected)
+def _learned(patterns: LoopPatterns) -> str:
     parts = []
-    if loop.injected:
-        parts.append(f"{used}/{len(loop.injected)} used")
-    if loop.extracted:
-        parts.append(f"{len(loop.extracted)} new")
+    if injected := len(patterns.injected_ids):
+        parts.append(f"{len(patterns.applied_ids)}/{injected} used")
+    if patterns.extracted:
+        parts.append(f"{len(patterns.extracted)} new")
     return ", ".join(parts)
 
 
@@ -251,44 +256,43 @@ def iterations_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Gl
 
 
 def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
-    """Injected patterns with their results, and what the loop gave back."""
-    lines: list[Content] = []
-    if not loop.injected and not loop.extracted:
+    """Patterns that the loop got, with their results, and those extracted from it."""
+    found = view.loop_patterns(loop.id)
+    known = view.snapshot.patterns
+    if not found.uses and not found.extracted:
         return [Content.styled("No pattern was injected into this loop, and none extracted from it.", "$quiet")]
-    for use in loop.injected:
-        known = view.snapshot.patterns.get(use.pattern_id)
-        success, result = _result(loop, use, view)
-        mark = result_mark(success, glyphs)
-        lines.append(
-            Content.assemble(
-                mark,
-                f" {result:<20} ",
-                (visible_line(use.pattern_id, 120), "$secondary"),
-                (f"  iteration {use.iteration}" if use.iteration is not None else "", "$quiet"),
-                f"  {visible_line(known.title, 200)}" if known else "",
-                ("" if known else "  not in the registry", "$warning"),
-            )
+    lines = [
+        Content.assemble(
+            result_mark(use.success, glyphs),
+            f" {_result(use):<20} ",
+            (visible_line(use.pattern_id, 120), "$secondary"),
+            (f"  iteration {use.iteration}" if use.iteration is not None else "", "$quiet"),
+            *_title(known.get(use.pattern_id)),
         )
-    for gained in loop.extracted:
-        lines.append(
-            Content.assemble(
-                ("+ extracted           ", "$success"),
-                (visible_line(gained.pattern_id, 120), "$secondary"),
-                ("  new" if gained.new else "  merged", "$quiet"),
-            )
+        for use in found.uses
+    ]
+    lines += [
+        Content.assemble(
+            ("+ extracted           ", "$success"),
+            (visible_line(gained.pattern_id, 120), "$secondary"),
+            ("  new" if gained.new else "  merged", "$quiet"),
+            *_title(known.get(gained.pattern_id)),
         )
+        for gained in found.extracted
+    ]
     return lines
 
 
-def _result(loop: Loop, use: InjectedUse, view: View) -> tuple[bool | None, str]:
-    """How one use went, as it counts, and in words."""
-    if not use.applied:
-        return None, "not applied"
-    seen = view.observations(use.pattern_id) if use.pattern_id in view.snapshot.patterns else ()
-    own = [one for one in seen if one.loop_id == loop.id and one.iteration == use.iteration and one.kind == "applied"]
-    success = own[0].success if own else use.successful
-    word = {True: "worked", False: "failed", None: "no result"}[success]
-    return success, f"{word}, as the loop" if own and own[0].inferred else word
+def _title(pattern: Pattern | None) -> tuple[str | tuple[str, str], ...]:
+    return (f"  {visible_line(pattern.title, 200)}",) if pattern else (("  not in the registry", "$warning"),)
+
+
+def _result(use: Observation) -> str:
+    """Result of one use in words."""
+    if use.kind == "injected":
+        return "not applied"
+    word = {True: "worked", False: "failed", None: "no result"}[use.success]
+    return f"{word}, as the loop" if use.inferred else word
 
 
 def reflection_lines(reflections: Sequence[Reflection], view: View, glyphs: Glyphs) -> list[Content]:

@@ -68,7 +68,7 @@ class LoopsPlace(Extracting, Browse):
     def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The loops that match; those at work stand first in the usual order."""
         loops = view.snapshot.loops
-        keys = select_loops(loops, query)
+        keys = select_loops(loops, query, lambda key: view.loop_patterns(key).injected_ids)
         name, descending = sort or ("newest", True)
         if name == "newest":
             keys.sort(key=lambda key: _rank(loops[key]))
@@ -95,9 +95,10 @@ class LoopsPlace(Extracting, Browse):
         loop = self.view.snapshot.loops.get(key)
         if loop is None:
             return {}
-        found = self.view.outcome(key)
+        found, patterns = self.view.outcome(key), self.view.loop_patterns(key)
         offer = offers.offer_count(self.view.offers.get(key))
-        return dict(present.loop_cells(loop, found[1] if found else None, self.deck_app.now(), self.glyphs, offer))
+        outcome = found[1] if found else None
+        return dict(present.loop_cells(loop, outcome, patterns, self.deck_app.now(), self.glyphs, offer))
 
     def words(self, key: str) -> dict[str, str]:
         """The same with nothing abbreviated or drawn."""

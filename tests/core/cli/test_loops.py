@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ KEYS = {
     "id", "task", "status", "raw_status", "sources", "iteration", "max_iterations", "started_at", "ended_at",
     "archived", "liveness",
 }  # fmt: skip
+RUNNING = "ralph-fix-null-customer-crash-in-the-644aee36"
 FINDING = {"file", "pointer", "severity", "code", "message"}
 
 
@@ -102,3 +104,27 @@ def test_a_file_that_is_torn_for_long_is_reported_without_waiting(
     os.utime(torn, (0, 0))
     monkeypatch.setattr("core.cli.project.time.sleep", lambda _: pytest.fail("waited"))
     assert call("loops", "--strict", "--project", examples).code == 3
+
+
+def test_a_loop_shows_what_inject_record_and_extract_did(sample: Path, call: Call) -> None:
+    def shown(key: str) -> dict[str, Any]:
+        listed = call("loops", "--json", "--project", sample).document["loops"]
+        return next(loop for loop in listed if loop["id"] == key)
+
+    before = shown(RUNNING)
+    pattern = "pat-error-jwt-expired-006"
+    assert pattern not in before["injected"]
+    injected = call("inject", RUNNING, "--json", "--project", sample).document
+    chosen = [one["id"] for one in injected["patterns"]]
+    assert set(chosen) - set(before["injected"])
+    assert set(shown(RUNNING)["injected"]) == {*before["injected"], *chosen}
+    call("record", RUNNING, pattern, "--failure", "--iteration", "3", "--project", sample)
+    after = shown(RUNNING)
+    assert pattern in after["injected"]
+    (use,) = [use for use in after["uses"] if use["id"] == pattern]
+    assert (use["applied"], use["success"], use["iteration"]) == (True, False, 3)
+    assert shown("current-loop")["extracted"] == []
+    call("extract", "current-loop", "--project", sample)
+    assert shown("current-loop")["extracted"] == ["pat-success-clean-up-lint-warnings-001"]
+    call("undo", "--project", sample)
+    assert shown("current-loop")["extracted"] == []

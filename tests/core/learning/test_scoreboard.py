@@ -405,6 +405,7 @@ def test_updated_is_a_new_board_of_what_changed(before: Snapshot, new: Snapshot,
     same(board, fresh)
     assert board.bursts == fresh.bursts
     assert set(board.finished()) == set(fresh.finished())
+    assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in new.loops)
     later = now + timedelta(days=3)
     same(board.rescored(later), Scoreboard.build(new, later, SUSPICIOUS))
 

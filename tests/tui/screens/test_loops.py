@@ -3,11 +3,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from core.deck import Deck
 from core.records.decisions import Verb
+from core.records.events import Event
 from core.records.loops import LoopStatus
-from tests.tui.story import Story, copy_tree, story
+from core.settings import Settings
+from tests.tui.story import NOW, Story, copy_tree, story
 from tui.present.loops import TABS
 from tui.screens.dialogs import Preview
+from tui.screens.loops import LoopsPlace
 from tui.screens.review import ReviewPlace
 from tui.widgets.text_pane import TextPane
 
@@ -217,3 +223,43 @@ async def test_errors_of_a_debug_session_change_the_outcome_at_once(sample: Path
         folder.mkdir(exist_ok=True)
         (folder / "session.json").write_text(json.dumps({"session_id": "s-57", "executions": [run]}))
         await told.until(lambda: "57 errors" in details(told), "the errors of the session")
+
+
+def learned(told: Story, key: str) -> str:
+    """The cell of a column that only wide terminals show."""
+    place = told.place
+    assert isinstance(place, LoopsPlace)
+    return place.cells(key)["learned"].plain
+
+
+async def test_what_another_process_injects_and_records_shows_at_once(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(160, 50)) as told:
+        key = next(key for key in told.table.keys if not told.app.view.loop_patterns(key).uses)
+        told.place.go_to(key)
+        for _ in range(TABS.index("Patterns")):
+            await told.press("right_square_bracket")
+        await told.settled()
+        assert "No pattern was injected" in details(told)
+        pattern = next(iter(told.app.view.snapshot.patterns))
+        other = Deck(told.app.deck.project, Settings(), by="hook", clock=lambda: NOW, cache=False)
+        other.load()
+        one = Event(id="e-1", at=NOW, kind="injected", pattern_id=pattern, loop_id=key, by="hook")
+        other.record(one)
+        await told.until(lambda: f"not applied          {pattern}" in details(told), "the injection")
+        other.record(replace(one, id="e-2", kind="applied", success=True, iteration=2))
+        await told.until(lambda: f"worked               {pattern}  iteration 2" in details(told), "the use")
+        assert learned(told, key) == "1/1 used"
+        await told.filter(f"pattern:{pattern}")
+        assert key in told.table.keys
+
+
+async def test_what_was_extracted_from_a_loop_shows_in_its_patterns(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(160, 50)) as told:
+        told.place.go_to("current-loop")
+        await told.press("e")
+        await told.until(lambda: isinstance(told.app.screen, Preview), "the preview")
+        await told.decides("a")
+        for _ in range(TABS.index("Patterns")):
+            await told.press("right_square_bracket")
+        await told.until(lambda: "extracted           pat-success-clean-up" in details(told), "the pattern")
+        assert learned(told, "current-loop") == "1 new"

@@ -1,0 +1,80 @@
+"""Patterns that a loop got, used and gave: from its own state file and the event log together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from core.learning.uses import Beads, UseTable, origin
+from core.records.events import Event, Observation
+from core.records.loops import ExtractedPattern, InjectedUse, Loop
+from core.records.patterns import Pattern, PatternType
+
+_DISCOVERED = "discovered"
+_KINDS = frozenset({"injected", "applied", "outcome", "feedback", "extracted"})
+
+
+class LoopPatterns(Struct, frozen=True, kw_only=True):
+    """Patterns of one loop.
+
+    Attributes:
+        uses: One entry for each use, in the order in which they became known: kind `injected` (and not applied),
+            `applied` or `feedback`; the result as it counts in the evidence.
+        extracted: Patterns that came out of the loop; `new` is False for one that another loop had found before.
+    """
+
+    uses: tuple[Observation, ...] = ()
+    extracted: tuple[ExtractedPattern, ...] = ()
+
+    @property
+    def injected_ids(self) -> list[str]:
+        """The patterns that it got or used, each once."""
+        return list(dict.fromkeys(use.pattern_id for use in self.uses))
+
+    @property
+    def applied_ids(self) -> list[str]:
+        """The patterns that it used, each once."""
+        return list(dict.fromkeys(use.pattern_id for use in self.uses if use.kind != "injected"))
+
+
+def events_by_user(events: Iterable[Event]) -> dict[str, list[Event]]:
+    """The events about patterns of loops and attempts, by the ID in the event."""
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        if event.loop_id and event.pattern_id and event.kind in _KINDS:
+            found.setdefault(event.loop_id, []).append(event)
+    return found
+
+
+def patterns_of_loop(
+    loop: Loop,
+    entries: Sequence[InjectedUse],
+    events: Sequence[Event],
+    patterns: Mapping[str, Pattern],
+    beads: Beads,
+) -> LoopPatterns:
+    """Join what a loop's state and the event log record of its patterns; each use and extraction once.
+
+    Args:
+        loop: The loop.
+        entries: Its `injected` entries, without marks that do not count.
+        events: Those that name the loop, one of its other ids, or an attempt at its task.
+        patterns: The registry.
+        beads: Results of whole loops.
+    """
+    uses: list[Observation] = []
+    for pattern_id in dict.fromkeys([*(entry.pattern_id for entry in entries), *(one.pattern_id for one in events)]):
+        pattern = patterns.get(pattern_id) or Pattern(id=pattern_id, type=PatternType.ERROR, title="")
+        table = UseTable(pattern, beads)
+        table.add_events(event for event in events if event.pattern_id == pattern_id)
+        table.add_loops((loop, entry) for entry in entries if entry.pattern_id == pattern_id)
+        uses += (seen for seen in table.observations() if seen.kind != _DISCOVERED)
+    extracted = {entry.pattern_id: entry for entry in loop.extracted}
+    for event in events:
+        if event.kind == "extracted" and event.pattern_id not in extracted:
+            found = patterns.get(event.pattern_id)
+            first = origin(found) if found else None
+            new = first is None or first.loop_id in (loop.id, *loop.aliases, event.loop_id)
+            extracted[event.pattern_id] = ExtractedPattern(pattern_id=event.pattern_id, new=new)
+    return LoopPatterns(uses=tuple(uses), extracted=tuple(extracted.values()))
