@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
+from core.secret_tokens import MAYBE_TOKENS, TOKENS
+from core.secret_values import NEAR, is_credential, is_placeholder
 from core.secrets import Mark
 
 _MARKED: Final = ("[secret:", "«secret»", "\ue000")
 """What tells that something stands for a secret already."""
+_MASK: Final = re.compile(r"\[secret: ([A-Za-z0-9 .]{1,30}), [\d,]{1,12} characters\]")
 _FOUND: Final = re.compile("«\ue000(\\d{1,6})»")
 """What stands for the secrets that were found while others are looked for."""
 
@@ -25,36 +28,11 @@ def _words(text: str) -> frozenset[str]:
 
 _KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_TOKENS: Final = {
-    "Anthropic key": r"sk-ant-[A-Za-z0-9_-]{16,}",
-    "API key": r"(?<!-)sk-(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{16,}",
-    "Stripe key": r"[rs]k_(?:live|test)_[A-Za-z0-9]{10,}",
-    "GitHub token": r"gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
-    "GitLab token": r"glpat-[A-Za-z0-9_-]{16,}",
-    "Slack token": r"xox[abeprs]-[A-Za-z0-9-]{10,}",
-    "AWS key": r"A(?:KIA|SIA)[A-Z0-9]{16}",
-    "Google key": r"AIza[A-Za-z0-9_-]{30,}",
-    "npm token": r"npm_[A-Za-z0-9]{30,}",
-    "PyPI token": r"pypi-(?=[a-z0-9_-]{0,60}[A-Z])[A-Za-z0-9_-]{16,}",
-    "Hugging Face token": r"hf_[A-Za-z0-9]{20,}",
-    "SendGrid key": r"SG\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
-    "Telegram token": r"(?:bot)?\d{8,10}:AA[A-Za-z0-9_-]{30,}",
-    "Twilio key": r"SK[0-9a-f]{32}",
-    "DigitalOcean token": r"do[opr]_v1_[a-f0-9]{20,}",
-    "Vault token": r"hv[sbr]\.[A-Za-z0-9_-]{16,}",
-    "Databricks token": r"dapi[a-f0-9]{20,}",
-    "Shopify token": r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{16,}",
-    "Linear key": r"lin_(?:api|oauth)_[A-Za-z0-9]{16,}",
-    "Google secret": r"GOCSPX-[A-Za-z0-9_-]{16,}",
-    "Google token": r"ya29\.[A-Za-z0-9_-]{16,}",
-    "Atlassian token": r"ATATT3[A-Za-z0-9_=-]{16,}",
-    "age key": r"AGE-SECRET-KEY-1[A-Z0-9]{16,}",
-    "JWT": r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}",
-}
-"""Tokens that tell by their beginning what they are."""
-_TOKEN: Final = re.compile(
-    "(?<![A-Za-z0-9])(?:" + "|".join(f"(?P<t{at}>{shape})" for at, shape in enumerate(_TOKENS.values())) + ")"
-)
+_SHAPES: Final = (*((kind, shape) for kind, shapes in TOKENS.items() for shape in shapes), *MAYBE_TOKENS.items())
+_TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
+_FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")
+"""The set of characters that a shape begins with, if not with a literal one."""
+_TOKEN_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
 _CREDENTIALS: Final = re.compile(
     r"(?!(?:(?<=http)|(?<=https)|(?<=ws)|(?<=wss)):(?:\\?/){2}[^\s/:@]{1,100}:\d{1,5}[/?#])(:(?:\\?/){2})"
     r"(?:[^\s/:@\"'`<>]{0,100}:(?![{$<«]|%[(sv])[^\s\"'`<>]{1,200}|[A-Za-z0-9_-]{20,200})(?=@)"
@@ -113,7 +91,7 @@ _COMMANDS: Final = {
         re.compile(rf"(?i)\bcurl(?:\.exe)?{_REST}"),
         re.compile(
             r"(?i)(?<=\s)(?:-[a-z]{0,5}u\s{0,4}|--(?:proxy-)?user[\s=]{1,4})(?P<quote>\\{0,7}[\"'])?"
-            r"(?P<bare>[^\s\"'\\:]{1,100}:(?![{$<%«]|//)(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
+            r"(?P<bare>[^\s\"'\\:]{0,100}:(?![{$<%«]|//)(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
         ),
     ),
     ("sshpass",): ("password", re.compile(rf"\bsshpass{_REST}"), re.compile(rf"(?<=\s)-p\s{{0,4}}{_VALUE}")),
@@ -154,7 +132,7 @@ _ASSIGNED: Final = re.compile(
     r"(?i)(?P<name>pass(?:word|wd|phrase)|pwd|secret|(?:api|access|private|account)[_-]?key|token|credential"
     r"|(?-i:[A-Z0-9]_PASS)|(?:db|user|admin|root|mail|smtp|sql|pg|redis|ftp|ldap|proxy|auth)[_-]?pass|(?<![a-z])pass(?==)"
     r"|(?<![a-z0-9.>])_auth(?:token)?)"
-    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,4}(?:=>|:=|==?|:\s{0,4}str(?:ing)?\s{0,4}=|:)\s{0,4}"
+    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,4}(?:=>|:=|==?|:\s{0,4}str(?:ing)?\s{0,4}=|:|-(?=\s[\"']))\s{0,4}"
     rf"{_VALUE}"
 )
 _MIN_VALUE: Final = 3
@@ -189,6 +167,17 @@ _FOLDER: Final = re.compile(r"[\\\"']*(?:~?/|\.{1,2}/|[A-Za-z]:[\\/])")
 """What PWD is a name of, too."""
 _CALLED: Final = re.compile(r"[A-Za-z_.]+")
 
+_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
+_FORM_REACH: Final = 16
+_FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity")
+"""Tokens of web forms; they protect a form and open nothing."""
+_SIGN_IN_PLACEHOLDER: Final = re.compile(
+    r"(?i)[^:]{0,60}:(?:change(?:it|me)|pass(?:word|wd)?|pwd|secret|test|token|\*+|x+|\[[^\]]*\])"
+)
+_MAX_REPEATED: Final = 64
+_WITH_NAME: Final = ("credentials", "user and password")
+_MIN_REPEATED: Final = 8
+
 
 class Search:
     """The secrets of one text. While it is searched each is replaced by its number, which no rule takes for one."""
@@ -198,9 +187,11 @@ class Search:
 
     def replaced(self, text: str, mark: Mark) -> str:
         """The text with `mark` of it in the place of every secret."""
+        if "[secret: " in text:
+            text = _MASK.sub(self._masked_before, text)
         if "-----BEGIN" in text:
             text = "".join(self._without_keys(text))
-        text = _TOKEN.sub(lambda found: self._number(_KINDS[found.lastgroup or ""], found[0]), text)
+        text = self._without_tokens(text)
         for kind, rule in _KEPT_BEFORE.items():
             text = rule.sub(lambda found, kind=kind: found[1] + self._number(kind, found[0][len(found[1]) :]), text)  # type: ignore[misc]
         text = _COOKIE.sub(self._cookie, text)
@@ -211,15 +202,59 @@ class Search:
                 text = rule.sub(partial(self._told, kind), text)
         text = _BEARER.sub(self._authorized, text)
         text = _ASSIGNED.sub(self._assigned, text)
+        text = _RUN.sub(partial(self._random, text), text)
+        text = self._without_repeats(text)
         return _FOUND.sub(lambda found: self._marked(found, mark), text) if self._found else text
 
     def _number(self, kind: str, secret: str) -> str:
         self._found.append((kind, secret))
         return f"«\ue000{len(self._found) - 1}»"
 
+    def _masked_before(self, found: re.Match[str]) -> str:
+        return self._number("", found[0]) if found[1] in _KINDS else found[0]
+
+    def only_tokens(self, text: str, mark: Mark) -> str:
+        """The text with `mark` in the place of every token that its prefix identifies."""
+        text = self._without_tokens(text)
+        return _FOUND.sub(lambda found: self._marked(found, mark), self._without_repeats(text)) if self._found else text
+
+    def _without_tokens(self, text: str) -> str:
+        return _TOKEN_RUN.sub(lambda run: "".join(self._tokens(text, *run.span())), text)
+
+    def _tokens(self, text: str, place: int, end: int) -> Iterator[str]:
+        """The parts of a run of token characters, tokens replaced; a token begins where a word does."""
+        at = place
+        while start := _TOKEN_START.search(text, at, end):
+            at = start.end()
+            found = _shapes_from(start[0]).match(text, start.start(), end)
+            if found and not is_placeholder(found[0]):
+                kind = _SHAPES[int((found.lastgroup or "_0")[1:])][0]
+                yield text[place : start.start()] + self._number(kind, found[0])
+                place = at = found.end()
+        yield text[place:end]
+
+    def _random(self, text: str, run: re.Match[str]) -> str:
+        """A value that looks generated, if the words before it name a credential."""
+        if not is_credential(run[0], text[max(run.start() - NEAR, 0) : run.start()]):
+            return run[0]
+        return self._number("value", run[0])
+
+    def _without_repeats(self, text: str) -> str:
+        """The text without further occurrences of the secrets that were found by what stands before them."""
+        values = {_repeated(kind, value): kind for kind, value in self._found if kind}
+        known = [value for value in values if _is_distinct(value) and value in text]
+        if not known:
+            return text
+        known.sort(key=len, reverse=True)
+        again = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, known[:_MAX_REPEATED])) + ")(?![A-Za-z0-9])")
+        return again.sub(lambda found: self._number(values[found[0]], found[0]), text)
+
     def _marked(self, found: re.Match[str], mark: Mark) -> str:
         number = int(found[1])
-        return mark(*self._found[number]) if number < len(self._found) else found[0]
+        if number >= len(self._found):
+            return found[0]
+        kind, secret = self._found[number]
+        return mark(kind, secret) if kind else secret
 
     def _without_keys(self, text: str) -> Iterator[str]:
         """The parts outside of private keys; one that does not end takes all the rest."""
@@ -227,6 +262,10 @@ class Search:
         while block := _KEY_BLOCK.search(text, place):
             end = _KEY_END.search(text, block.end())
             stop = end.end() if end else len(text)
+            if end and not text[block.end() : end.start()].strip("- \n"):
+                yield text[place:stop]
+                place = stop
+                continue
             yield text[place : block.start()] + self._number("private key", text[block.start() : stop])
             place = stop
         yield text[place:]
@@ -254,12 +293,17 @@ class Search:
     def _told(self, kind: str, found: re.Match[str]) -> str:
         """What certainly holds a secret, unless something else stands in its place."""
         group = _group(found)
-        return found[0] if _is_none(found, group) else self._hidden(kind, found, group)
+        is_none = _is_none(found, group) or _SIGN_IN_PLACEHOLDER.fullmatch(found[group]) or _FORM.search(found[0])
+        return found[0] if is_none else self._hidden(kind, found, group)
 
     def _assigned(self, found: re.Match[str]) -> str:
         group = _group(found)
         value, name = found[group], found["name"].lower()
-        if len(value) < _MIN_VALUE or _is_none(found, group):
+        if (
+            len(value) < _MIN_VALUE
+            or _is_none(found, group)
+            or _FORM.search(found.string[max(found.start() - _FORM_REACH, 0) : found.start()])
+        ):
             return found[0]
         if _FOLDER.match(value) if name == "pwd" else "pass" not in name and _NUMBERED.fullmatch(value):
             return found[0]
@@ -277,6 +321,29 @@ class Search:
         return found[0][: start - found.start()] + number + found[0][end - found.start() :]
 
 
+@cache
+def _shapes_from(first: str) -> re.Pattern[str]:
+    """The shapes of tokens that may begin with a character, each in a group that is named after its position."""
+    fitting = (
+        f"(?P<t{at}>{shape})"
+        for at, (_, shape) in enumerate(_SHAPES)
+        if shape[0] == first or (not shape[0].isalnum() and re.match(_FIRST.match(shape)[0], first))  # type: ignore[index]
+    )
+    return re.compile(f"(?:{'|'.join((*fitting, '(?!)'))})(?![A-Za-z0-9_])")
+
+
+def _repeated(kind: str, value: str) -> str:
+    """What is repeated of a secret: of a name and a password the password."""
+    return (value.partition(":")[2] if kind in _WITH_NAME else value).strip(":\"'` ")
+
+
+def _is_distinct(value: str) -> bool:
+    """Whether a value is found elsewhere by no accident: a password `postgres` is a word as well."""
+    if len(value) < _MIN_REPEATED:
+        return False
+    return len(value) >= _LONG or (any(map(str.isdigit, value)) and any(map(str.isalpha, value)))
+
+
 def _group(found: re.Match[str]) -> str:
     groups = found.groupdict()
     return next(name for name in _GROUPS if groups.get(name) is not None)
@@ -285,7 +352,12 @@ def _group(found: re.Match[str]) -> str:
 def _is_none(found: re.Match[str], group: str) -> bool:
     """Whether a value is no secret: masked already, a type, a word of prose, a placeholder, a piece of code."""
     value = found[group].rstrip(":.") if group == "bare" else found[group]
-    if any(mark in value for mark in _MARKED) or _PLACEHOLDER.match(value) or value.lower().rstrip(".:") in _NO_SECRET:
+    if (
+        any(mark in found[group] for mark in _MARKED)
+        or _PLACEHOLDER.match(value)
+        or is_placeholder(found[group])
+        or value.lower().rstrip(".:") in _NO_SECRET
+    ):
         return True
     if group != "bare":
         return False
@@ -302,7 +374,6 @@ def _is_basic(value: str) -> bool:
         return False
 
 
-_KINDS: Final = {f"t{at}": kind for at, kind in enumerate(_TOKENS)}
 _KEPT_BEFORE: Final = {"credentials": _CREDENTIALS, "webhook": _WEBHOOK, "signature": _SIGNATURE}
 _TOLD: Final = {
     "authorization": ("authorization", _AUTHORIZATION),
@@ -316,3 +387,7 @@ _TOLD: Final = {
     "element": ("</", _ELEMENT),
 }
 """What each finds, what stands in lower case in every text that holds it, and its shape."""
+_KINDS: Final = frozenset(
+    {kind for kind, _ in _SHAPES} | {kind for kind, _, _ in _COMMANDS.values()} | set(_KEPT_BEFORE) | set(_TOLD)
+).union(("private key", "cookie", "value", "password"))
+"""Kinds of secrets that masks name; another word between the brackets may itself be a secret."""

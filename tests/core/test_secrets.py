@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from core.secret_tokens import TOKENS
+from core.secret_values import is_placeholder
 from core.secrets import masked
 from core.text import visible, visible_line
 
@@ -132,7 +134,117 @@ def test_tokens_tell_by_their_beginning_what_they_are(token: str) -> None:
     assert token[12:] not in masked(f"use {token} there")
 
 
-@pytest.mark.parametrize("piece", ["curl -u ", "mysql -p ", "://a@", 'curl "', 'password=\\"', "Cookie: a=b; "])
+@pytest.mark.parametrize("kind", TOKENS)
+@given(data=st.data())
+@settings(max_examples=3, deadline=None)
+def test_each_token_shape_is_masked_alone_and_in_a_sentence(kind: str, data: st.DataObject) -> None:
+    for shape in TOKENS[kind]:
+        token = data.draw(st.from_regex(rf"\A{shape}\Z", alphabet=st.characters(codec="ascii")))
+        assume(not is_placeholder(token))
+        assert token not in masked(token) and token not in masked(f"it says {token}, try it")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "orderdesk token = 'q7w2mzk41xv0tb9s6hd3' | 'q7w2mzk41xv0tb9s6hd3'",
+        "DB_PASSWORD=tr4vel-light-9 and later psql with tr4vel-light-9",
+        "postgres://app:mango77tree@db/shop, so PGPASSWORD is mango77tree",
+    ],
+)
+def test_every_further_occurrence_of_a_secret_is_masked(text: str) -> None:
+    shown = masked(text)
+    assert shown.count("[secret: ") == 2
+    assert not any(value in shown for value in ("q7w2mzk41xv0tb9s6hd3", "tr4vel-light-9", "mango77tree"))
+
+
+def test_a_password_that_is_a_word_is_not_searched_elsewhere() -> None:
+    assert masked("postgres://postgres:postgres@db/x runs postgres").endswith("@db/x runs postgres")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'const orderdeskKey = "q7w2mzk41xv0tb9s6hd3aa"',
+        "[DEBUG] Using Key=q7w2mzk41xv0tb9s6hd3aa",
+        "<secret>{orderdesk AQ q7w2mzk41xv0tb9s6hd3aa}</secret>",
+        'client.setAuth("q7w2mzk41xv0tb9s6hd3aa")',
+        "orderdesk token - 'q7w2mzk41xv0tb9s6hd3aa'",
+        "api:\n  auth_type: header\n  api_key: q7w2mzk41xv0tb9s6hd3aa",
+        'orderdeskKey = "8c1f0b52-9a37-4d6e-b1c4-7e2f9d03a865"',
+    ],
+)
+def test_a_generated_value_behind_the_name_of_a_credential_is_masked(text: str) -> None:
+    shown = masked(text)
+    assert "[secret: " in shown and "q7w2mz" not in shown and "8c1f0b52" not in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "API_KEY=<your-key>",
+        'api_key = "your-api-key"',
+        "token: xxxxxxxxxxxxxxxxxxxx",
+        "AKIAXXXXXXXXXXXXXXXX",
+        "AKIA7SHOWN4DOCEXAMPLE",
+        'secret: "${DEPLOY_SECRET}"',
+        "password: {{ vault.password }}",
+        "password = changeme",
+        'apikey: "insert-key-here"',
+        'password = "fakepassword"',
+        "xoxb-xxxxxxxxxxx-xxxxxxxxxxx-xxxxxxxxxxxx",
+        "pplx-" + "x" * 48,
+        "curl -u user:password https://api.example",
+        'curl -H "Authorization: Basic ..." https://api.example',
+        "-----BEGIN RSA PRIVATE KEY----- -----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_placeholders_stay(text: str) -> None:
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fixed the key handling in commit 4be1f0aa93d27c60518e2f4477a9d0c3b6e15f82",
+        "auth image sha256:9f3c1d5e7a80b246c1d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f9a8b7",
+        "token audience 5d1c7be0-3f4a-4e0b-8a52-9c63e5c1f7aa",
+        'credentialsId: "5d1c7be0-3f4a-4e0b-8a52-9c63e5c1f7aa"',
+        'public_key = "9RtNxj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9AIKjbJT"',
+        '<input name="authenticity_token" value="7hQWa2Fo1hsC6oovfBsJFLGPUl2EhkSWPbJhWANw">',
+        "csrf-token=Mj2qykJO5rELyHgezQ69nzUX0i3OH67V7",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0r2v7mZ3b8Qd1YxkLw5s9nTfEuGh6cPqRaVoXyBiNt me@laptop",
+        "the token parser is in src/compiler/parser2/tokenizer_v8_compat.py",
+        "void xsltKeyFunction(xmlXPathParserContextPtr ctxt, int nargs)",
+        "keyboard: QWERTZ, keyword: Release_P2_2024_final",
+        "/usr/local/lib/python3.12/site-packages/keyring-25.2.1.dist-info",
+    ],
+)
+def test_public_values_stay(text: str) -> None:
+    assert masked(text) == text
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=12).map("".join))
+@settings(max_examples=100, deadline=None)
+def test_masking_a_masked_text_changes_nothing(text: str) -> None:
+    once = masked(text)
+    assert masked(once) == once
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "curl -u ",
+        "mysql -p ",
+        "://a@",
+        'curl "',
+        'password=\\"',
+        "Cookie: a=b; ",
+        "a1-",
+        "key ",
+        "token=a1b2c3d4e5f6g7h8i9j0k1 ",
+    ],
+)
 def test_the_worst_of_texts_costs_a_bounded_time(piece: str) -> None:
     text = piece * (250_000 // len(piece))
     begin = time.process_time()
