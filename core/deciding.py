@@ -71,6 +71,10 @@ class Decider(Reader):
         """Pin a pattern as proven."""
         return self._decide(pattern_id, lambda p, a, now: self.curator.promote(p, a, now=now, reason=reason))
 
+    def re_enable(self, pattern_id: str, *, reason: str = "") -> Decided:
+        """Reset a deprecated pattern and promote it, as one act that one undo takes back."""
+        return self.decide_many(Verb.PROMOTE, (pattern_id,), reason=reason, re_enable=True)
+
     def deprecate(self, pattern_id: str, *, reason: str) -> Decided:
         """Pin a pattern as deprecated: never injected until reset."""
         return self._decide(pattern_id, lambda p, a, now: self.curator.deprecate(p, a, now=now, reason=reason))
@@ -137,6 +141,7 @@ class Decider(Reader):
         reason: str = "",
         until: datetime | None = None,
         uses: int | None = None,
+        re_enable: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Decided:
         """Decide the same about many patterns, as one act that one undo takes back; see `Curator.decide_many`.
@@ -146,6 +151,7 @@ class Decider(Reader):
             pattern_ids: The patterns; one that is not known is told with what is refused.
             reason: Why; of a note its text.
             until, uses: The end of a snooze: a time, or so many more uses.
+            re_enable: Reset deprecated patterns in the same act before they are promoted.
             progress: Told (patterns done, patterns in all).
         """
         wanted = tuple(dict.fromkeys(pattern_ids))
@@ -168,6 +174,7 @@ class Decider(Reader):
                 reason=reason,
                 until=until,
                 uses=uses,
+                re_enable=re_enable,
                 unknown=unknown,
                 progress=progress,
             )
@@ -219,11 +226,11 @@ class Decider(Reader):
             lambda now: self.curator.dismiss(question, summary, now=now, about=about, reason=reason)
         )
 
-    def undo(self, decision_id: str = "") -> Decided:
-        """Take the newest standing decision back, with all of its group; or the decision or group of an id, unless
-        one that was made later rests on it.
+    def undo(self, decision_id: str = "", *, any_author: bool = False) -> Decided:
+        """Undo the newest decision that holds, with all of its group; or the decision or group of an id, unless one
+        that was made later rests on it. Another person's newest decision only with `any_author`.
         """
-        return self._decide_any(lambda now: self.curator.undo(now=now, name=decision_id))
+        return self._decide_any(lambda now: self.curator.undo(now=now, name=decision_id, any_author=any_author))
 
     def redo(self) -> Decided:
         """Repeat the decision that was taken back last."""

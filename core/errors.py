@@ -25,6 +25,10 @@ class Refused(RalphdeckError):
     """A rule of curation forbids the decision; the message says which, and what would allow it."""
 
 
+class AlreadyDone(Refused):
+    """What a decision asks for holds already, by an earlier decision; nothing is written."""
+
+
 class Conflict(RalphdeckError):
     """A file changed again and again while it was being written; nothing was written."""
 

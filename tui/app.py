@@ -275,9 +275,9 @@ class DeckApp(Comforts, inherit_bindings=False):
             self.say(message.error, severity="warning")
             return
         back = f"; {self.shown_key('undo')} takes it back" if message.decided.decision.verb in WRITING_RECORDS else ""
-        self.say(f"{message.decided.summary}{back}")
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
+        self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
 
     @on(Engine.Looking)
     def _looking(self) -> None:

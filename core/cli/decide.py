@@ -13,7 +13,7 @@ from core.cli.options import deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
 from core.cli.shapes import decided_json, json_help
-from core.errors import Refused
+from core.errors import AlreadyDone, Refused
 from core.records.decisions import Verb
 
 if TYPE_CHECKING:
@@ -29,21 +29,32 @@ patterns_argument = click.argument(
 @click.command(epilog=json_help("decision"))
 @patterns_argument
 @click.option("--reason", default="", help="Why; kept in the log.")
+@click.option("--re-enable", is_flag=True, help="Reset deprecated patterns first, as part of the same act.")
 @dry_run_option
 @deciding_options
-def promote(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
+def promote(
+    pattern_ids: tuple[str, ...], reason: str, re_enable: bool, dry_run: bool, by: str | None, as_json: bool
+) -> None:
     """Pin a pattern as proven, whatever the evidence says, until it is reset.
 
     The pin holds for the text of today: if that changes, the pattern comes back for review. Several patterns at
-    once are one act, with one undo; if some of them are refused, the rest holds, and the exit code is 1.
+    once are one act, with one undo; if some of them are refused, the rest holds, and the exit code is 1. Of several
+    patterns, those in quarantine are skipped: read and release each by itself. A pattern that is promoted already
+    stays so, with exit code 0; then `decision` is null with --json.
 
     \b
     Example:
       ralphdeck promote pat-error-null-check-015 --dry-run
       ralphdeck promote pat-error-null-check-015 --reason "holds in auth and api"
+      ralphdeck promote pat-error-retry-004 --re-enable
       ralphdeck promote pat-error-null-check-015 pat-success-types-first-006 && ralphdeck undo
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.PROMOTE, pattern_ids, reason=reason), dry_run=dry_run)
+    _decide(
+        by,
+        as_json,
+        lambda deck: deck.decide_many(Verb.PROMOTE, pattern_ids, reason=reason, re_enable=re_enable),
+        dry_run=dry_run,
+    )
 
 
 @click.command(epilog=json_help("decision"))
@@ -124,12 +135,14 @@ def note(pattern_id: str, text: str, by: str | None, as_json: bool) -> None:
 
 @click.command(epilog=json_help("decision"))
 @click.argument("decision_id", metavar="[DECISION]", default="")
+@click.option("--any-author", is_flag=True, help="Undo the newest decision also if another person made it.")
 @deciding_options
-def undo(decision_id: str, by: str | None, as_json: bool) -> None:
-    """Take the newest standing decision back. Again and again: the whole log, back to its beginning.
+def undo(decision_id: str, any_author: bool, by: str | None, as_json: bool) -> None:
+    """Undo the newest decision that holds. Again and again: the whole log, back to its beginning.
 
-    What was decided in one act is taken back as one. With the id of a DECISION, or of a group, that one is taken
-    back, a merge for example, unless something that was decided later rests on it.
+    If another person made the newest decision, nothing is undone without --any-author. What was decided in one act
+    is undone as one. With the id of a DECISION, or of a group, that one is undone, a merge for example, whoever made
+    it, unless something that was decided later rests on it.
     Undo is a decision itself: nothing leaves the log, and redo repeats what was taken back.
 
     \b
@@ -137,8 +150,9 @@ def undo(decision_id: str, by: str | None, as_json: bool) -> None:
       ralphdeck undo && ralphdeck log --limit 2
       ralphdeck log --verb merge --json      (has the id)
       ralphdeck undo 20260503T120000000-1a2b3c4d
+      ralphdeck undo --any-author
     """
-    _decide(by, as_json, lambda deck: deck.undo(decision_id))
+    _decide(by, as_json, lambda deck: deck.undo(decision_id, any_author=any_author))
 
 
 @click.command(epilog=json_help("decision"))
@@ -155,12 +169,16 @@ def redo(by: str | None, as_json: bool) -> None:
 
 def _decide(by: str | None, as_json: bool, decide: Callable[[Deck], Decided], *, dry_run: bool = False) -> None:
     deck = open_deck(by)
-    if dry_run:
-        decided = foretell(deck, decide, as_json=as_json)
-    else:
-        decided = decide(deck)
-        print_decided(decided, as_json)
-    if decided.refused:
+    try:
+        if dry_run:
+            decided = foretell(deck, decide, as_json=as_json)
+        else:
+            decided = decide(deck)
+            print_decided(decided, as_json)
+    except AlreadyDone as error:
+        print_unchanged(str(error), as_json)
+        return
+    if not all(refusal.is_done for refusal in decided.refused):
         click.get_current_context().exit(Refused.exit_code)
 
 
@@ -171,6 +189,14 @@ def print_decided(decided: Decided, as_json: bool) -> None:
         print_json(decided_json(decided))
     else:
         line(decided.summary)
+
+
+def print_unchanged(why: str, as_json: bool) -> None:
+    """That nothing was decided, because what was asked for holds already."""
+    if as_json:
+        print_json({"decision": None, "summary": why, "warnings": [], "written": True})
+    else:
+        line(f"{why}; nothing to do")
 
 
 def print_warnings(decided: Decided) -> None:

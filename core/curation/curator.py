@@ -227,20 +227,22 @@ class Curator(Recorder):
         reason: str = "",
         until: datetime | None = None,
         uses: int | None = None,
+        re_enable: bool = False,
         unknown: Sequence[Refusal] = (),
         progress: Progress | None = None,
     ) -> Decided:
         """Decide the same about many patterns in one act: each decision has its line in the ledger, undo takes all
-        of them back. What is refused is told, the rest holds.
+        of them back. What is refused is reported, the rest holds.
 
         Args:
-            verb: One of `_DONE`.
+            verb: One of `_DONE`. Of several patterns, those in quarantine are not promoted.
             asked: The patterns, each once.
             now: The present moment.
             known: See the class.
             reason: Why; of a note its text.
             until, uses: The end of a snooze: a time, or so many more uses.
-            unknown: What else was asked for, to be told with what is refused.
+            re_enable: Reset deprecated patterns in the same act before they are promoted.
+            unknown: What else was asked for, to be reported with what is refused.
             progress: See `Progress`.
 
         Raises:
@@ -250,12 +252,32 @@ class Curator(Recorder):
         if verb not in _DONE:
             raise BadInput(f"{verb.value} is not decided about many patterns at once")
         act = self._act()
-        makes = [(one.pattern.id, self._one_of_many(verb, one, now, known, reason, until, uses, act)) for one in asked]
+        is_bulk = len(asked) + len(unknown) > 1
+        makes: list[tuple[str, Sequence[Make]]] = []
+        for one in asked:
+            if re_enable and verb is Verb.PROMOTE and one.assessment.state is Maturity.DEPRECATED:
+                makes.append((one.pattern.id, self._re_enabled(one, now, reason, act)))
+            else:
+                make = self._one_of_many(verb, one, now, known, reason, until, uses, act, is_bulk=is_bulk)
+                makes.append((one.pattern.id, (make,)))
         decided = self._append_group(makes, now, unknown, progress)
         if not decided.group:
             return decided
+        if not is_bulk:
+            before, after = decided.group[0].before["state"], decided.group[-1].after["state"]
+            return replace(decided, summary=f"re-enabled {shown(asked[0].pattern.id)}: {rules.change(before, after)}")
         of = f" of {len(asked) + len(unknown):,}" if decided.refused else ""
-        return replace(decided, summary=f"{_DONE[verb]} {len(decided.group):,}{of} patterns")
+        count = len({decision.subject for decision in decided.group})
+        held = sum(one.assessment.quarantined for one in asked) if verb is Verb.PROMOTE else 0
+        skipped = f"; skipped {held:,} in quarantine" if held else ""
+        return replace(decided, summary=f"{_DONE[verb]} {count:,}{of} patterns{skipped}")
+
+    def _re_enabled(self, one: Asked, now: datetime, reason: str, act: Act) -> Sequence[Make]:
+        """Promote a deprecated pattern, after a reset unless the last decision on it was one."""
+        promote = self._about(one.pattern, one.assessment, now, reason, rules.promote_after_reset, act)
+        if one.pattern.id in self._ledger.state().reset:
+            return (promote,)
+        return (self._about(one.pattern, one.assessment, now, reason, rules.reset, act), promote)
 
     def _one_of_many(
         self,
@@ -267,6 +289,8 @@ class Curator(Recorder):
         until: datetime | None,
         uses: int | None,
         act: Act,
+        *,
+        is_bulk: bool,
     ) -> Make:
         if verb is Verb.NOTE:
             return self._note(one.pattern, reason)
@@ -279,7 +303,10 @@ class Curator(Recorder):
             return self._about(
                 one.pattern, one.assessment, now, reason, lambda case: rules.snooze(case, until, uses), act
             )
-        return self._about(one.pattern, one.assessment, now, reason, _ALIKE[verb], act)
+        rule = _ALIKE[verb]
+        if verb is Verb.PROMOTE and is_bulk:
+            rule = rules.promote_among_many
+        return self._about(one.pattern, one.assessment, now, reason, rule, act)
 
     def _inversion(self, one: Asked, now: datetime, reason: str, act: Act) -> Make:
         proposal = one.proposal

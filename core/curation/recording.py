@@ -20,7 +20,7 @@ from core.curation.ledger import Ledger
 from core.curation.rules import Draft, shown
 from core.curation.seeing import Seen, check_last_seen, check_seen, check_texts
 from core.curation.settling import settle
-from core.errors import BadInput, Conflict, MovedOn, Refused
+from core.errors import AlreadyDone, BadInput, Conflict, MovedOn, Refused
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision, Verb
 from core.settings import Settings
@@ -38,10 +38,15 @@ Progress = Callable[[int, int], None]
 
 
 class Refusal(NamedTuple):
-    """Why nothing was decided about one of many patterns."""
+    """Why nothing was decided about one of many patterns.
+
+    Attributes:
+        is_done: It holds already what was asked for.
+    """
 
     pattern_id: str
     why: str
+    is_done: bool = False
 
 
 class Decided(Struct, frozen=True, kw_only=True):
@@ -125,26 +130,28 @@ class Recorder:
             self._settle()
         return decisions
 
-    def undo(self, *, now: datetime, name: str = "") -> Decided:
-        """Take the last decision back that still holds, whoever made it, with all that one act decided; over the
-        whole ledger.
+    def undo(self, *, now: datetime, name: str = "", any_author: bool = False) -> Decided:
+        """Undo the newest decision that still holds, with all that one act decided; over the whole ledger.
 
         Args:
             now: The present moment.
-            name: Instead of the last one, the decision or group of this id; refused where a later one rests on it.
+            name: Instead of the newest one, the decision or group of this id; refused where a later one rests on it.
+            any_author: Undo the newest one also where another person made it; else that is refused.
         """
-        return self._turn(Verb.UNDO, now, name)
+        return self._turn(Verb.UNDO, now, name, any_author=any_author)
 
     def redo(self, *, now: datetime) -> Decided:
         """Repeat what was undone last; possible until something new is decided."""
-        return self._turn(Verb.REDO, now)
+        return self._turn(Verb.REDO, now, any_author=True)
 
-    def _turn(self, verb: Verb, now: datetime, name: str = "") -> Decided:
+    def _turn(self, verb: Verb, now: datetime, name: str = "", *, any_author: bool) -> Decided:
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:
             decisions, known = self._ledger.decisions(), self._ledger.by_id()
             if not name:
                 check_last_seen(self._by, self._news(), known, now)
             chosen = turning.one_act(name, state, decisions) if name else turning.last_act(verb, state)
+            if not name and not any_author:
+                turning.check_own(known[chosen[0]], self._by)
             turned = [self._seen_by(turning.turned(verb, known[one], self._by), now) for one in chosen]
             return {act: turned[0]} if len(turned) == 1 else dict(zip(_ids(act), turned, strict=False))
 
@@ -174,30 +181,40 @@ class Recorder:
 
     def _append_group(
         self,
-        makes: Sequence[tuple[str, Make]],
+        makes: Sequence[tuple[str, Sequence[Make]]],
         now: datetime,
         unknown: Sequence[Refusal],
         progress: Progress | None,
     ) -> Decided:
-        """Decide what is not refused, of makes and the patterns' ids."""
+        """Decide what is not refused.
+
+        Args:
+            makes: The id of each pattern, with the decisions about it: all of them are made, or none.
+        """
         refused = list(unknown)
 
         def drafts(state: CurationState, act: str) -> dict[str, Draft]:
-            found = {}
-            ids = iter([act]) if len(makes) + len(unknown) == 1 else _ids(act)
-            for number, (identifier, (pattern_id, make)) in enumerate(zip(ids, makes, strict=False), 1):
+            found: dict[str, Draft] = {}
+            is_single = sum(len(parts) for _, parts in makes) + len(unknown) == 1
+            ids = iter([act]) if is_single else _ids(act)
+            for number, (pattern_id, parts) in enumerate(makes, 1):
                 try:
-                    draft = _storable(make(state, identifier))
-                    found[identifier] = self._seen_by(draft, now)
+                    found |= {
+                        identifier: self._seen_by(_storable(make(state, identifier)), now)
+                        for make, identifier in zip(parts, ids, strict=False)
+                    }
                 except MovedOn:
                     raise
                 except (BadInput, Refused, Conflict) as error:
-                    refused.append(Refusal(pattern_id, str(error)))
+                    refused.append(Refusal(pattern_id, str(error), isinstance(error, AlreadyDone)))
                 if progress is not None:
                     progress(number, len(makes))
             if not found:
+                first = next((one for one in refused if not one.is_done), refused[0] if refused else None)
+                if first is None:
+                    raise Refused("there is nothing to decide")
                 more = f" (and {len(refused) - 1:,} more like this)" if len(refused) > 1 else ""
-                raise Refused(f"{refused[0].why}{more}" if refused else "there is nothing to decide")
+                raise (AlreadyDone if first.is_done else Refused)(f"{first.why}{more}")
             return found
 
         decided = self._decide(drafts, now)

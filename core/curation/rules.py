@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.errors import BadInput, Refused
+from core.errors import AlreadyDone, BadInput, Refused
 from core.learning.assessment import QUARANTINE, Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
@@ -151,7 +152,7 @@ def promote(case: Case) -> Draft:
     if case.effective is Maturity.DEPRECATED and not (case.was_reset and case.pin is None):
         raise Refused(f"{case.name} is deprecated{since(case.pin)}; reset it first")
     if case.effective is Maturity.PROVEN and case.pin is not None and not case.assessment.contradicted:
-        raise Refused(f"{case.name} is promoted already{since(case.pin)}")
+        raise AlreadyDone(f"{case.name} is promoted already{since(case.pin)}")
     _check_reason(case, "promoting")
     warnings = []
     least = case.settings.learning.min_feedback_for_adjustment
@@ -161,12 +162,25 @@ def promote(case: Case) -> Draft:
     return _pinned(case, Verb.PROMOTE, Maturity.PROVEN, "promoted", warnings)
 
 
+def promote_among_many(case: Case) -> Draft:
+    """Promote one of several patterns; a text that waits in quarantine is to be read and released by itself."""
+    if case.assessment.quarantined:
+        raise Refused(f"{case.name} is in quarantine: read it and release it by itself")
+    return promote(case)
+
+
+def promote_after_reset(case: Case) -> Draft:
+    """Promote as if `reset` had been decided just before; the second half of re-enabling a deprecated pattern."""
+    pins = {key: pin for key, pin in case.state.pins.items() if key != case.pattern.id}
+    return promote(replace(case, state=replace(case.state, pins=pins), was_reset=True))
+
+
 def deprecate(case: Case) -> Draft:
     """Pin as deprecated, for a reason."""
     if not case.reason:
         raise BadInput(f"deprecating {case.name} needs a reason")
     if case.effective is Maturity.DEPRECATED and case.pin is not None and not case.assessment.contradicted:
-        raise Refused(f"{case.name} is deprecated already{since(case.pin)}")
+        raise AlreadyDone(f"{case.name} is deprecated already{since(case.pin)}")
     return _pinned(case, Verb.DEPRECATE, Maturity.DEPRECATED, "deprecated", [])
 
 
@@ -304,7 +318,7 @@ def quarantine(case: Case) -> Draft:
     if not case.reason:
         raise BadInput(f"putting {case.name} into quarantine needs a reason")
     if _waits(case) or _is_blocked(case):
-        raise Refused(f"{case.name} is in quarantine already")
+        raise AlreadyDone(f"{case.name} is in quarantine already")
     if case.pin is not None and case.pin.content_hash in ("", case.pattern.content_hash):
         raise Refused(f"a decision on {case.name} holds{since(case.pin)}; deprecate it, or reset it first")
     return Draft(

@@ -51,6 +51,19 @@ def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
     return tuple(one for one in reversed(candidates) if state.acts[one] == act)
 
 
+def check_own(newest: Decision, by: str) -> None:
+    """Refuse to undo the newest decision unasked where another person made it.
+
+    Raises:
+        Refused: Somebody else did; the message says who, and how to undo it.
+    """
+    if newest.by != by:
+        raise Refused(
+            f"the newest decision is {shown(newest.by)}'s: the {NOUNS[newest.verb]} of {rules.subject_text(newest)} on "
+            f"{rules.day(newest.at)}; to undo it, give --any-author or its id: {newest.act}"
+        )
+
+
 def one_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> tuple[str, ...]:
     """The decisions that undo takes back when one of them, or a group, is named; the last one first.
 

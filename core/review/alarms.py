@@ -27,7 +27,7 @@ def bursts(scales: Scales) -> Iterator[ReviewItem]:
         yield scales.item(
             BURST,
             burst.source,
-            question=f"Do the {count:,} harmful marks of {{}} count?",
+            question=f"Discard {plural(count, 'suspicious failure report')} of {{}}?",
             this="this loop",
             reason=burst_text(burst),
             place="",
@@ -52,7 +52,7 @@ def escalations(scales: Scales, escalated: Iterable[Escalated], now: datetime) -
         yield scales.item(
             ESCALATION,
             session.id,
-            question="An agent is stuck at {}: seen?",
+            question="Escalated at {}: an agent needs help. Acknowledge?",
             name=visible_line(session.file_path, 80),
             this="this file" if session.file_path else "this",
             reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",

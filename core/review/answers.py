@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from core.review.items import (
     EXTRACTED,
     INVERSION,
     QUARANTINE,
+    RECURRING,
     STALE_PIN,
     UNRECONCILED,
     ReviewItem,
@@ -40,6 +41,8 @@ SNOOZE_EVIDENCE: Final = 3
 """New evidence after which a question is asked again that was snoozed until there is some."""
 TOO_BROAD: Final = "its trigger fits nearly everything"
 """Why a pattern is put into quarantine whose trigger nobody said more about."""
+KEPT: Final = "confirmed in review"
+"""Why a pattern is deprecated again whose first reason is not known."""
 REJECTED: Final = "rejected in review"
 """Why a text is archived that nobody gave a reason for."""
 
@@ -128,26 +131,27 @@ def _proposed(item: ReviewItem, view: View) -> Iterator[Answer]:
     elif item.kind == INVERSION:
         yield from _inversion(item, view)
     elif item.kind in (CONTRADICTED, STALE_PIN):
-        yield _doubted(item, view)
+        yield from _doubted(item, view)
     elif item.kind == BROAD:
         yield from _broad(item, view)
-    elif item.kind in _LEFT:
-        label, summary = _LEFT[item.kind]
-        yield _dismissal(item, "reject", label, summary.format(visible_line(item.subject, 80)))
+    elif item.kind == BORDERLINE:
+        yield from _borderline(item, view)
+    elif item.kind == UNRECONCILED:
+        yield _dismissal(item, "accept", "leave", f"left the counts of {visible_line(item.subject, 80)} as they are")
 
 
 def _burst(item: ReviewItem) -> Iterator[Answer]:
     source, seen = item.subject, item.burst
     yield Answer(
         action="accept",
-        label="revoke",
-        effect="the marks never count",
+        label="discard",
+        effect="these reports never count",
         decide=lambda deck, reason: deck.revoke(source, seen=seen, reason=reason),
     )
     yield Answer(
         action="reject",
-        label="confirm",
-        effect="the marks count",
+        label="count them",
+        effect="these reports count",
         decide=lambda deck, reason: deck.confirm(source, seen=seen, reason=reason),
     )
 
@@ -155,7 +159,7 @@ def _burst(item: ReviewItem) -> Iterator[Answer]:
 def _offer(item: ReviewItem, offered: str) -> Iterator[Answer]:
     yield Answer(
         action="accept",
-        label="extract",
+        label="create" if item.kind == RECURRING else "extract",
         effect=offered.replace(" to extract", ""),
         decide=lambda deck, reason: deck.extract(item.subject, seen=item.offer, reason=reason),
     )
@@ -163,7 +167,7 @@ def _offer(item: ReviewItem, offered: str) -> Iterator[Answer]:
 
 
 def _escalation(item: ReviewItem) -> Answer:
-    return _dismissal(item, "accept", "seen", f"saw the {visible_line(item.about, 80)}")
+    return _dismissal(item, "accept", "acknowledge", f"acknowledged the {visible_line(item.about, 80)}")
 
 
 def _dismissal(item: ReviewItem, action: str, label: str, summary: str) -> Answer:
@@ -200,7 +204,7 @@ def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
     waits = item.kind == QUARANTINE
     yield Answer(
         action="accept",
-        label="release" if waits else "keep",
+        label="release" if waits else "approve",
         effect="loops may get it" if waits else "not asked again",
         decide=lambda deck, reason: deck.release(item.subject, reason=reason),
         needs_reason=view.is_scanned_out(item.subject),
@@ -217,6 +221,8 @@ def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
 
 def _inversion(item: ReviewItem, view: View) -> Iterator[Answer]:
     failures = view.settings.anti_pattern.failures_until_asked_again
+    by_rule = view.assessment(item.subject).computed is Maturity.DEPRECATED
+    stays = "not inverted, stays deprecated by rule" if by_rule else "not inverted, injected again"
     yield Answer(
         action="accept",
         label="accept",
@@ -226,7 +232,7 @@ def _inversion(item: ReviewItem, view: View) -> Iterator[Answer]:
     yield Answer(
         action="reject",
         label="reject",
-        effect=f"loops may get it; asked again after {plural(failures, 'further failure')}",
+        effect=f"{stays}; asked again after {plural(failures, 'more failure')}",
         decide=lambda deck, reason: deck.reject_inversion(item.subject, reason=reason),
     )
     yield Answer(
@@ -237,15 +243,57 @@ def _inversion(item: ReviewItem, view: View) -> Iterator[Answer]:
     )
 
 
-def _doubted(item: ReviewItem, view: View) -> Answer:
-    """To let go of a decision that no longer fits."""
+def _doubted(item: ReviewItem, view: View) -> Iterator[Answer]:
+    """Remove a decision, or confirm it: whichever the question asks for is `accept`."""
+    assessment = view.assessment(item.subject)
     why = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
-    return Answer(
-        action="accept",
-        label="reset",
-        effect=_reset_effect(view.assessment(item.subject)),
+    can_keep = assessment.pin is not None and assessment.pin.state is not Maturity.ESTABLISHED
+    asks_to_keep = item.kind == STALE_PIN and can_keep
+    remove = Answer(
+        action="reject" if asks_to_keep else "accept",
+        label="remove",
+        effect=_reset_effect(assessment),
         decide=lambda deck, reason: deck.reset(item.subject, reason=reason or why),
     )
+    if not can_keep:
+        yield remove
+        return
+    keep = _kept_pin(item.subject, "accept" if asks_to_keep else "reject", view)
+    yield from (keep, remove) if asks_to_keep else (remove, keep)
+
+
+def _kept_pin(id: str, action: str, view: View) -> Answer:
+    """Decide the same again, for the present text and with the evidence of today."""
+    pin = view.assessment(id).pin
+    if pin is not None and pin.state is Maturity.DEPRECATED:
+        return replace(
+            _deprecation(id, view),
+            action=action,
+            label="keep",
+            effect="stays deprecated until reset",
+            decide=lambda deck, reason: deck.deprecate(id, reason=reason or pin.reason or KEPT),
+            needs_reason=False,
+        )
+    multiplier = view.settings.maturity.multiplier_proven
+    return replace(
+        _promotion(id, view), action=action, label="keep", effect=f"stays proven: x{multiplier:g} until reset"
+    )
+
+
+def _borderline(item: ReviewItem, view: View) -> Iterator[Answer]:
+    """Re-enable what the rules deprecate, or leave it so; keep what they let through (`deprecate` says no to that)."""
+    id, name = item.subject, visible_line(item.subject, 80)
+    if view.assessment(id).state is Maturity.DEPRECATED:
+        yield Answer(
+            action="accept",
+            label="re-enable",
+            effect=f"reset and promoted: proven, x{view.settings.maturity.multiplier_proven:g} until reset",
+            decide=lambda deck, reason: deck.re_enable(id, reason=reason),
+            needs_reason=view.is_scanned_out(id),
+        )
+        yield _dismissal(item, "reject", "leave", f"left {name} deprecated: the evidence decides")
+    else:
+        yield _dismissal(item, "accept", "keep", f"kept injecting {name}: the evidence decides")
 
 
 def _broad(item: ReviewItem, view: View) -> Iterator[Answer]:
@@ -260,15 +308,10 @@ def _broad(item: ReviewItem, view: View) -> Iterator[Answer]:
     yield _dismissal(item, "reject", "keep", summary)
 
 
-_LEFT: Final = {
-    BORDERLINE: ("dismiss", "dismissed the question on the state of {}: the evidence decides"),
-    UNRECONCILED: ("dismiss", "dismissed the question on the counts of {}: they stay as they are"),
-}
-"""Questions that nothing is proposed for: how not to be asked again is called, and what the log says then."""
-
-
 def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
-    """Decisions on the pattern itself, which any question about one pattern can be answered with."""
+    """Decisions on the pattern itself, which any question about one pattern can be answered with, except those that
+    `accept` or `reject` make.
+    """
     if item.is_about_pattern and item.kind != DUPLICATE:
         yield from _verdicts(item, view)
         yield from _removals(item, view)
@@ -278,24 +321,13 @@ def _verdicts(item: ReviewItem, view: View) -> Iterator[Answer]:
     """What state it is to have."""
     id = item.subject
     assessment = view.assessment(id)
-    again = {assessment.pin.state: " again"} if assessment.pin is not None else {}
-    yield Answer(
-        action="promote",
-        label="promote" + again.get(Maturity.PROVEN, ""),
-        effect=f"proven: x{view.settings.maturity.multiplier_proven:g} until reset",
-        decide=lambda deck, reason: deck.promote(id, reason=reason),
-        needs_reason=view.is_scanned_out(id),
-        why_not=why_not_decide("promote", view, id),
-    )
-    yield Answer(
-        action="deprecate",
-        label="deprecate" + again.get(Maturity.DEPRECATED, ""),
-        effect="never injected until reset",
-        decide=lambda deck, reason: deck.deprecate(id, reason=reason),
-        needs_reason=True,
-        why_not=why_not_decide("deprecate", view, id),
-    )
-    if item.kind not in (CONTRADICTED, STALE_PIN):  # where that is what is proposed
+    is_doubted = item.kind in (CONTRADICTED, STALE_PIN)
+    kept = assessment.pin.state if is_doubted and assessment.pin is not None else None
+    if kept is not Maturity.PROVEN:
+        yield _promotion(id, view)
+    if kept is not Maturity.DEPRECATED:
+        yield _deprecation(id, view)
+    if not is_doubted:
         yield Answer(
             action="reset",
             label="reset",
@@ -311,6 +343,28 @@ def _verdicts(item: ReviewItem, view: View) -> Iterator[Answer]:
             decide=lambda deck, reason: deck.restore_text(id, reason=reason),
             why_not="" if approved(view, id) is not None else "the approved text was not kept",
         )
+
+
+def _promotion(id: str, view: View) -> Answer:
+    return Answer(
+        action="promote",
+        label="promote",
+        effect=f"proven: x{view.settings.maturity.multiplier_proven:g} until reset",
+        decide=lambda deck, reason: deck.promote(id, reason=reason),
+        needs_reason=view.is_scanned_out(id),
+        why_not=why_not_decide("promote", view, id),
+    )
+
+
+def _deprecation(id: str, view: View) -> Answer:
+    return Answer(
+        action="deprecate",
+        label="deprecate",
+        effect="never injected until reset",
+        decide=lambda deck, reason: deck.deprecate(id, reason=reason),
+        needs_reason=True,
+        why_not=why_not_decide("deprecate", view, id),
+    )
 
 
 def _removals(item: ReviewItem, view: View) -> Iterator[Answer]:
@@ -338,7 +392,7 @@ def _removals(item: ReviewItem, view: View) -> Iterator[Answer]:
 
 def _reset_effect(assessment: Assessment) -> str:
     if assessment.pin is None:
-        return "its state stays, and promoting it is no longer refused"
+        return "state unchanged; can be promoted afterwards"
     return f"the evidence decides: {assessment.computed}"
 
 

@@ -40,7 +40,8 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             yield scales.item(
                 QUARANTINE,
                 pattern_id,
-                question="May loops get {}?",
+                question="Release {} from quarantine?",
+                this="this pattern",
                 reason=f"{came}{reason}",
                 place="no loop gets it until you have seen its text",
                 stake=doubt * scales.unseen(pattern_id, kept_out=True),
@@ -50,7 +51,8 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             yield scales.item(
                 EXTRACTED,
                 pattern_id,
-                question="Keep {}, which nobody has read?",
+                question="Approve {} (extracted automatically)?",
+                this="this pattern",
                 reason=f"{came}{reason}",
                 place=scales.given(pattern_id),
                 stake=doubt * scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
@@ -69,7 +71,8 @@ def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
         yield scales.item(
             QUARANTINE,
             pattern.id,
-            question="May loops get {}?",
+            question="Release {} from quarantine?",
+            this="this pattern",
             reason=f"this text {told(pattern.suspicions)}",
             place="no loop gets it unless you release it for a reason",
             stake=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
@@ -111,9 +114,9 @@ def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> 
         yield scales.item(
             RECURRING,
             cluster.id,
-            question=f"Make a pattern of what {sources} learned{{}}?",
-            name=f": {visible_line(cluster.text, 80)}",
-            this="",
+            question=f"Create a pattern from {{}} that {sources} reported?",
+            name=f"the lesson “{visible_line(cluster.text, 80)}”",
+            this="a lesson",
             reason="no pattern says it",
             place=f"told {plural(len(cluster.members), 'time')}{last}",
             stake=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),

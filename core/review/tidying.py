@@ -53,7 +53,8 @@ def broad(scales: Scales, shares: Mapping[str, float]) -> Iterator[ReviewItem]:
         yield scales.item(
             BROAD,
             pattern_id,
-            question="Is the trigger of {} too broad?",
+            question="The trigger of {} is too broad. Quarantine the pattern?",
+            this="this pattern",
             reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
             f"{share:.0%} of everyday messages",
             place=scales.given(pattern_id),
@@ -70,7 +71,8 @@ def unreconciled(scales: Scales, doubts: Mapping[str, Finding]) -> Iterator[Revi
             yield scales.item(
                 UNRECONCILED,
                 pattern_id,
-                question="Are the counts of {} right?",
+                question="Usage counts of {} disagree. Leave them as they are?",
+                this="this pattern",
                 reason=visible_line(doubt.message, 160),
                 place=scales.given(pattern_id),
                 stake=scales.held(pattern_id),

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from core.curation.rules import day
+from core.curation.rules import day, shown
 from core.learning.columns import Codes, Flags
 from core.learning.maturity import STATES, state_codes
 from core.records.decisions import CurationState, Pin
@@ -48,6 +48,7 @@ def inversions(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             INVERSION,
             pattern_id,
             question="Turn {} into a warning?",
+            this="this pattern",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
             place=scales.given(pattern_id),
             stake=scales.unwarned(pattern_id),
@@ -67,7 +68,10 @@ def pins(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             yield scales.item(
                 STALE_PIN,
                 pattern_id,
-                question=f"Keep {{}} {pin.verb} with its new text?",
+                question=f"Keep {{}} {pin.verb} with its new text?"
+                if pin.state in _NOUNS
+                else "Reset {}? Its text has changed since it was accepted.",
+                this="this pattern",
                 reason=f"{decided(pin)}; its text has changed since",
                 place=scales.given(pattern_id),
                 stake=scales.unseen(pattern_id, kept_out=pin.state is Maturity.DEPRECATED),
@@ -75,6 +79,10 @@ def pins(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             )
         elif board.contradicted[row]:
             yield _contradicted(scales, pattern_id, pin)
+
+
+_NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}
+"""The decisions that can be confirmed: what each is called."""
 
 
 def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
@@ -88,10 +96,13 @@ def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
         else f"{against} of {plural(total, 'use')} {word}"
     )
     stake, place = scales.since(pattern_id, good, bad, kept_out=pin.state is Maturity.DEPRECATED)
+    noun = _NOUNS.get(pin.state, "decision")
     return scales.item(
         CONTRADICTED,
         pattern_id,
-        question=f"Keep {{}} {pin.verb}?",
+        question="Remove {}? Later results contradict it.",
+        name=f"the {noun} of {shown(pattern_id)}",
+        this=f"this {noun}",
         reason=f"{decided(pin)}; since then {since}",
         place=place,
         stake=stake,
@@ -127,15 +138,14 @@ def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
         yield scales.item(
             BORDERLINE,
             pattern_id,
-            question=_WORTH_ASKING[bool(stakes.kept_out[row])],
+            question="Re-enable {}?" if stakes.kept_out[row] else "Keep injecting {}?",
+            name=f"the deprecated {shown(pattern_id)}" if stakes.kept_out[row] else "",
+            this="this deprecated pattern" if stakes.kept_out[row] else "this pattern",
             reason=f"{STATES[now[row]]}, {_came_to(scales, row)}" + _border(scales, row, (now, better, worse, later)),
             place=scales.place(pattern_id),
             stake=float(stakes.held[row]),
             seconds=seconds(BORDERLINE, chars_of(pattern)),
         )
-
-
-_WORTH_ASKING: Final = {True: "Should loops get {} after all?", False: "Should loops go on to get {}?"}
 
 
 def _came_to(scales: Scales, row: int) -> str:

@@ -12,7 +12,7 @@ from tui.present.marks import Glyphs, shown_mark
 from tui.present.numbers import bar
 
 _REASONS: Final = 3
-"""Reasons of refusal that are told; the rest is a number."""
+"""Reasons shown why patterns are skipped; the rest is a number."""
 _BAR: Final = 40
 """Cells of the bar."""
 
@@ -52,7 +52,7 @@ def _refused(forecast: BulkForecast) -> list[Content]:
     told = [f"\n  {number:>6,}  {visible_line(why, 120)}" for why, number in forecast.refused[:_REASONS]]
     more = sum(number for _, number in forecast.refused[_REASONS:])
     told += [f"\n  {more:>6,}  for other reasons"] * bool(more)
-    return [Content.styled(f"{count:,} refused{''.join(told)}", "$warning")]
+    return [Content.styled(f"{count:,} skipped{''.join(told)}", "$warning")]
 
 
 def _contexts(forecast: BulkForecast, glyphs: Glyphs) -> Content:

@@ -91,13 +91,63 @@ def test_nothing_to_undo_is_one_line(examples: Path, call: Call) -> None:
 
 def test_the_log_tells_who_decided_what_and_whether_it_holds(sample: Path, call: Call) -> None:
     call("promote", ESTABLISHED, "--reason", "holds", "--by", "grace", "--project", sample)
-    call("undo", "--project", sample)
+    call("undo", "--any-author", "--project", sample)
     document = call("log", "--limit", "2", "--json", "--project", sample).document
     undo, promotion = document["decisions"]
     assert (undo["verb"], undo["by"], undo["subject"]) == ("undo", "ada", promotion["id"])
     assert (promotion["by"], promotion["undone"], undo["undone"]) == ("grace", True, False)
     plain = call("log", "--verb", "undo", "--by", "ada", "--project", sample).out
     assert f"promote {ESTABLISHED}" in plain and plain.count("\n") == 2
+
+
+def test_undo_leaves_what_another_person_decided_and_says_whose_it_is(sample: Path, call: Call) -> None:
+    call("promote", ESTABLISHED, "--by", "grace", "--project", sample)
+    refused = call("undo", "--project", sample)
+    newest = call("log", "--limit", "1", "--json", "--project", sample).document["decisions"][0]
+    assert (refused.code, newest["verb"]) == (1, "promote")
+    for part in ("grace's", ESTABLISHED, "--any-author", newest["id"]):
+        assert part in refused.err
+    assert state(call, sample, ESTABLISHED) == ("proven", True)
+    assert call("undo", newest["id"], "--project", sample).code == 0
+    assert state(call, sample, ESTABLISHED) == ("established", False)
+    call("promote", ESTABLISHED, "--by", "grace", "--project", sample)
+    assert "took back grace's promotion" in call("undo", "--any-author", "--project", sample).out
+
+
+def test_to_promote_what_is_promoted_already_is_no_error(sample: Path, call: Call) -> None:
+    call("promote", ESTABLISHED, "--project", sample)
+    known = call("log", "--json", "--project", sample).document["decisions"]
+    again = call("promote", ESTABLISHED, "--project", sample)
+    assert (again.code, again.err) == (0, "") and "promoted already (by ada" in again.out
+    assert call("promote", ESTABLISHED, "--dry-run", "--project", sample).code == 0
+    both = call("promote", ESTABLISHED, PROVEN, "--project", sample)
+    assert both.code == 0 and "promoted 1 of 2 patterns" in both.out
+    document = call("promote", ESTABLISHED, "--json", "--project", sample).document
+    assert document["decision"] is None and "already" in document["summary"]
+    assert len(call("log", "--json", "--project", sample).document["decisions"]) == len(known) + 1
+
+
+def test_promoting_many_skips_what_is_in_quarantine_and_says_so(sample: Path, call: Call) -> None:
+    call("quarantine", CANDIDATE, "--reason", "who wrote this?", "--project", sample)
+    for args in (("--dry-run",), ()):
+        result = call("promote", ESTABLISHED, CANDIDATE, *args, "--project", sample)
+        assert result.code == 1
+        assert f"{CANDIDATE} is in quarantine" in result.err
+    assert "promoted 1 of 2 patterns; skipped 1 in quarantine" in result.out
+    assert state(call, sample, ESTABLISHED) == ("proven", True)
+    assert state(call, sample, CANDIDATE)[1] is False
+    assert call("promote", CANDIDATE, "--project", sample).code == 0
+
+
+def test_a_deprecated_pattern_is_re_enabled_by_one_command_with_one_undo(sample: Path, call: Call) -> None:
+    call("deprecate", ESTABLISHED, "--reason", "hides the cause", "--project", sample)
+    assert "reset it first" in call("promote", ESTABLISHED, "--project", sample).err
+    done = call("promote", ESTABLISHED, "--re-enable", "--project", sample)
+    assert (done.code, done.out) == (0, f"re-enabled {ESTABLISHED}: deprecated → proven\n")
+    assert record(sample, ESTABLISHED)["override"]["state"] == "proven"
+    call("undo", "--project", sample)
+    assert state(call, sample, ESTABLISHED) == ("deprecated", True)
+    assert record(sample, ESTABLISHED)["override"]["state"] == "deprecated"
 
 
 def test_a_state_that_does_not_change_stays(sample: Path, call: Call) -> None:

@@ -41,9 +41,9 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for _ in range(len(self.undo_stack)):
-            self.curators[0].undo(now=self.now)
+            self.curators[0].undo(now=self.now, any_author=True)
         with pytest.raises(Refused):
-            self.curators[0].undo(now=self.now)
+            self.curators[0].undo(now=self.now, any_author=True)
         assert self.paths.pattern_file("error").read_bytes() == self.start
         state = self.curators[1].ledger.state()
         assert (state.pins, state.bursts) == ({}, {})
@@ -105,9 +105,9 @@ class Machine(RuleBasedStateMachine):
     def undo(self, who: int) -> None:
         if not self.undo_stack:
             with pytest.raises(Refused):
-                self.curators[who].undo(now=self.now)
+                self.curators[who].undo(now=self.now, any_author=True)
             return
-        assert self.curators[who].undo(now=self.now).written
+        assert self.curators[who].undo(now=self.now, any_author=True).written
         self.redo_stack.append(self.held)
         self.held = self.undo_stack.pop()
 

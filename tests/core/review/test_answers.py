@@ -15,7 +15,17 @@ from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.review.answers import Answer, answer, answers
 from core.review.approved import approved
-from core.review.items import BORDERLINE, BROAD, KINDS, QUARANTINE, STALE_PIN, UNRECONCILED, ReviewItem
+from core.review.items import (
+    BORDERLINE,
+    BROAD,
+    CONTRADICTED,
+    INVERSION,
+    KINDS,
+    QUARANTINE,
+    STALE_PIN,
+    UNRECONCILED,
+    ReviewItem,
+)
 from core.sample import copy_sample
 from core.settings import Settings
 from tests.core.curation.making import FILE
@@ -85,9 +95,69 @@ def test_an_answer_can_be_given_just_when_the_curator_lets_it(deck: Deck) -> Non
 
 def test_the_question_whether_a_state_is_right_is_left_without_silencing_others(deck: Deck) -> None:
     item = about(BORDERLINE)
-    answer_of(deck, item, "reject").decide(deck, "")
+    keep = answer_of(deck, item, "accept")
+    assert (keep.label, keep.matters) == ("keep", False)
+    keep.decide(deck, "")
     assert item.question_key in deck.view.snapshot.curation.dismissed
     assert SUBJECT not in deck.view.snapshot.curation.dismissed
+
+
+def test_accept_says_yes_to_what_each_question_asks_and_reject_says_no(deck: Deck) -> None:
+    pinned = next(item for item in deck.view.queue if item.kind == CONTRADICTED)
+    assert [answer_of(deck, pinned, action).label for action in ("accept", "reject")] == ["remove", "keep"]
+    answer_of(deck, pinned, "reject").decide(deck, "")
+    assert deck.view.assessment(pinned.subject).state is Maturity.PROVEN
+    assert pinned.subject not in [item.subject for item in deck.view.queue]
+    deck.undo()
+    answer_of(deck, pinned, "accept").decide(deck, "")
+    assert deck.view.assessment(pinned.subject).pin is None
+    deck.deprecate(SUBJECT, reason="hides the cause")
+    reworded(deck, SUBJECT, "Do something else")
+    changed_text = about(STALE_PIN)
+    assert [answer_of(deck, changed_text, action).label for action in ("accept", "reject")] == ["keep", "remove"]
+    answer_of(deck, changed_text, "accept").decide(deck, "")
+    pin = deck.view.assessment(SUBJECT).pin
+    assert pin is not None and (pin.state, pin.reason) == (Maturity.DEPRECATED, "hides the cause")
+    assert not deck.view.assessment(SUBJECT).pin_stale
+
+
+@pytest.mark.parametrize("by_rule", [True, False])
+def test_a_deprecated_pattern_is_re_enabled_in_one_step_with_one_undo(deck: Deck, by_rule: bool) -> None:
+    subject = "pat-success-split-by-type-002" if by_rule else SUBJECT
+    if not by_rule:
+        deck.deprecate(SUBJECT, reason="hides the cause")
+    before = deck.view.assessment(subject)
+    assert before.state is Maturity.DEPRECATED and (before.pin is None) is by_rule
+    item = ReviewItem(kind=BORDERLINE, subject=subject, question="?", reason="?", worth=0.5)
+    yes = answer_of(deck, item, "accept")
+    assert yes.label == "re-enable"
+    decided = yes.decide(deck, "")
+    assert [one.verb for one in decided.group] == [Verb.RESET, Verb.PROMOTE]
+    assert decided.summary == f"re-enabled {subject}: deprecated → proven"
+    assert deck.view.assessment(subject).state is Maturity.PROVEN
+    deck.undo()
+    after = deck.view.assessment(subject)
+    assert (after.state, after.pin) == (before.state, before.pin)
+
+
+def test_a_dangerous_text_is_not_left_half_re_enabled(deck: Deck) -> None:
+    reworded(deck, SUBJECT, "Run rm -rf / before the tests")
+    deck.deprecate(SUBJECT, reason="dangerous")
+    reworded(deck, SUBJECT, "Run rm -rf / after the tests")
+    deck.deprecate(SUBJECT, reason="still dangerous")
+    reworded(deck, SUBJECT, "Run rm -rf / now")
+    known = len(deck.view.snapshot.decisions)
+    with pytest.raises(RalphdeckError, match="needs a reason"):
+        deck.re_enable(SUBJECT)
+    assert len(deck.view.snapshot.decisions) == known
+
+
+def test_a_rejected_inversion_is_not_said_to_be_injected_where_the_rules_deprecate_it(deck: Deck) -> None:
+    item = next(item for item in deck.view.queue if item.kind == INVERSION)
+    assert deck.view.assessment(item.subject).computed is Maturity.DEPRECATED
+    assert "stays deprecated" in answer_of(deck, item, "reject").effect
+    answer_of(deck, item, "reject").decide(deck, "")
+    assert not deck.view.assessment(item.subject).injectable
 
 
 def test_what_is_too_broad_is_suspended_without_being_asked_why(deck: Deck) -> None:

@@ -101,7 +101,7 @@ def test_a_promise_that_did_not_hold_says_since_when() -> None:
     curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
     (item,) = queue([make_pattern("p")], used("p", "--++--"), curation)
     assert item.kind == "contradicted"
-    assert item.question == "Keep p promoted?"
+    assert item.question == "Remove the promotion of p? Later results contradict it."
     assert item.reason == (
         "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; loops got it 6 times; "
         "96% chance that it is worse than 70%"
@@ -111,7 +111,7 @@ def test_a_promise_that_did_not_hold_says_since_when() -> None:
 def test_a_deprecated_pattern_that_works_is_asked_about() -> None:
     curation = CurationState(pins={"p": pin(Maturity.DEPRECATED)})
     (item,) = queue([make_pattern("p")], used("p", "+++++++"), curation)
-    assert item.question == "Keep p deprecated?"
+    assert item.question == "Remove the deprecation of p? Later results contradict it."
     assert "since then 7 of 7 uses succeeded" in item.reason
 
 
@@ -265,12 +265,12 @@ def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tup
 def test_an_escalation_stands_first_while_an_agent_waits_and_has_no_share_in_what_is_at_stake() -> None:
     new, old = stuck(escalated(id="old", updated_at=LATER - timedelta(days=90)), escalated())
     assert (new.kind, new.subject, old.subject) == ("escalation", "s-1", "old")
-    assert new.question == "An agent is stuck at src/a.ts: seen?"
+    assert new.question == "Escalated at src/a.ts: an agent needs help. Acknowledge?"
     assert new.reason == (
         "escalated after 2 runs, on 13 May 2026; TypeError: x is \N{SYMBOL FOR ESCAPE}[31mnull, and 1 further failure; "
         "an agent waits for a person"
     )
-    assert new.asks == "An agent is stuck at this file: seen?"
+    assert new.asks == "Escalated at this file: an agent needs help. Acknowledge?"
     assert (new.is_urgent, old.is_urgent, new.stake, old.stake) == (True, False, 0.0, 0.0)
 
 
@@ -291,7 +291,7 @@ def test_a_seen_escalation_is_asked_about_again_only_if_it_is_escalated_anew() -
 
 def test_an_escalation_that_tells_nothing_is_asked_about_all_the_same() -> None:
     (item,) = stuck(escalated(file_path="", executions=(), updated_at=None))
-    assert item.question == "An agent is stuck at s-1: seen?"
+    assert item.question == "Escalated at s-1: an agent needs help. Acknowledge?"
     assert item.reason == "escalated after 0 runs; no run tells what failed; an agent waits for a person"
 
 
@@ -302,7 +302,7 @@ OFTEN = NOW - timedelta(days=1)
 def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
     (item,) = queue([make_pattern("p")], used("p", "+++-++-" * 2, OFTEN))
     assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
-    assert item.question == "Should loops go on to get p?"
+    assert item.question == "Keep injecting p?"
     assert item.reason == (
         "established, 4 of 14 uses failed; one more failure makes it deprecated; loops got it 14 times; "
         "41% chance that it is worse than 70%"
@@ -313,7 +313,7 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
 
 def test_what_the_rules_keep_out_by_a_hair_is_asked_about() -> None:
     (item,) = queue([make_pattern("p")], used("p", "++-" * 5, OFTEN))
-    assert (item.question, item.asks) == ("Should loops get p after all?", "Should loops get this after all?")
+    assert (item.question, item.asks) == ("Re-enable the deprecated p?", "Re-enable this deprecated pattern?")
     assert "chance that it is better than 70%" in item.reason
 
 
@@ -364,7 +364,7 @@ def test_a_trigger_that_fits_everything_is_asked_about_with_its_share() -> None:
     board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(used("p", "+++"))), LATER, SETTINGS)
     items = review_queue(patterns, board, CurationState(), LATER, SETTINGS, Found(broad={"p": 0.9, "gone": 1.0}))
     (item,) = [item for item in items if item.kind == "broad"]
-    assert item.question == "Is the trigger of p too broad?"
+    assert item.question == "The trigger of p is too broad. Quarantine the pattern?"
     assert item.reason == ".*\N{SYMBOL FOR ESCAPE} matches 90% of everyday messages; loops got it 3 times"
 
 

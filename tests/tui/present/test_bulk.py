@@ -20,11 +20,11 @@ FORECAST = BulkForecast(
 )
 
 
-def test_the_preview_tells_what_turns_what_is_refused_and_whose_context_changes() -> None:
+def test_the_preview_tells_what_turns_what_is_skipped_and_whose_context_changes() -> None:
     text = preview(FORECAST, DRAWN).plain
     assert "1,500 of 2,000 patterns change state, 490 keep the state" in text
     assert "1,500  ● proven → ⊘ deprecated" in text
-    assert "10 refused" in text and "7  it is deprecated already" in text and "1  for other reasons" in text
+    assert "10 skipped" in text and "7  it is deprecated already" in text and "1  for other reasons" in text
     assert "2 of 4 running loops and 5 of the last 20 tasks get another context" in text
     assert "1 of 1 paused loop when it resumes" in text
     assert "6,650 → 6,412" in text

@@ -53,6 +53,24 @@ async def test_what_would_be_refused_is_told_before(sample: Path, home: Path) ->
         assert set(states(told, deprecated)) == {Maturity.DEPRECATED}
 
 
+async def test_promoting_many_skips_what_is_in_quarantine_and_says_so_before_and_after(
+    sample: Path, home: Path
+) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.filter("state:candidate")
+        withheld = [key for key in told.table.keys if told.app.view.assessment(key).quarantined]
+        others = [key for key in told.table.keys if key not in withheld]
+        assert withheld and others
+        await told.press("M", "p")
+        await told.sees(f"{len(withheld)} skipped", "is in quarantine: read it and release it by itself")
+        await told.decides("enter")
+        assert any(f"promoted {len(others)} of" in toast for toast in told.toasts())
+        assert any(f"skipped {len(withheld)} in quarantine" in toast for toast in told.toasts())
+        assert set(states(told, others)) == {Maturity.PROVEN}
+        assert all(told.app.view.assessment(key).quarantined for key in withheld)
+
+
 async def test_the_dialog_can_be_left_while_it_runs(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await told.go("patterns")

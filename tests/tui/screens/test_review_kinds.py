@@ -120,7 +120,7 @@ async def test_a_decision_in_doubt_is_given_up_confirmed_or_turned_around(sample
         await told.decides("a")
         assert told.app.view.assessment(subject).state is computed
         await told.decides("u")
-        await told.decides("p")
+        await told.decides("x")
         assert told.app.view.assessment(subject).state is Maturity.PROVEN
         assert subject not in waiting(told)
         await told.decides("u")
@@ -157,8 +157,10 @@ async def test_a_text_that_has_changed_since_it_was_approved_is_approved_again_o
         assert told.app.view.assessment(NULL).state is Maturity.PROVEN
         await told.decides("u")
         assert front(told) == NULL
-        await told.decides("p")
+        assert "keep" in row(told, "a") and "remove" in row(told, "x")
+        await told.decides("a")
         assert NULL not in waiting(told)
+        assert told.app.view.assessment(NULL).state is Maturity.PROVEN
         assert "Guard no object" in path.read_text()
 
 
@@ -167,7 +169,7 @@ async def test_marks_in_a_burst_are_revoked_or_confirmed_as_one_decision(sample:
         source = await at_question(told, BURST)
         assert all(id in pane(told, "subject") for id in BLAMED)
         assert "8 of them, as far as anything tells" in flat(told, "proposal")
-        assert "the marks never count" in row(told, "a") and "turn" in row(told, "x")
+        assert "these reports never count" in row(told, "a") and "turn" in row(told, "x")
         await told.decides("a")
         (decision,) = [one for one in told.app.view.snapshot.decisions if one.subject == source]
         assert decision.verb is Verb.REVOKE
@@ -286,7 +288,13 @@ async def test_what_idle_moments_find_is_asked_too(sample: Path, home: Path) -> 
         assert await at_question(told, UNRECONCILED) == POOL
         assert any(line.split() == ["≠", "uses", "1", "3"] for line in pane(told, "subject").splitlines())
         subject = await at_question(told, BORDERLINE)
+        await told.sees("Re-enable this deprecated pattern?", "a  re-enable", "x  leave")
         assert "more failure" in pane(told, "proposal") or "more success" in pane(told, "proposal")
+        await told.decides("a")
+        assert told.app.view.assessment(subject).state is Maturity.PROVEN
+        await told.decides("u")
+        assert told.app.view.assessment(subject).state is Maturity.DEPRECATED
+        assert front(told) == subject
         await told.decides("x")
         assert (BORDERLINE, subject) not in [(item.kind, item.subject) for item in told.app.view.queue]
         await at_question(told, RECURRING)
@@ -309,7 +317,7 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         await told.go("review")
         told.place.go_to("dm-stuck")
         await told.settled()
-        await told.sees("An agent is stuck at this file: seen?", "an agent waits")
+        await told.sees("Escalated at this file: an agent needs help. Acknowledge?", "an agent waits")
         await told.sees("src/stuck.ts", "not asked again", "It changes nothing")
         assert "Run 1" in pane(told, "subject") and "[/] broke" in pane(told, "proposal")
         assert told.place.why_not("promote") == (
