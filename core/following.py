@@ -17,7 +17,7 @@ from core.errors import RalphdeckError, Refused
 from core.happenings import What, happenings
 from core.records.decisions import Verb
 from core.records.findings import Severity
-from core.records.loops import Loop, LoopStatus
+from core.records.loops import FINISHED, Loop
 from core.records.times import iso
 from core.snapshot import Delta
 from core.sources.watching import Changes, Watcher, WatchState
@@ -28,8 +28,6 @@ REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""
 _SETTLING_SECONDS: Final = 1.0
 """How long a loop that has ended may still write its last files."""
-COMPLETED: Final = frozenset({LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.LIMIT})
-"""(0) Trigger: success, partial, failure. What crashed or was aborted may go on."""
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -104,7 +102,7 @@ class Follower:
         unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
         since = max(unattended, default=None)
         for loop in snapshot.loops.values():
-            if since and loop.status in COMPLETED and loop.ended_at and loop.ended_at > since:
+            if since and loop.status in FINISHED and loop.ended_at and loop.ended_at > since:
                 yield loop
 
     def _noticed(self, changes: Changes) -> None:
@@ -139,7 +137,7 @@ class Follower:
     def _report(self, before: View, after: View, delta: Delta) -> None:
         for one in happenings(before, after, delta):
             self._say(one.what.value, one.subject, one.text, one.severity)
-            if self._extract and one.what is What.ENDED and one.status in COMPLETED:
+            if self._extract and one.what is What.ENDED and one.status in FINISHED:
                 self._due[one.subject] = monotonic() + _SETTLING_SECONDS
 
     def _tell_watch(self, state: WatchState) -> None:

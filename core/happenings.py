@@ -26,6 +26,7 @@ from core.text import visible_line
 from core.view import View
 
 _BAD: Final = frozenset({LoopStatus.FAILED, LoopStatus.CRASHED, LoopStatus.LIMIT})
+_ENDED_WORDS: Final = {LoopStatus.LIMIT: "hit its limit", LoopStatus.PARTIAL: "partly completed"}
 _MAX_WORDS: Final = 50
 
 
@@ -137,7 +138,7 @@ def _progress(loop: Loop) -> str:
 
 def ended_word(status: LoopStatus) -> str:
     """How a loop in this status ended, in the past tense."""
-    return "hit its limit" if status is LoopStatus.LIMIT else status.value
+    return _ENDED_WORDS.get(status, status.value)
 
 
 def _patterns(before: View, after: View, delta: Delta) -> list[Happening]:

@@ -81,6 +81,8 @@ class LearningSettings(Struct, frozen=True, kw_only=True):
     duration_weight: float = 0.2
     errors_weight: float = 0.2
     retries_weight: float = 0.2
+    partial_success_value: float = 0.5
+    """Value of an end that reached a part of its goal; success is 1, failure 0."""
     medium_duration_value: float = 0.6
     slow_duration_value: float = 0.2
     some_errors_value: float = 0.6
@@ -111,7 +113,13 @@ class LearningSettings(Struct, frozen=True, kw_only=True):
             self,
             *("max_harmful_ratio", "min_criterion_weight", "ratio_tolerance"),
             *("success_weight", "duration_weight", "errors_weight", "retries_weight"),
-            *("medium_duration_value", "slow_duration_value", "some_errors_value", "many_errors_value"),
+            *(
+                "partial_success_value",
+                "medium_duration_value",
+                "slow_duration_value",
+                "some_errors_value",
+                "many_errors_value",
+            ),
             *("some_retries_value", "many_retries_value", "helpful_threshold", "harmful_threshold"),
         )
         if not any((self.success_weight, self.duration_weight, self.errors_weight, self.retries_weight)):

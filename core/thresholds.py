@@ -148,6 +148,7 @@ THRESHOLDS: Final = (
         ("harmful_threshold", Unit.SHARE, "scores up to here are harmful"),
         ("fast_completion_threshold_ms", Unit.MS, "less is fast"),
         ("slow_completion_threshold_ms", Unit.MS, "more is slow"),
+        ("partial_success_value", Unit.SHARE, "value of a partial success"),
         ("medium_duration_value", Unit.SHARE, "value of a medium duration"),
         ("slow_duration_value", Unit.SHARE, "value of a slow one"),
         ("max_errors_for_helpful", Unit.COUNT, "more errors are many"),

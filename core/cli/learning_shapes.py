@@ -94,6 +94,7 @@ def outcome_json(kind: str, signals: OutcomeSignals, outcome: Outcome) -> Shape:
         "decay": number(outcome.decay),
         "signals": {
             "success": signals.success,
+            "partial": signals.partial,
             "timestamp": iso(moment(signals.timestamp, "timestamp")),
             "duration_ms": number(signals.duration_ms),
             "error_count": signals.error_count,

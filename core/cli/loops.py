@@ -19,6 +19,7 @@ COLOURS = {
     "completing": "green",
     "recovering": "yellow",
     "paused": "yellow",
+    "partial": "yellow",
     "limit": "yellow",
     "failed": "red",
     "crashed": "red",

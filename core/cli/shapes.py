@@ -124,7 +124,7 @@ criterion: {criterion, weight, effective_weight, helpful, harmful, helpful_count
 last_validated, half_life_days, no_data, deprecated}, held,
 records: [{id, file, written, problem, successes, failures, usage_count, success_rate}], warnings}""",
     "outcome": """\
-{outcome: {id, kind, verdict, raw, decay, decayed, parts, reasoning, signals: {success, timestamp,
+{outcome: {id, kind, verdict, raw, decay, decayed, parts, reasoning, signals: {success, partial, timestamp,
 duration_ms, error_count, retry_count, files_touched, strategy, failure_mode, failure_details}},
 patterns: [{id, state, state_before, computed_state, helpful, harmful, successes, failures,
 inversion_due}], strategies, recorded, records: [as in record], warnings}""",

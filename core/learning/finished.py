@@ -12,11 +12,15 @@ from core.learning.outcomes import OutcomeSignals
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt
 from core.records.events import Event, Signals
-from core.records.loops import Iteration, Loop, LoopStatus, Outcome
+from core.records.loops import FINISHED, Iteration, Loop, LoopStatus, Outcome
 
 _Value = TypeVar("_Value")
-_BY_STATUS: Final = {LoopStatus.COMPLETED: True, LoopStatus.FAILED: False, LoopStatus.LIMIT: False}
-_BY_OUTCOME: Final = {Outcome.SUCCESS: True, Outcome.FAILURE: False, Outcome.TIMEOUT: False}
+_BY_OUTCOME: Final = {
+    Outcome.SUCCESS: True,
+    Outcome.PARTIAL: False,
+    Outcome.FAILURE: False,
+    Outcome.TIMEOUT: False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,8 @@ def signals_of_loop(loop: Loop, report: Report, sessions: Sequence[DebugSession]
     known = any(iteration.outcome is not Outcome.UNKNOWN or iteration.failures for iteration in loop.iterations)
     return _signals(
         loop.id,
-        success=_BY_STATUS.get(loop.status),
+        success=loop.status is LoopStatus.COMPLETED if loop.status in FINISHED else None,
+        partial=loop.status is LoopStatus.PARTIAL,
         ended_at=loop.ended_at,
         seen_at=loop.last_sign or loop.started_at,
         told=Signals(
@@ -133,6 +138,7 @@ def signals_of_attempt(
     return _signals(
         attempt.id,
         success=_BY_OUTCOME.get(attempt.outcome),
+        partial=attempt.outcome is Outcome.PARTIAL,
         ended_at=attempt.ended_at,
         seen_at=attempt.started_at,
         told=Signals(
@@ -145,8 +151,9 @@ def signals_of_attempt(
 
 
 def success_of_attempt(attempt: Attempt, report: Report) -> bool | None:
-    """Whether an attempt reached its goal: what the newest report on it says, else its own outcome."""
-    return _first(report.success, _BY_OUTCOME.get(attempt.outcome))
+    """Success flag of the newest report on an attempt, else of its own outcome; None if unknown or partial."""
+    own = None if attempt.outcome is Outcome.PARTIAL else _BY_OUTCOME.get(attempt.outcome)
+    return _first(report.success, own)
 
 
 def signals_of_report(bead_id: str, report: Report) -> OutcomeSignals | None:
@@ -165,11 +172,13 @@ def _signals(
     bead_id: str,
     *,
     success: bool | None,
+    partial: bool = False,
     ended_at: datetime | None,
     seen_at: datetime | None,
     told: Signals,
     report: Report,
 ) -> OutcomeSignals | None:
+    partial = partial and report.success is None
     success = _first(report.success, success)
     at = ended_at or report.at or seen_at
     if success is None or at is None:
@@ -177,6 +186,7 @@ def _signals(
     return OutcomeSignals(
         bead_id=bead_id,
         success=success,
+        partial=partial,
         timestamp=at,
         duration_ms=_first(report.told("duration_ms"), told.duration_ms),
         error_count=_first(report.told("error_count"), told.error_count),

@@ -40,6 +40,7 @@ class OutcomeSignals(Signals, frozen=True, kw_only=True):
     Attributes:
         bead_id: The loop or attempt.
         success: Whether it completed.
+        partial: It did not, but ended with a part of its goal reached.
         timestamp: When it ended, ISO-8601 or `datetime`; kept in UTC.
 
     Raises:
@@ -49,6 +50,7 @@ class OutcomeSignals(Signals, frozen=True, kw_only=True):
 
     bead_id: str
     success: bool
+    partial: bool = False
     timestamp: str | datetime
 
     def __post_init__(self) -> None:
@@ -95,7 +97,7 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
         BadInput: A `now` that can't be parsed.
     """
     parts = {
-        "success": 1.0 if signals.success else 0.0,
+        "success": 1.0 if signals.success else settings.partial_success_value if signals.partial else 0.0,
         "duration": _duration_value(signals.duration_ms, settings),
         "errors": _errors_value(signals.error_count, settings),
         "retries": _retries_value(signals.retry_count, settings),
@@ -106,7 +108,7 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
     decay = decayed_value(signals.timestamp, now, settings.half_life_days)
     verdict = verdict_of(raw, settings)
     words = (
-        "success" if signals.success else "failure",
+        "success" if signals.success else "partial success" if signals.partial else "failure",
         _duration_word(signals.duration_ms, settings),
         _count_word(signals.error_count, "error", "errors"),
         _count_word(signals.retry_count, "retry", "retries"),

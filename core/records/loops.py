@@ -19,6 +19,8 @@ class LoopStatus(StrEnum):
     COMPLETING = "completing"
     RECOVERING = "recovering"
     COMPLETED = "completed"
+    PARTIAL = "partial"
+    """Ended with a part of its goal reached."""
     FAILED = "failed"
     LIMIT = "limit"
     ABORTED = "aborted"
@@ -36,7 +38,9 @@ class LoopStatus(StrEnum):
         return self in _ACTIVE
 
 
-_ENDED = frozenset({LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.LIMIT, LoopStatus.ABORTED, LoopStatus.CRASHED})
+FINISHED = frozenset({LoopStatus.COMPLETED, LoopStatus.PARTIAL, LoopStatus.FAILED, LoopStatus.LIMIT})
+"""A loop that came to its end; one that was aborted or crashed may go on."""
+_ENDED = FINISHED | {LoopStatus.ABORTED, LoopStatus.CRASHED}
 _ACTIVE = frozenset({LoopStatus.RUNNING, LoopStatus.COMPLETING, LoopStatus.RECOVERING})
 
 

@@ -31,6 +31,7 @@ _STATUS: Final = {
         LoopStatus.COMPLETING: "completing",
         LoopStatus.RECOVERING: "recovering",
         LoopStatus.COMPLETED: "completed complete success succeeded done passed",
+        LoopStatus.PARTIAL: "partial partial_success partially_completed",
         LoopStatus.FAILED: "failed failure error blocked",
         LoopStatus.LIMIT: "limit_reached max_iterations timeout budget_exceeded",
         LoopStatus.ABORTED: "aborted cancelled canceled",

@@ -107,6 +107,16 @@ def test_what_a_loop_has_learned_is_extracted_when_it_completes(tmp_path: Path) 
     assert deck.view.queue, "somebody is asked to read what was extracted unattended"
 
 
+def test_a_partly_completed_loop_has_ended_and_is_extracted(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "running")
+    deck = opened(paths)
+    with following(deck, extract=True) as told:
+        write_loop(paths, "ralph-a", "partial")
+        assert told.until("loop-ended").text == "partly completed: Fix the null user crash in auth validation"
+        assert told.until("extracted", "ralph-a").text.startswith("extracted ")
+
+
 def test_without_being_asked_nothing_is_written(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")

@@ -132,3 +132,20 @@ def test_the_errors_of_its_debug_session_count(tmp_path: Path, call: Call) -> No
     (scored,) = call("score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
     assert (scored["signals"]["error_count"], scored["signals"]["retry_count"]) == (3, 1)
     assert "3 errors" in scored["reasoning"]
+
+
+def test_a_partial_loop_has_an_outcome_and_can_be_extracted(tmp_path: Path, call: Call) -> None:
+    iterations = [{"number": 1, "error": null_error("id", 44)}, {"number": 2, **FIXED}]
+    write_loop(tmp_path, "ralph-part", status="partial", task="Fix the null user crash", iterations=iterations)
+    (loop,) = call("loops", "--status", "partial", "--json", "--project", tmp_path).document["loops"]
+    assert (loop["status"], loop["liveness"], loop["outcome"]["verdict"]) == ("partial", "ended", "neutral")
+    (scored,) = call("score", "--json", "--project", tmp_path).document["outcomes"]
+    assert (scored["signals"]["success"], scored["signals"]["partial"]) == (False, True)
+    assert scored["raw"] == 0.5 * 0.4 + 0.2 * 0.2 + 0.6 * 0.2 + 0.7 * 0.2
+    assert "partial success .5" in call("score", "--project", tmp_path).out
+    call("inject", "ralph-part", "--project", tmp_path)
+    extracted = call("extract", "ralph-part", "--json", "--project", tmp_path).document["extractions"]
+    assert [one["type"] for one in extracted[0]["proposals"]] == ["error"]
+    call("record", "ralph-part", "pat-error-null-check-001", "--project", tmp_path)
+    metrics = call("metrics", "--json", "--project", tmp_path).document
+    assert metrics["effectiveness_metrics"]["cross_loop_benefit"]["loops_with_pattern_injection"] == 1

@@ -54,6 +54,7 @@ def test_a_failed_last_iteration_is_an_error_but_no_retry() -> None:
         (LoopStatus.COMPLETED, True),
         (LoopStatus.FAILED, False),
         (LoopStatus.LIMIT, False),
+        (LoopStatus.PARTIAL, False),
         (LoopStatus.ABORTED, None),
         (LoopStatus.CRASHED, None),
         (LoopStatus.RUNNING, None),
@@ -149,8 +150,16 @@ def test_the_retries_of_an_attempt_are_those_before_it() -> None:
     found = told(signals_of_attempt(attempt, NOTHING))
     assert (found.bead_id, found.success, found.retry_count) == ("task-001.3", False, 2)
     assert found.duration_ms == 26 * 60_000
-    partial = Attempt(task_id="t", number=1, ended_at=NOW, outcome=Outcome.PARTIAL)
-    assert signals_of_attempt(partial, NOTHING) is None
+
+
+def test_a_partial_success_has_an_outcome_of_its_own() -> None:
+    attempt = Attempt(task_id="t", number=1, ended_at=NOW, outcome=Outcome.PARTIAL)
+    for found in (signals_of_loop(loop(LoopStatus.PARTIAL), NOTHING), signals_of_attempt(attempt, NOTHING)):
+        assert (told(found).success, told(found).partial) == (False, True)
+    assert not told(signals_of_loop(loop(LoopStatus.FAILED), NOTHING)).partial
+    report = reports_of([outcome(1, True)])["x"]
+    found = signals_of_loop(loop(LoopStatus.PARTIAL), report)
+    assert (told(found).success, told(found).partial) == (True, False)
 
 
 def session(*messages: str) -> DebugSession:

@@ -49,6 +49,10 @@ def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
             "neutral, .52: failure 0, 850 ms 1, 1 error .6, no retries 1",
         ),
         (
+            {"success": False, "partial": True, "duration_ms": 62 * MINUTE_MS},
+            "neutral, .64: partial success .5, 62 min .2, no errors 1, no retries 1",
+        ),
+        (
             {"duration_ms": None, "error_count": None, "retry_count": None},
             "helpful, .78: success 1, duration not known .6, errors not known .6, retries not known .7",
         ),
