@@ -8,13 +8,19 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.learning.assessment import Assessment
 from core.learning.sums import AGGREGATE, TREND, rounded
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.events import Observation
 from core.records.loops import Loop
-from core.records.patterns import Pattern
+from core.records.patterns import Pattern, PatternType
 from core.text import plural, visible_line
 
+_RESULTS: Final = {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}
+_FAILURES: Final = {True: "the approach failed", False: "the approach did not fail", None: "result unknown"}
+"""Of an anti-pattern, for which a success is a failure of the approach that it warns of."""
+_LABELS: Final = {True: "Failed:", False: "Worked:", None: "Seen:"}
+"""Of an anti-pattern."""
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 _WIDTH: Final = len("Discovered: ")
 
@@ -51,7 +57,8 @@ def lineage(
     A source loop without a record of its use is one of the uses that the registry only sums up; it gets a
     result where all of those have the same. One beyond these uses came upon the same and is not known to have used it.
     """
-    events = [_observed(seen, loops) for seen in observations if seen.source not in (TREND, AGGREGATE)]
+    words = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
+    events = [_observed(seen, loops, words) for seen in observations if seen.source not in (TREND, AGGREGATE)]
     events += _unrecorded(pattern, observations, loops)
     events += _decided(pattern, decisions)
     if pattern.inverted_from:
@@ -86,12 +93,9 @@ def _event(
     return LineageEvent(at=at, kind=kind, loop_id=loop_id, success=success, text=text, count=count)
 
 
-def _observed(seen: Observation, loops: Mapping[str, Loop]) -> LineageEvent:
+def _observed(seen: Observation, loops: Mapping[str, Loop], results: Mapping[bool | None, str]) -> LineageEvent:
     kind = "applied" if seen.kind == "feedback" else seen.kind
-    words = {
-        "discovered": "discovered",
-        "injected": "injected, not applied",
-    }.get(kind) or {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}[seen.success]
+    words = {"discovered": "discovered", "injected": "injected, not applied"}.get(kind) or results[seen.success]
     if seen.iteration is not None:
         words += f" in iteration {seen.iteration}"
     loop = loops.get(seen.loop_id)
@@ -108,6 +112,7 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
     left = sum(seen.count for seen in summed)
     results = {seen.success for seen in summed}
     success = results.pop() if len(results) == 1 else None
+    anti = pattern.type is PatternType.ANTI
     events: list[LineageEvent] = []
     for source in pattern.source_loops:
         if source.loop_id in recorded:
@@ -117,11 +122,15 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
             left -= 1
             result = {"success": True, "failure": False}.get(source.outcome, success)
             text = "applied, known from the registry alone"
+            if anti:
+                result = True if source.iteration is not None else success
+                where = f" in iteration {source.iteration}" if source.iteration is not None else ""
+                text = f"{_FAILURES[result]}{where}, known from the registry alone"
             events.append(_event(source.at, "applied", source.loop_id, result, text))
         else:
             events.append(_event(source.at, "merged", source.loop_id, text="found again"))
     if left:
-        text = f"+{plural(left, 'use')} without a record"
+        text = f"+{plural(left, 'occurrence' if anti else 'use')} without a record"
         events.append(_event(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left))
     return events
 
@@ -172,24 +181,28 @@ def _deed(decision: Decision, pattern_id: str) -> tuple[str, str]:
     return "decided", f"{verb} ({subject})"
 
 
-def format_lineage(
-    pattern: Pattern, events: Sequence[LineageEvent], rate: float | None, counts: tuple[int, int]
-) -> str:
-    """The block of (0) Pattern Lineage as displayable plain text, with a newline at its end.
+def format_lineage(pattern: Pattern, events: Sequence[LineageEvent], assessment: Assessment) -> str:
+    """The document's block "Pattern Lineage" as displayable plain text, with a newline at its end.
+
+    The block of an anti-pattern lists the failures of its approach.
 
     Args:
         events: From `lineage`.
-        rate: Success rate as shown, 0..1.
-        counts: (successes, failures).
+        assessment: Its rate and counts.
     """
+    anti = pattern.type is PatternType.ANTI
     lines = [f"Pattern: {visible_line(pattern.id, 200)}", ""]
     for event in events:
         when = f" ({event.at:%Y-%m-%dT%H:%M:%SZ})" if event.at else ""
-        mark = {True: " ✓", False: " ✗", None: " ?"}[event.success] if event.kind == "applied" else ""
+        label, mark = f"{event.kind.capitalize()}:", ""
+        if event.kind == "applied" and anti:
+            label = _LABELS[event.success]
+        elif event.kind == "applied":
+            mark = {True: " ✓", False: " ✗", None: " ?"}[event.success]
         what = event.loop_id if event.kind in ("discovered", "applied", "injected", "merged") else event.text
-        label = f"{event.kind.capitalize()}:".ljust(_WIDTH)
-        lines.append(f"{label}{visible_line(what or event.text, 200)}{when}{mark}")
-    total = sum(counts)
-    if rate is not None:
-        lines += ["", f"Success rate: {rounded(rate * 100)}% ({counts[0]:,}/{total:,})"]
+        lines.append(f"{label.ljust(_WIDTH)}{visible_line(what or event.text, 200)}{when}{mark}")
+    if assessment.rate is not None:
+        counted = f"({assessment.successes:,}/{assessment.successes + assessment.failures:,})"
+        rate = assessment.claim_text or f"{rounded(assessment.rate * 100)}% {counted}"
+        lines += ["", f"{'Failure' if anti else 'Success'} rate: {rate}"]
     return "\n".join(lines) + "\n"

@@ -14,6 +14,9 @@ from core.checks import check_amount, check_choice, check_count, check_flag, che
 from core.errors import BadInput
 from core.text import visible_line
 
+_MINUTES_PER_DAY: Final = 1440
+_MAX_RATIO_MARGIN: Final = 0.001
+"""With a half-life of hours the order within one minute matters."""
 MAX_MINUTES: Final = 1e9
 """Some 1,900 years: more would leave the calendar."""
 _MAX_DAYS: Final = 36_500
@@ -137,6 +140,7 @@ class MaturitySettings(Struct, frozen=True, kw_only=True):
     total_tolerance: float = 0.01
     """Totals within this of a threshold count as reaching it (semantics 3)."""
     ratio_tolerance: float = 1e-9
+    """Ratios this close to a threshold count as being on it; see `ratio_margin`."""
     multiplier_candidate: float = 0.5
     multiplier_established: float = 1.0
     multiplier_proven: float = 1.5
@@ -150,6 +154,16 @@ class MaturitySettings(Struct, frozen=True, kw_only=True):
             *("multiplier_candidate", "multiplier_established", "multiplier_proven", "multiplier_deprecated"),
         )
         _check_shares(self, "max_harmful", "deprecation_threshold", "ratio_tolerance")
+
+    @property
+    def ratio_margin(self) -> float:
+        """How close a decayed ratio is to a threshold that it counts as being on it.
+
+        At least what one minute of decay makes of a ratio: results of the same minute count the same in any order
+        (docs/scoring.md#thresholds).
+        """
+        decayed = 1.0 - 0.5 ** (1.0 / (_MINUTES_PER_DAY * self.half_life_days))
+        return max(self.ratio_tolerance, min(decayed, _MAX_RATIO_MARGIN))
 
 
 class AntiPatternSettings(Struct, frozen=True, kw_only=True):

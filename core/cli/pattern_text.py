@@ -27,6 +27,8 @@ _MOST_SHOWN: Final = 20
 """Loops, and pieces of evidence, that the text names."""
 _HAPPENINGS: Final = {"discovered": "discovered", "merged": "found again", "injected": "injected, not applied"}
 _RESULTS: Final = {True: "applied successfully", False: "applied, failed", None: "applied, result unknown"}
+_FAILURES: Final = {True: "failed", False: "did not fail", None: "result unknown"}
+"""What the approach did that an anti-pattern warns of."""
 _MARKS: Final = {True: "+", False: "-", None: " "}
 
 
@@ -54,9 +56,7 @@ def print_pattern(view: View, pattern: Pattern) -> None:
     line("")
     print_why(view, pattern)
     line("")
-    drawn = format_lineage(
-        pattern, view.lineage(pattern.id), assessment.rate, (assessment.successes, assessment.failures)
-    )
+    drawn = format_lineage(pattern, view.lineage(pattern.id), assessment)
     line("Lineage:")
     for row in drawn.splitlines()[2:]:  # without the id, and the empty line below it
         line(f"  {row}" if row else "")
@@ -108,8 +108,9 @@ def _print_effectiveness(view: View, pattern: Pattern, assessment: Assessment) -
     anti = pattern.type is PatternType.ANTI
     results = assessment.successes + assessment.failures
     counted = f"({assessment.successes}/{results} {'occurrences' if anti else 'applications'})"
+    rate = assessment.claim_text or f"{percent(assessment.rate) or 'unknown'} {counted}"
     rows = [
-        f"{'Failure' if anti else 'Success'} Rate: {percent(assessment.rate) or 'unknown'} {counted}",
+        f"{'Failure' if anti else 'Success'} Rate: {rate}",
         f"Usage Count: {assessment.uses}",
         f"Average Impact: {pattern_effect(view.snapshot, view.board, pattern.id, view.settings).verdict}",
     ]
@@ -121,6 +122,7 @@ def _discovered(view: View, pattern: Pattern) -> datetime | None:
 
 
 def _sources(view: View, pattern: Pattern) -> Iterator[str]:
+    results = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
     as_loop = {(seen.loop_id, seen.at) for seen in view.observations(pattern.id) if seen.inferred}
     named = {source.loop_id for source in pattern.source_loops}
     for event in view.lineage(pattern.id):
@@ -129,7 +131,7 @@ def _sources(view: View, pattern: Pattern) -> Iterator[str]:
             yield f"unrecorded: {plural(event.count, 'use')}"
         elif event.kind == "applied":
             ending = ", as the loop did" if (event.loop_id, event.at) in as_loop else ""
-            yield f"{event.loop_id} ({_RESULTS[event.success]}{ending})"
+            yield f"{event.loop_id} ({results[event.success]}{ending})"
         elif event.kind in _HAPPENINGS and (event.loop_id or event.kind != "merged"):  # else merged by a decision
             yield f"{event.loop_id or 'an unknown loop'} ({_HAPPENINGS[event.kind]})"
     for loop_id in sorted(named):

@@ -74,8 +74,9 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None, as_j
     """List the learned patterns with state, success rate and use.
 
     What waits for somebody to read it has the state quarantine; --state takes it for a candidate, as JSON does.
-    Rates and counts are what the evidence shows, not only what the files claim. A pattern without any result has
-    no rate and passes no filter on it. Of an anti-pattern the rate is how often the avoided approach failed.
+    Rates and counts are what the evidence shows, not only what the files claim; ~85% is a rate that the record
+    claims without the counts for it. A pattern without any rate passes no filter on it. The rate of an anti-pattern
+    is how often the avoided approach failed.
 
     \b
     Examples:
@@ -128,7 +129,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         pattern.id,
         pattern.type.value,
         assessment.shown,
-        percent(assessment.rate),
+        f"{'~' * assessment.is_claimed}{percent(assessment.rate)}",
         f"{low:.2f}-{high:.2f}",
         str(assessment.uses),
         day(assessment.last_used),

@@ -49,8 +49,8 @@ injected, uses: [{id, applied, success, inferred, iteration, at}], extracted, fi
 outcome: {verdict, raw, decayed, parts, reasoning, error_count, retry_count}}], findings}""",
     "patterns list": """\
 {patterns: [{id, type, title, state, computed_state, decided_by, pinned, faded, contradicted,
-inversion_due, injectable, quarantined, success_rate, interval, successes, failures, usage_count,
-exposures, score, last_used, tags, mirror_of, file, pointer}], findings}""",
+inversion_due, injectable, quarantined, success_rate, claimed_rate, interval, successes, failures,
+usage_count, exposures, score, last_used, tags, mirror_of, file, pointer}], findings}""",
     "patterns show": """\
 {pattern: {as in patterns list, and: description, category, error_type, error_pattern, location_hints,
 task_pattern, template: {language, code, placeholders}, diff_pattern, steps, tools, preconditions,
@@ -111,7 +111,7 @@ With a verdict: {decision, summary, warnings, written}, as promote prints it; wi
 With --verify: {lines, linked, decisions, problems: [{line, what}]}""",
     "why": """\
 {id, state, computed_state, decided_by, pin: {state, at, by, reason, decision_id}, pin_stale, contradicted,
-faded, injectable, success_rate, interval, successes, failures, helpful, harmful,
+faded, injectable, success_rate, claimed_rate, interval, successes, failures, helpful, harmful,
 next_change: {at, state}, rules: [{rule, text, holds, fired, state, value, threshold, distance}],
 events: [{kind, source, loop_id, at, success, inferred, raw, today, iteration, count}],
 steps: [{state, result, count}], loops: [{loop_id, helpful, harmful, state_without}],
@@ -234,6 +234,7 @@ def pattern_json(pattern: Pattern, assessment: Assessment) -> Shape:
         "computed_state": assessment.computed.value,
         "pinned": assessment.pin is not None,
         "success_rate": number(assessment.rate),
+        "claimed_rate": number(assessment.claimed_rate),
         "interval": [number(bound) for bound in assessment.interval],
         "usage_count": assessment.uses,
         "successes": assessment.successes,

@@ -54,6 +54,7 @@ def _document(view: View, pattern: Pattern) -> dict[str, object]:
         "faded": assessment.faded,
         "injectable": assessment.injectable,
         "success_rate": number(assessment.rate),
+        "claimed_rate": number(assessment.claimed_rate),
         "interval": [number(bound) for bound in assessment.interval],
         "successes": assessment.successes,
         "failures": assessment.failures,

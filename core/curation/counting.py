@@ -18,7 +18,7 @@ from core.curation.settling import pattern_path
 from core.errors import BadInput, Conflict, Unwritable
 from core.learning.evidence import DISCOVERY, is_later, kept_counts
 from core.learning.scoreboard import Scoreboard
-from core.learning.sums import AGGREGATE, TREND, Counts, growing_trend
+from core.learning.sums import AGGREGATE, TREND, Counts, claimed_rate, growing_trend
 from core.paths import ProjectPaths
 from core.records.decisions import Decision
 from core.records.events import Event, Observation, event_id
@@ -30,7 +30,7 @@ from core.snapshot import Snapshot
 from core.sources.event_log import append_events
 from core.sources.json_text import JsonText
 from core.sources.pattern_text import Record, find, merge_records
-from core.sources.patterns import read_record
+from core.sources.patterns import CLAIMED_RATE, read_record
 from core.sources.writing import curation_lock, rewrite
 from core.text import visible_line
 
@@ -250,16 +250,19 @@ class _Writer:
         results = counts.successes + counts.failures
         anti = pattern.type is PatternType.ANTI
         values: dict[str, Any] = {"occurrence_count" if anti else "usage_count": counts.uses}
-        # (3) has no such keys; in an anti-pattern others would read them the wrong way round.
-        if not anti or not _COUNTERS.isdisjoint(record.value):
+        # The schema has no such keys; in an anti-pattern others would read them the wrong way round. Without them
+        # a rate would stand for all uses, also those whose result is unknown.
+        if not anti or not _COUNTERS.isdisjoint(record.value) or results != counts.uses:
             values |= {"successful_applications": counts.successes, "failed_applications": counts.failures}
         if results:
             values["failure_rate" if anti else "success_rate"] = counts.successes / results
+            if (claimed := claimed_rate(pattern.claim)) is not None:
+                values[CLAIMED_RATE] = claimed
         for key, value in values.items():
             if key not in record.value or record.value[key] != value:
                 document.set(record.path, key, value)
-        claimed, growing = Counts.claimed(pattern.claim), growing_trend(pattern)
-        known = max(claimed.successes + claimed.failures if claimed else 0, growing[-1][1] if growing else 0)
+        before, growing = Counts.claimed(pattern.claim), growing_trend(pattern)
+        known = max(before.successes + before.failures if before else 0, growing[-1][1] if growing else 0)
         if results <= known:
             return
         point: dict[str, Any] = {

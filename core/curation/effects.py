@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from core.records.decisions import Effect
 from core.sources.json_text import BadJson, JsonText, Path, parsed
 from core.sources.pattern_text import Record, empty_file, id_key, insert_all, records, remove_all
+from core.sources.patterns import CLAIMED_RATE
 from core.text import visible_line
 
 _MISSING: Final = object()
@@ -17,7 +18,7 @@ _GROWING: Final = frozenset(
     {
         *("pattern_id", "template_id", "override", "source_loops", "effectiveness_trend", _LAST_USED, "tags"),
         *("usage_count", "success_rate", "successful_applications", "failed_applications", "average_iterations"),
-        *("failure_rate", "occurrence_count", "related_patterns", "aliases", "origins"),
+        *("failure_rate", "occurrence_count", CLAIMED_RATE, "related_patterns", "aliases", "origins"),
     }
 )
 """What changes in a record while it is used; a record in which only this differs says the same."""

@@ -12,12 +12,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from core.errors import Refused
-from core.learning.sums import Counts
+from core.learning.sums import Counts, claimed_rate
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
 from core.records.times import iso, parse_time
 from core.sources.dialects import texts
 from core.sources.pattern_text import id_key
-from core.sources.patterns import read_patterns
+from core.sources.patterns import CLAIMED_RATE, read_patterns
 from core.text import visible_line
 
 ORIGINS: Final = "origins"
@@ -133,13 +133,16 @@ def count_changes(
         return {}
     known = total.successes + total.failures
     rate = total.successes / known if known else 0.0
-    changes: dict[str, Any]
-    if pattern_type is PatternType.ANTI:
-        changes = {"failure_rate": rate, "occurrence_count": total.uses}
-        if pattern.claim.successes is None and pattern.claim.failures is None and known == total.uses:
-            return changes
-    else:
-        changes = {"success_rate": rate, "usage_count": total.uses}
+    claimed = claimed_rate(pattern.claim)
+    anti = pattern_type is PatternType.ANTI
+    changes: dict[str, Any] = {"occurrence_count" if anti else "usage_count": total.uses}
+    if not known and claimed is not None:
+        return changes  # the claimed rate stays: no result has taken its place
+    changes["failure_rate" if anti else "success_rate"] = rate
+    if claimed is not None:
+        changes[CLAIMED_RATE] = claimed
+    if anti and pattern.claim.successes is None and pattern.claim.failures is None and known == total.uses:
+        return changes
     changes |= {"successful_applications": total.successes, "failed_applications": total.failures}
     if pattern_type is not PatternType.ANTI and known:
         trend = record.get("effectiveness_trend")

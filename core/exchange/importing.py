@@ -23,6 +23,7 @@ from core.records.findings import Finding
 from core.records.patterns import Pattern, PatternType
 from core.similarity import SimilarityIndex
 from core.sources.pattern_text import id_key
+from core.sources.patterns import CLAIMED_RATE
 from core.text import visible_line
 
 _NUMBERED: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z0-9-]{1,80})-\d{3}")
@@ -30,7 +31,8 @@ _GROWING: Final = frozenset(
     {
         *("pattern_id", "template_id", "id", "source_loops", "effectiveness_trend", "last_used", "last_seen"),
         *("first_discovered", "tags", "usage_count", "occurrences", "success_rate", "successful_applications"),
-        *("failed_applications", "failure_rate", "occurrence_count", "related_patterns", "aliases", ORIGINS),
+        *("failed_applications", "failure_rate", "occurrence_count", CLAIMED_RATE),
+        *("related_patterns", "aliases", ORIGINS),
     }
 )
 """What changes in a record while it is used; the rest of it is its text."""

@@ -12,6 +12,7 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import PatternType
 from core.records.times import parse_time
 from core.sources.fields import shown
+from core.sources.patterns import CLAIMED_RATE
 
 _MAX_FINDINGS: Final = 20
 """A record that is wrong all over says so this many times."""
@@ -73,6 +74,7 @@ _OTHERS: Final = {
     "effectiveness_trend": _TREND,
     "successful_applications": _COUNT,
     "failed_applications": _COUNT,
+    CLAIMED_RATE: Rule("number", low=0, high=1),
     "related_patterns": _TEXTS,
     "inverted_from": _STRING,
     "aliases": _TEXTS,

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.learning.sums import rounded
 from core.records.decisions import Pin
 from core.records.patterns import Maturity
 
@@ -26,8 +27,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
         uses: Raw count of uses, those without a result included.
         exposures: How often it was injected and not applied; no evidence.
         helpful, harmful: Decayed sums now.
-        rate: Success rate as shown, 0..1: the file's own where its counts equal the evidence exactly, else
-            successes / (successes + failures); None without any result.
+        rate: Success rate as shown and ranked by, 0..1, see `core.learning.columns.shown_rate`; None without any.
+        claimed_rate: The rate that the record claims without the counts for it, 0..1; None if there is none.
         interval: (low, high) of the rate, Jeffreys, 0..1.
         computed: What the rules of (2) say.
         state: What holds: pin, stale pin or quarantine (candidate), or `computed`.
@@ -70,6 +71,23 @@ class Assessment(Struct, frozen=True, kw_only=True):
     quarantined: bool
     last_used: datetime | None
     next_change: tuple[datetime, Maturity] | None
+    claimed_rate: float | None = None
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether `rate` is the claimed one, since there are too few results."""
+        total = self.successes + self.failures
+        counted = self.successes / total if total else None
+        return self.claimed_rate is not None and self.rate == self.claimed_rate != counted
+
+    @property
+    def claim_text(self) -> str:
+        """A claimed rate beside the recorded results: `85% claimed, 3 of 4 recorded`; "" without a claim."""
+        if self.claimed_rate is None:
+            return ""
+        total = self.successes + self.failures
+        recorded = f"{self.successes:,} of {total:,} recorded" if total else "no result recorded"
+        return f"{rounded(self.claimed_rate * 100)}% claimed, {recorded}"
 
     @property
     def shown(self) -> str:

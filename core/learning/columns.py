@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from core.learning.sums import rounded
+from core.learning.sums import claimed_rate, counted_successes
 from core.records.events import Observation
 from core.records.patterns import Claim, Pattern
 
@@ -109,9 +109,14 @@ class Columns:
 
 
 class Tally:
-    """Collects what is known of some patterns, in flat lists, and stores it into columns at once."""
+    """Collects what is known of some patterns, in flat lists, and stores it into columns at once.
 
-    def __init__(self) -> None:
+    Args:
+        enough: Number of results at which the counted rate takes the place of a claimed one.
+    """
+
+    def __init__(self, enough: float) -> None:
+        self._enough = enough
         self._counts: list[tuple[int, int, int, int]] = []
         self._rates: list[float] = []
         self._last_used: list[float] = []
@@ -143,7 +148,7 @@ class Tally:
             successes += count if success else 0
             failures += count if success is False else 0
         self._counts.append((successes, failures, uses, exposures))
-        self._rates.append(shown_rate(pattern.claim, successes, failures))
+        self._rates.append(shown_rate(pattern.claim, successes, failures, self._enough))
         self._last_used.append(last_used)
 
     def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> None:
@@ -173,15 +178,19 @@ class Tally:
         columns.fixed_given[rows] = summed(np.where(fixed, given, 0.0))
 
 
-def shown_rate(claim: Claim, successes: int, failures: int) -> float:
-    """The rate to show, 0..1: the claimed one where its counts are exactly the evidence's; NaN for none.
+def shown_rate(claim: Claim, successes: int, failures: int, enough: float) -> float:
+    """The rate to show and to rank by, 0..1; NaN for none (docs/scoring.md#claimed-rates).
 
-    A record's rate is finer than its counts where it was averaged: 0.85 of 4 uses are 3 successes.
+    The record's own rate where its counts are exactly the evidence's, since it has the digits that people know;
+    a claimed rate until there are `enough` results; else the counted one.
     """
     total = successes + failures
+    claimed = claimed_rate(claim)
+    if claimed is not None and total < enough:
+        return claimed
     if not total:
         return math.nan
     rate = claim.rate
-    if rate is not None and claim.uses == total and 0.0 <= rate <= 1.0 and successes == rounded(rate * total):
+    if claimed is None and rate is not None and claim.uses == total and successes == counted_successes(rate, total):
         return rate
     return successes / total

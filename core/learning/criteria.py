@@ -57,7 +57,7 @@ class CriterionWeight(Struct, frozen=True, kw_only=True):
     Attributes:
         weight: 0..1; from `min_criterion_weight` on where it is computed.
         helpful_count, harmful_count: Events, not decayed.
-        last_validated: Time of the newest helpful event, UTC, at most now; None without one (semantics 3).
+        last_validated: Time of the newest helpful or harmful event, UTC, at most now; None without one.
         half_life_days: By which the sums decayed.
         helpful, harmful: Decayed sums of `raw_value`.
         no_data: Nothing speaks for or against it, or nothing is left of what did: the weight is 1 by default.
@@ -121,7 +121,7 @@ def criterion_weight(
         names[event.criterion] = None
         at = moment(event.timestamp, "timestamp")
         worth[event.type].append(event.raw_value * decayed_value(at, today, settings.half_life_days))
-        if event.type == Verdict.HELPFUL:
+        if event.type != Verdict.NEUTRAL:
             validated.append(min(at, today))
     if len(names) > 1:
         raise BadInput(f"criterion must be the same in all events, not {' and '.join(map(shown, [*names][:2]))}")

@@ -113,6 +113,7 @@ def explain(
     calendar = state_calendar(observations, now, limits)
     lines = (
         _counts(assessment),
+        *_claim(assessment, limits),
         _decision(assessment),
         *_rules(assessment, limits),
         *(_inversion(assessment, settings) if invertible else ()),
@@ -154,6 +155,17 @@ def _counts(assessment: Assessment) -> RuleLine:
     )
 
 
+def _claim(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLine]:
+    """What a rate without counts is used for (docs/scoring.md#claimed-rates)."""
+    if assessment.claimed_rate is not None:
+        total = assessment.successes + assessment.failures
+        if total < limits.min_feedback:
+            use = f"it ranks by the claim until {limits.min_feedback:g} results are recorded"
+        else:
+            use = "it ranks by the recorded results"
+        yield RuleLine(rule="claimed", text=f"{assessment.claim_text}; the claim counts no use, {use}")
+
+
 def _decision(assessment: Assessment) -> RuleLine:
     pin = assessment.pin
     if pin is not None:
@@ -181,8 +193,8 @@ def _rules(assessment: Assessment, limits: MaturitySettings) -> Iterator[RuleLin
     helpful, total = assessment.helpful, assessment.helpful + assessment.harmful
     ratio = assessment.harmful / total if total > 0 else 0.0
     enough = total >= limits.min_feedback - limits.total_tolerance
-    over = ratio > limits.deprecation_threshold + limits.ratio_tolerance
-    clean = ratio < limits.max_harmful - limits.ratio_tolerance
+    over = ratio > limits.deprecation_threshold + limits.ratio_margin
+    clean = ratio < limits.max_harmful - limits.ratio_margin
     helped = helpful >= limits.min_helpful - limits.total_tolerance
     tests = (
         (Maturity.DEPRECATED, "harmful ratio", "above", ratio, limits.deprecation_threshold, over),

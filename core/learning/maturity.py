@@ -100,7 +100,7 @@ class PatternMaturity(Struct, frozen=True, kw_only=True):
         state: The pin where there is one, else what the decayed sums say at `as_of`.
         helpful_count, harmful_count: All results ever, whatever their age.
         helpful, harmful: Decayed sums at `as_of`.
-        last_validated: Newest helpful result, at most `as_of`.
+        last_validated: Newest result, helpful or harmful, at most `as_of`.
         promoted_at, deprecated_at: When it last became proven, when deprecated.
         pin, reason: What a person decided, and why it was deprecated; it holds until `reset` (semantics 4).
 
@@ -145,18 +145,18 @@ def _known_state(value: str, field: str) -> Maturity:
 def state_of(helpful: float, harmful: float, settings: MaturitySettings) -> Maturity:
     """The state for decayed sums, by the rules in the order of semantics 3.
 
-    Totals within `total_tolerance` of a threshold reach it; ratios compare with `ratio_tolerance`.
+    Totals within `total_tolerance` of a threshold reach it; ratios compare with `ratio_margin`.
     """
     total = helpful + harmful
     enough = total >= settings.min_feedback - settings.total_tolerance
     ratio = harmful / total if total > 0 else 0.0
-    if enough and ratio > settings.deprecation_threshold + settings.ratio_tolerance:
+    if enough and ratio > settings.deprecation_threshold + settings.ratio_margin:
         return Maturity.DEPRECATED
     if not enough:
         return Maturity.CANDIDATE
     if (
         helpful >= settings.min_helpful - settings.total_tolerance
-        and ratio < settings.max_harmful - settings.ratio_tolerance
+        and ratio < settings.max_harmful - settings.ratio_margin
     ):
         return Maturity.PROVEN
     return Maturity.ESTABLISHED
@@ -169,9 +169,9 @@ def state_codes(
     total = helpful + harmful
     enough = total >= settings.min_feedback - settings.total_tolerance
     ratio = harmful / np.where(total > 0, total, 1.0)
-    deprecated = ratio > settings.deprecation_threshold + settings.ratio_tolerance
+    deprecated = ratio > settings.deprecation_threshold + settings.ratio_margin
     proven = (helpful >= settings.min_helpful - settings.total_tolerance) & (
-        ratio < settings.max_harmful - settings.ratio_tolerance
+        ratio < settings.max_harmful - settings.ratio_margin
     )
     good = np.where(proven, CODES[Maturity.PROVEN], CODES[Maturity.ESTABLISHED])
     judged = np.where(deprecated, CODES[Maturity.DEPRECATED], good)
@@ -207,8 +207,8 @@ def flips(base: tuple[float, float], step: tuple[float, float], settings: Maturi
     yield from _root(sum(base), sum(step), settings.min_feedback - settings.total_tolerance)
     yield from _root(base[0], step[0], settings.min_helpful - settings.total_tolerance)
     for limit in (
-        settings.deprecation_threshold + settings.ratio_tolerance,
-        settings.max_harmful - settings.ratio_tolerance,
+        settings.deprecation_threshold + settings.ratio_margin,
+        settings.max_harmful - settings.ratio_margin,
     ):
         yield from _root(base[1] - limit * sum(base), step[1] - limit * sum(step), 0.0)
 
@@ -298,7 +298,9 @@ def update_maturity(
         harmful_count=sum(event.count for event in events if event.success is False),
         helpful=helpful,
         harmful=harmful,
-        last_validated=max((min(event.at, now) for event in events if event.success and event.at), default=None),
+        last_validated=max(
+            (min(event.at, now) for event in events if event.success is not None and event.at), default=None
+        ),
     )
     return _entering(counted, maturity.pin or state_of(helpful, harmful, settings), now)
 

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
 from core.learning.evidence import is_later
-from core.learning.sums import AGGREGATE, TREND, Counts, growing_trend
+from core.learning.sums import AGGREGATE, TREND, Counts, claimed_rate, growing_trend, rounded
 from core.records.events import Observation
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern, PatternType
@@ -66,6 +66,10 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
     recorded = [seen for seen in uses if seen.source not in (TREND, AGGREGATE)]
     shown = sum(seen.count for seen in recorded)
     total = sum(seen.count for seen in uses)
+    claimed = claimed_rate(pattern.claim)
+    if claimed is not None:
+        message = f"the rate of {rounded(claimed * 100)} % is claimed; the counts do not give it, and it counts no use"
+        yield "claimed-rate", Severity.INFO, message
     if claim is None:
         if shown:
             yield "no-count", Severity.INFO, f"registry gives no count of uses, loops show {shown}"
@@ -77,6 +81,8 @@ def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Itera
     elif claim.uses > shown:
         message = f"{says}, loops show {shown}, {claim.uses - shown:,} unrecorded"
         yield "unrecorded-uses", Severity.INFO, message
+    if not claim.has_results:
+        return
     for word, value, result in (("successes", claim.successes, True), ("failures", claim.failures, False)):
         evident = sum(seen.count for seen in recorded if seen.success is result)
         if evident > value and claim.uses >= total:

@@ -31,6 +31,7 @@ from core.learning.proposing import Alternatives, Inversion, propose
 from core.learning.reconciling import reconcile
 from core.learning.replaying import History
 from core.learning.statistics import jeffreys_intervals
+from core.learning.sums import claimed_rate
 from core.learning.uses import EVENT_LOG, LOOP
 from core.records.decisions import CurationState, Pin
 from core.records.events import Observation
@@ -158,7 +159,7 @@ class Scoreboard:
         Returns:
             When they were used.
         """
-        tally, dated = Tally(), DatedTally()
+        tally, dated = Tally(self.settings.maturity.min_feedback), DatedTally()
         for id in ids:
             pattern = self._patterns[id]
             observations = self._inputs.observations(pattern)
@@ -422,6 +423,7 @@ class Scoreboard:
             helpful=float(self.helpful[row]),
             harmful=float(self.harmful[row]),
             rate=None if math.isnan(rate) else rate,
+            claimed_rate=claimed_rate(self._patterns[pattern_id].claim),
             interval=(float(self.interval[0][row]), float(self.interval[1][row])),
             computed=STATES[self.computed_codes[row]],
             state=STATES[self.state_codes[row]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -15,8 +15,12 @@ from core.records.patterns import Claim, Pattern
 TREND: Final = "trend"
 AGGREGATE: Final = "aggregate"
 
+_ROUNDING: Final = 1e-9
+
 MAX_COUNT: Final = 10**15
 """Larger claims are read as this: beyond it a float no longer holds every whole number."""
+RATE_TOLERANCE: Final = 0.05
+"""Largest distance of a rate from the ratio of whole counts that it stands for: a rate may be rounded to a tenth."""
 
 
 @dataclass(slots=True)
@@ -30,7 +34,10 @@ class Counts:
 
     @classmethod
     def claimed(cls, claim: Claim) -> Counts | None:
-        """What a record claims, explicit counts before rates (formats C21); None if it counts nothing."""
+        """What a record counts, explicit counts before rates; None if it counts nothing.
+
+        A rate gives results only if it is a ratio of whole counts: see `counted_successes`.
+        """
         uses = None if claim.uses is None else _whole(claim.uses)
         if claim.successes is not None or claim.failures is not None:
             good = None if claim.successes is None else _whole(claim.successes)
@@ -42,11 +49,13 @@ class Counts:
             return cls(good, bad, max(uses or 0, good + bad))
         if uses is None:
             return None
-        rate = claim.rate
-        if rate is None or not 0.0 <= rate <= 1.0:
-            return cls(0, 0, uses, derived=True)
-        good = min(rounded(rate * uses), uses)
-        return cls(good, uses - good, uses, derived=True)
+        good = counted_successes(claim.rate, uses)
+        return cls(0, 0, uses, derived=True) if good is None else cls(good, uses - good, uses, derived=True)
+
+    @property
+    def has_results(self) -> bool:
+        """Whether any use has a result; the results of the others are unknown."""
+        return self.successes + self.failures > 0
 
     def less(self, observations: Iterable[Observation]) -> Counts:
         """What is left when `observations` are taken off, nothing below 0 and no more results than uses.
@@ -79,6 +88,34 @@ def rounded(value: float) -> int:
     return math.floor(value + 0.5)
 
 
+def counted_successes(rate: float | None, uses: int) -> int | None:
+    """The successes among `uses` that a rate stands for; None if it is not a ratio of whole counts.
+
+    0.92 of 12 uses are 11 successes. 0.85 of 4 uses is an estimate: neither 3 nor 4 of 4 are near it
+    (docs/scoring.md#claimed-rates).
+    """
+    if rate is None or not uses or not 0.0 <= rate <= 1.0:
+        return None
+    good = min(rounded(rate * uses), uses)
+    return good if abs(good / uses - rate) <= RATE_TOLERANCE + _ROUNDING else None
+
+
+def claimed_rate(claim: Claim) -> float | None:
+    """The rate, 0..1, that a record claims without the counts for it; None if its counts give it or it has none.
+
+    A rate over zero uses says nothing and is not a claim.
+    """
+    if claim.claimed is not None:
+        return claim.claimed
+    rate, counts = claim.rate, Counts.claimed(claim)
+    if rate is None or not 0.0 <= rate <= 1.0 or (counts is not None and not counts.uses):
+        return None
+    if counts is None or not counts.has_results:
+        return rate
+    share = counts.successes / (counts.successes + counts.failures)
+    return None if abs(share - rate) <= RATE_TOLERANCE + _ROUNDING else rate
+
+
 def unrecorded(pattern: Pattern, recorded: Sequence[Observation], claim: Counts | None) -> list[Observation]:
     """Sources 4 and 5: the uses that no record tells of."""
     added: list[Observation] = []
@@ -92,6 +129,8 @@ def unrecorded(pattern: Pattern, recorded: Sequence[Observation], claim: Counts 
         )
         if claim is None or claim.uses < total.uses:
             claim = total
+        elif not claim.has_results:
+            claim = replace(claim, successes=total.successes, failures=total.failures)
         added = _trend_observations(pattern, steps, recorded, claim)
     if claim is None:
         return added

@@ -59,12 +59,14 @@ class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         uses: Count >= 0, or None.
         successes: `successful_applications`, or None.
         failures: `failed_applications`, or None.
+        claimed: `claimed_rate`: the rate that the record claimed before recorded results replaced it, or None.
     """
 
     rate: float | None = None
     uses: int | None = None
     successes: int | None = None
     failures: int | None = None
+    claimed: float | None = None
 
 
 class Mirror(Struct, frozen=True, kw_only=True, gc=False):

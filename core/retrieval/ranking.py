@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
@@ -113,7 +114,7 @@ def prepare_injection(
 ) -> Injection:
     """Choose, order and render the patterns for a task.
 
-    Ranked by score (or by lower bound, `settings.order`), then by uses, then by id; duplicates and what does
+    Ranked by score (or by lower bound, `settings.order`), then as `_Ranking` breaks ties; duplicates and what does
     not fit the budget are passed over; at most `top_k_patterns`, never more than `max_patterns_injected`.
     `closeness` is what `Embeddings.closeness` says of the task; without it patterns are found by words.
     """
@@ -262,16 +263,20 @@ class _Ranking:
         if self._settings.order == "lower-bound":
             order = self._values * self._board.interval[0][self._rows] * self._multiplier
         places = np.flatnonzero(self._eligible)
-        places = places[np.lexsort((-self._uses[places], -order[places]))]
+        places = places[np.argsort(-order[places], kind="stable")]
         end = min(_MAX_RANKED, len(places))
-        # Patterns that tie with the last one are ordered by id, so all of them have to be looked at.
-        while end < len(places) and self._ties(order, places[end], places[end - 1]):
+        # Ties are broken by what only the records have, so all that tie with the last one are looked at.
+        while end < len(places) and order[places[end]] == order[places[end - 1]]:
             end += 1
-        head = sorted(places[:end].tolist(), key=lambda place: (-order[place], -self._uses[place], self._id(place)))
+        head = sorted(places[:end].tolist(), key=lambda place: (-order[place], *self._tie_break(place)))
         return map(self._chosen, head[:_MAX_RANKED])
 
-    def _ties(self, order: NDArray[np.float64], one: int, other: int) -> bool:
-        return bool(order[one] == order[other] and self._uses[one] == self._uses[other])
+    def _tie_break(self, place: int) -> tuple[float, int, str]:
+        """Success patterns with fewer iterations first, then more uses, then the id (docs/scoring.md#ranking)."""
+        pattern = self._patterns[self._id(place)]
+        average = pattern.average_iterations if pattern.type is PatternType.SUCCESS else None
+        known = average is not None and math.isfinite(average) and average > 0
+        return average if known and average is not None else math.inf, -int(self._uses[place]), pattern.id
 
     def _chosen(self, place: int) -> Chosen:
         pattern = self._patterns[self._id(place)]

@@ -23,6 +23,8 @@ from core.sources.fields import Fields, shown
 from core.sources.reading import Decoded, Problem, decode, decode_json, decode_jsonl
 from core.text import visible_line
 
+CLAIMED_RATE: Final = "claimed_rate"
+"""The key that keeps a claimed rate once recorded results replace it (docs/scoring.md#claimed-rates)."""
 MAX_USES: Final = 10**9
 """Counts beyond this are no counts of uses."""
 
@@ -478,6 +480,7 @@ def _claim(record: Fields, kind: PatternType) -> Claim:
         uses=uses,
         successes=_uses(record, "successful_applications"),
         failures=_uses(record, "failed_applications"),
+        claimed=record.rate(CLAIMED_RATE),
     )
 
 

@@ -50,7 +50,7 @@ def test_the_documents_block_comes_out_byte_for_byte() -> None:
     board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
     pattern, found = patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
     events = lineage(pattern, board.observations(pattern.id), (), loops)
-    assert format_lineage(pattern, events, found.rate, (found.successes, found.failures)) == DOCUMENT
+    assert format_lineage(pattern, events, found) == DOCUMENT
 
 
 def test_the_block_comes_out_of_the_example_tree_itself() -> None:
@@ -59,7 +59,7 @@ def test_the_block_comes_out_of_the_example_tree_itself() -> None:
     board = Scoreboard.build(snapshot, NOW, SETTINGS)
     pattern, found = snapshot.patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
     events = lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)
-    assert format_lineage(pattern, events, found.rate, (found.successes, found.failures)) == DOCUMENT
+    assert format_lineage(pattern, events, found) == DOCUMENT
 
 
 def test_uses_without_a_record_are_one_line() -> None:
@@ -134,10 +134,31 @@ def test_the_discovery_comes_first_even_without_a_date() -> None:
     assert [one.kind for one in life(pattern, board_of(pattern, events=(feedback,)))] == ["discovered", "applied"]
 
 
+def test_the_life_of_an_anti_pattern_speaks_of_failures() -> None:
+    pattern = make_pattern(
+        "pat-anti-sample-001",
+        PatternType.ANTI,
+        claim=claim(3, 1),
+        source_loops=(source("a", days_ago(9)), SourceLoop(loop_id="b", at=days_ago(8), iteration=12)),
+    )
+    loop = Loop(id="c", ended_at=days_ago(1), injected=(use(pattern.id, False, at=days_ago(2)),))
+    board = board_of(pattern, loops={"c": loop})
+    found = life(pattern, board, c=loop)
+    assert [one.text for one in found] == [
+        "discovered",
+        "+1 occurrence without a record",
+        "the approach failed in iteration 12, known from the registry alone",
+        "the approach did not fail",
+    ]
+    lines = format_lineage(pattern, found, board.assessment(pattern.id)).splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["Discovered:", "Unrecorded:", "Failed:", "Worked:"]
+    assert lines[-1] == "Failure rate: 75% (3/4)"
+
+
 def test_hostile_ids_leave_no_control_character_in_the_block() -> None:
     pattern = make_pattern("x\x1b[2J\n", source_loops=(source("a\x07\nInjected:"),))
     board = board_of(pattern)
-    text = format_lineage(pattern, life(pattern, board), 1.0, (1, 0))
+    text = format_lineage(pattern, life(pattern, board), board.assessment(pattern.id))
     assert "\x1b" not in text and "\x07" not in text
     assert len(text.splitlines()) == 5
 
@@ -161,7 +182,7 @@ def test_what_was_decided_about_many_patterns_stands_in_the_life_of_each() -> No
         decide(8, Verb.ARCHIVE, "prune", patterns=["pat-error-other-003"]),
     )
     board = board_of(kept, gone)
-    assert format_lineage(kept, life(kept, board, *decisions), None, (0, 0)) == (
+    assert format_lineage(kept, life(kept, board, *decisions), board.assessment(kept.id)) == (
         "Pattern: pat-error-kept-001\n\n"
         "Decided:    extract from ralph-a by ada (2026-02-03T00:01:00Z)\n"
         "Decided:    import from team.json by ada (2026-02-03T00:02:00Z)\n"

@@ -37,7 +37,7 @@ def pattern_cells(pattern: Pattern, assessment: Assessment, now: datetime, glyph
         "type": Content.styled(TYPE_LETTERS[pattern.type], "$quiet"),
         "id": Content.styled(visible_line(pattern.id, 120), quiet),
         "title": Content.styled(visible_line(_what(pattern), 200), quiet),
-        "rate": Content.styled(percent(assessment.rate), quiet),
+        "rate": Content.styled(f"{'~' * assessment.is_claimed}{percent(assessment.rate)}", quiet),
         "interval": Content.styled(interval_bar(low, high, assessment.rate, 9, glyphs), "$quiet"),
         "uses": Content.styled(f"{assessment.uses:,}", quiet),
         "last_used": Content.styled(ago(assessment.last_used, now), "$quiet"),
@@ -59,7 +59,7 @@ def pattern_words(pattern: Pattern, assessment: Assessment, now: datetime) -> di
         "type": TYPE_WORDS[pattern.type],
         "id": pattern.id,
         "what": _what(pattern),
-        "success rate": percent(assessment.rate),
+        "success rate": assessment.claim_text or percent(assessment.rate),
         "90 % interval": f"{percent(low)} to {percent(high)}",
         "uses": f"{assessment.uses:,}",
         "last used": ago(assessment.last_used, now) if assessment.last_used else "never",
@@ -173,9 +173,10 @@ def rate_line(pattern: Pattern, assessment: Assessment, glyphs: Glyphs) -> Conte
     is_warning = pattern.type is PatternType.ANTI
     right, wrong = (" right", " wrong") if is_warning else ("", "")
     low, high = assessment.interval
+    words = "of its warnings were right" if is_warning else "success rate"
     return Content.assemble(
-        (percent(assessment.rate), "bold"),
-        " of its warnings were right " if is_warning else " success rate ",
+        (assessment.claim_text or percent(assessment.rate), "bold"),
+        f" {words} " if not assessment.claim_text else "   ",
         (interval_bar(low, high, assessment.rate, 15, glyphs), "$quiet"),
         f"  {plural(assessment.uses, 'warning' if is_warning else 'use')}: ",
         (f"{assessment.successes:,} {glyphs.done}{right}", "$success"),

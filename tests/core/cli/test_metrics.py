@@ -38,7 +38,10 @@ def test_a_report_brings_the_metrics_file_up_to_date(examples: Path, call: Call)
     after = json.loads(file.read_text())
     inner = after.get("effectiveness_metrics", after)
     assert list(after) == list(before)
-    assert (inner["total_patterns"], inner["pattern_usage_stats"]["total_applications"]) == (6, 65)
+    assert (inner["total_patterns"], inner["pattern_usage_stats"]["total_applications"]) == (
+        6,
+        62,
+    )  # three of four uses of the anti-pattern have no known result
     disputed = [line for line in call("metrics", "--project", examples).out.splitlines() if line.startswith("!")]
     assert disputed == []
 

@@ -57,10 +57,11 @@ def test_without_anything_to_go_by_a_criterion_counts_fully(events: list[Feedbac
     assert (weight.weight, weight.no_data) == (1.0, True)
 
 
-def test_it_was_last_validated_by_the_newest_helpful_event() -> None:
-    events = [said("helpful", 30), said("helpful", 10), said("helpful", 20), said("harmful", 1), said("neutral", 0)]
+def test_the_newest_helpful_or_harmful_event_validates_a_criterion() -> None:
+    events = [said("helpful", 30), said("helpful", 10), said("neutral", 0)]
     assert criterion_weight(events, NOW).last_validated == days_ago(10)
-    assert criterion_weight(events[3:], NOW).last_validated is None
+    assert criterion_weight([*events, said("harmful", 1)], NOW).last_validated == days_ago(1)
+    assert criterion_weight(events[2:], NOW).last_validated is None
 
 
 def test_a_future_event_counts_as_now() -> None:

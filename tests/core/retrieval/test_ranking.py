@@ -107,6 +107,16 @@ def test_ties_go_to_more_uses_then_to_the_id() -> None:
     assert ids(inject(TASK, null(2), null(1), null(3, 20))) == ["003", "001", "002"]
 
 
+def test_success_patterns_that_tie_go_by_their_iterations() -> None:
+    def way(number: int, average: float | None, uses: int = 9) -> Pattern:
+        return null(number, uses, type=PatternType.SUCCESS, title="Null check", average_iterations=average)
+
+    patterns = [way(1, 4.0), way(2, 2.5), way(3, None), way(4, 2.5, 12)]
+    assert ids(inject(TASK, *patterns)) == ["004", "002", "001", "003"]
+    # Another type has no iterations: more uses come first, as ever.
+    assert ids(inject(TASK, null(1, 9), null(2, 12))) == ["002", "001"]
+
+
 def test_reasons_for_leaving_out() -> None:
     patterns = (
         null(1),

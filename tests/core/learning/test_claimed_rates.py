@@ -1,0 +1,96 @@
+"""Rates that a record claims without the counts for them (docs/scoring.md#claimed-rates)."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.learning.assessment import Assessment
+from core.learning.explanation import explain
+from core.learning.sums import claimed_rate
+from core.records.loops import Loop
+from core.records.patterns import Claim, Maturity, PatternType, TrendPoint
+from tests.core.learning.making import (
+    NOW,
+    NULL_CHECK_001,
+    OPTIMIZING,
+    SETTINGS,
+    board_of,
+    days_ago,
+    example_patterns,
+    make_pattern,
+    use,
+)
+
+
+def assessed(made: Claim, *results: bool) -> Assessment:
+    pattern = make_pattern(claim=made)
+    uses = tuple(use(pattern.id, result, iteration=number) for number, result in enumerate(results))
+    loop = Loop(id="a", ended_at=NOW, injected=uses)
+    return board_of(pattern, loops={"a": loop}).assessment(pattern.id)
+
+
+@pytest.mark.parametrize(
+    ("made", "claimed"),
+    [
+        (Claim(rate=0.85, uses=4), 0.85),
+        (Claim(rate=0.85), 0.85),
+        (Claim(rate=0.85, uses=4, successes=3, failures=1), 0.85),
+        (Claim(rate=1.0, uses=2, claimed=0.85), 0.85),
+        (Claim(rate=0.92, uses=12), None),
+        (Claim(rate=0.9, uses=8), None),  # 7 of 8, rounded to a tenth
+        (Claim(rate=0.75, uses=4, successes=3, failures=1), None),
+        (Claim(rate=0.85, uses=0), None),
+        (Claim(rate=7.5, uses=4), None),
+        (Claim(rate=float("nan")), None),
+        (Claim(uses=4), None),
+    ],
+)
+def test_a_rate_is_claimed_where_no_counts_give_it(made: Claim, claimed: float | None) -> None:
+    assert claimed_rate(made) == claimed
+
+
+def test_a_claimed_rate_is_shown_as_claimed_beside_what_is_recorded() -> None:
+    found = assessed(Claim(rate=0.85, uses=4), True, True, False, True)
+    assert found.claim_text == "85% claimed, 3 of 4 recorded"
+    assert (found.successes, found.failures, found.uses, found.rate) == (3, 1, 4, 0.75)
+    counted = assessed(Claim(rate=0.85, uses=4, successes=3, failures=1))
+    assert (counted.claim_text, counted.rate) == ("85% claimed, 3 of 4 recorded", 0.75)
+    assert assessed(Claim(rate=0.92, uses=12)).claim_text == ""
+
+
+def test_a_claim_without_results_counts_nothing_and_ranks_as_a_candidate() -> None:
+    found = assessed(Claim(rate=0.9))
+    assert (found.successes, found.failures, found.uses) == (0, 0, 0)
+    assert (found.state, found.rate, found.interval) == (Maturity.CANDIDATE, 0.9, (0.0, 1.0))
+    assert found.score == pytest.approx(0.9 * 0.5)
+    assert found.is_claimed and found.claim_text == "90% claimed, no result recorded"
+
+
+def test_three_recorded_results_take_the_place_of_the_claim() -> None:
+    made = Claim(rate=0.85, uses=4)
+    assert assessed(made, False, False).rate == 0.85
+    found = assessed(made, False, False, True)
+    assert found.rate == pytest.approx(1 / 3) and not found.is_claimed
+    assert found.claim_text == "85% claimed, 1 of 3 recorded"
+
+
+def test_the_documents_anti_pattern_claims_85_percent_and_records_one_failure() -> None:
+    patterns = example_patterns()
+    board = board_of(patterns[OPTIMIZING], patterns[NULL_CHECK_001])
+    found = board.assessment(OPTIMIZING)
+    assert (found.rate, found.claim_text) == (0.85, "85% claimed, 1 of 1 recorded")
+    assert (found.uses, found.state) == (4, Maturity.CANDIDATE)
+    lines = explain(found, board.observations(OPTIMIZING), NOW, SETTINGS, invertible=False).lines
+    assert [line.text for line in lines if line.rule == "claimed"] == [
+        "85% claimed, 1 of 1 recorded; the claim counts no use, it ranks by the claim until 3 results are recorded"
+    ]
+    notes = {finding.code: finding.message for finding in board.reconcile(OPTIMIZING)}
+    assert notes["claimed-rate"].startswith("the rate of 85 % is claimed") and "claim-disagrees" not in notes
+
+
+def test_snapshots_count_where_the_claim_does_not() -> None:
+    trend = (TrendPoint(at=days_ago(9), rate=0.75, sample_size=4),)
+    pattern = make_pattern(type=PatternType.SUCCESS, claim=Claim(rate=0.9, uses=5), trend=trend)
+    found = board_of(pattern).assessment(pattern.id)
+    assert (found.successes, found.failures, found.uses) == (3, 1, 5)
+    assert found.claim_text == "90% claimed, 3 of 4 recorded"
