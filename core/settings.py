@@ -162,7 +162,7 @@ class MaturitySettings(Struct, frozen=True, kw_only=True):
         At least what one minute of decay makes of a ratio: results of the same minute count the same in any order
         (docs/scoring.md#thresholds).
         """
-        decayed = 1.0 - 0.5 ** (1.0 / (_MINUTES_PER_DAY * self.half_life_days))
+        decayed: float = 1.0 - 0.5 ** (1.0 / (_MINUTES_PER_DAY * self.half_life_days))
         return max(self.ratio_tolerance, min(decayed, _MAX_RATIO_MARGIN))
 
 

@@ -198,3 +198,17 @@ def test_text_that_is_no_unicode_is_refused(sample: Path, call: Call) -> None:
     result = call("record", "bd-1", "--criterion", "x\udcff", "--success", "--project", sample)
     assert (result.code, result.out, result.err.count("Traceback")) == (1, "", 0)
     assert "no valid Unicode" in result.err
+
+
+def test_recorded_results_stand_beside_the_claimed_rate(examples: Path, call: Call) -> None:
+    pattern = "pat-anti-premature-optimization-001"  # 85 % of 4, of which one failure is recorded
+    for number, result in enumerate(("--success", "--success", "--failure")):
+        assert call("record", f"bd-{number}", pattern, result, "--project", examples).code == 0
+    shown = call("patterns", "show", pattern, "--project", examples).out
+    assert "  Failure Rate: 85% claimed, 3 of 4 recorded\n" in shown
+    assert "Failure rate: 85% claimed, 3 of 4 recorded" in shown and "bd-2 (did not fail)" in shown
+    found = call("patterns", "show", pattern, "--json", "--project", examples).document["pattern"]
+    assert (found["success_rate"], found["claimed_rate"], found["usage_count"]) == (0.75, 0.85, 7)
+    data = json.loads((examples / ".aiwg/ralph/shared/patterns/anti-patterns.json").read_text())
+    (record,) = data["pattern_registry"]["anti_patterns"]
+    assert (record["failure_rate"], record["claimed_rate"], record["occurrence_count"]) == (0.75, 0.85, 7)
