@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from time import monotonic
 from typing import Any, Final
 
 from msgspec import Struct
 
+from core.auto_extraction import AutoExtraction
 from core.curation.batches import PRUNE
 from core.deck import Deck
-from core.errors import RalphdeckError, Refused
+from core.errors import RalphdeckError
 from core.happenings import What, happenings
 from core.records.decisions import Verb
 from core.records.findings import Severity
-from core.records.loops import FINISHED, Loop
 from core.records.times import iso
 from core.snapshot import Delta
 from core.sources.watching import Changes, Watcher, WatchState
@@ -26,8 +25,6 @@ from core.view import View
 
 REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""
-_SETTLING_SECONDS: Final = 1.0
-"""How long a loop that has ended may still write its last files."""
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -62,20 +59,19 @@ class Follower:
     Args:
         deck: The project, loaded.
         tell: Gets each line, from the thread that `run` runs in. What it raises ends `run`.
-        extract: Extract what loops have learned when they complete (0).
+        extract: Extract what loops have learned when they end.
         prune: Archive what the policy of (3) says when it is due.
     """
 
     def __init__(self, deck: Deck, tell: Callable[[Line], None], *, extract: bool = False, prune: bool = False) -> None:
         self._deck = deck
         self._tell = tell
-        self._extract = extract
+        self._extraction = AutoExtraction(deck) if extract else None
         self._prune = prune
         self._wake = threading.Condition()
         self._dirty: set[Path] = set()
         self._sweep = False
         self._stopped = False
-        self._due: dict[str, float] = {}
         self._watch_state: WatchState | None = None
 
     def stop(self) -> None:
@@ -86,24 +82,14 @@ class Follower:
 
     def run(self) -> None:
         """Follow until stopped."""
-        if self._extract:
-            for loop in self._missed():
-                self._due[loop.id] = monotonic()
+        if self._extraction is not None:
+            self._extraction.add_missed()
         with Watcher(self._deck.project, self._deck.settings.watch, self._noticed) as watcher:
             while not self._stopped:
                 try:
                     self._turn(watcher)
                 except RalphdeckError as error:
                     self._say("failed", "", visible_line(str(error), 400), Severity.ERROR)
-
-    def _missed(self) -> Iterator[Loop]:
-        """Loops that completed while nobody followed, since the last unattended extraction."""
-        snapshot = self._deck.view.snapshot
-        unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
-        since = max(unattended, default=None)
-        for loop in snapshot.loops.values():
-            if since and loop.status in FINISHED and loop.ended_at and loop.ended_at > since:
-                yield loop
 
     def _noticed(self, changes: Changes) -> None:
         with self._wake:
@@ -114,8 +100,8 @@ class Follower:
     def _turn(self, watcher: Watcher) -> None:
         with self._wake:
             if not (self._stopped or self._dirty or self._sweep):
-                next_due = min(self._due.values(), default=monotonic() + REFRESH_SECONDS)
-                self._wake.wait(max(min(next_due - monotonic(), REFRESH_SECONDS), 0.0))
+                due = self._extraction
+                self._wake.wait(due.seconds_left(REFRESH_SECONDS) if due is not None else REFRESH_SECONDS)
             dirty, self._dirty = self._dirty, set()
             sweep, self._sweep = self._sweep, False
         if self._stopped:
@@ -137,8 +123,8 @@ class Follower:
     def _report(self, before: View, after: View, delta: Delta) -> None:
         for one in happenings(before, after, delta):
             self._say(one.what.value, one.subject, one.text, one.severity)
-            if self._extract and one.what is What.ENDED and one.status in FINISHED:
-                self._due[one.subject] = monotonic() + _SETTLING_SECONDS
+        if self._extraction is not None:
+            self._extraction.add_ended(before, after, delta)
 
     def _tell_watch(self, state: WatchState) -> None:
         """How the disk is followed has changed; the count of watches alone is no news."""
@@ -149,22 +135,19 @@ class Follower:
             self._say("watching", "", visible_line(text, 300), severity)
 
     def _extract_due(self) -> None:
-        now = monotonic()
-        for loop_id in [loop_id for loop_id, due in self._due.items() if due <= now]:
-            del self._due[loop_id]
-            offer = self._deck.extraction(loop_id)
-            if not offer.new and not offer.merges:
+        if self._extraction is None:
+            return
+        before = self._deck.view
+        while (extracted := self._extraction.extract_next()) is not None:
+            loop_id, decided = extracted
+            if decided is None:
                 self._say("extracted", loop_id, f"nothing new in {visible_line(loop_id, 80)}")
-                continue
-            before = self._deck.view
-            try:
-                decided = self._deck.extract(loop_id, unattended=True)
-            except Refused:  # somebody else has extracted it in this moment
                 continue
             self._say("extracted", loop_id, decided.summary)
             for warning in decided.warnings:
                 self._say("failed", loop_id, visible_line(warning, 300), Severity.WARNING)
             self._tell_rest(before)
+            before = self._deck.view
 
     def _tell_rest(self, before: View) -> None:
         """What followed from our own decision, beside the decision itself."""

@@ -90,6 +90,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         kept: What was remembered, already loaded.
         keymap_file: Where other keys may be written.
         looks_further: Whether idle moments are used to work out what else Review could ask.
+        extracts: Whether to extract from loops when they end, as far as the settings want that.
         theme: Name of the theme to start with; by default the one that was chosen last.
     """
 
@@ -100,7 +101,14 @@ class DeckApp(Comforts, inherit_bindings=False):
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {**MODES}
 
     def __init__(
-        self, deck: Deck, kept: Kept, keymap_file: Path, *, looks_further: bool = True, theme: str | None = None
+        self,
+        deck: Deck,
+        kept: Kept,
+        keymap_file: Path,
+        *,
+        looks_further: bool = True,
+        extracts: bool = False,
+        theme: str | None = None,
     ) -> None:
         themes = load_themes()
         self._own_variables = themes[DEFAULT_THEME][1].variables
@@ -109,7 +117,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         visits = (parse_time(kept.get_here(name)) for name in (LAST_VISIT, LAST_SEEN))
         self.last_visit = max((visit for visit in visits if visit is not None), default=None)
         """When a dashboard was open on this project last, before this one; None if that is not known."""
-        self.engine = Engine(deck, self, looks_further=looks_further)
+        self.engine = Engine(deck, self, looks_further=looks_further, extracts=extracts)
         self._vectors = VectorMaker(deck, self)
         self.view: View = deck.view
         self.progress: tuple[int, int] | None = (0, 0)
@@ -278,6 +286,13 @@ class DeckApp(Comforts, inherit_bindings=False):
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
         self.say(f"{message.decided.summary}{back}")  # last: a new toast replaces older ones
+
+    @on(Engine.Extracted)
+    def _extracted(self, message: Engine.Extracted) -> None:
+        self._mine |= {decision.id for decision in message.decided.decisions}
+        for warning in message.decided.warnings:
+            self.say(warning, severity="warning")
+        self.say(f"{message.decided.summary}; Review asks about it")
 
     @on(Engine.Looking)
     def _looking(self) -> None:
@@ -655,7 +670,7 @@ def run(
     kept.load()
     if is_fresh:
         kept.forget_here()
-    app = DeckApp(deck, kept, keymap_file, theme=theme)
+    app = DeckApp(deck, kept, keymap_file, extracts=True, theme=theme)
     sys.setswitchinterval(SWITCH_SECONDS)
     app.run()
     _let_go_of_a_lost_terminal()

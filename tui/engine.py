@@ -6,7 +6,7 @@ import gc
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -14,6 +14,7 @@ from typing import Final
 from textual.message import Message
 from textual.message_pump import MessagePump
 
+from core.auto_extraction import AutoExtraction, is_wanted
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import RalphdeckError
@@ -36,6 +37,7 @@ class Engine:
         deck: The open project.
         target: Where messages go; posting is thread-safe and never waits.
         looks_further: Whether idle moments are used to work out what else Review could ask.
+        extracts: Whether to extract from loops when they end, as far as the settings want that.
     """
 
     class Progress(Message):
@@ -94,7 +96,14 @@ class Engine:
             self.text = text
             self.detail = detail
 
-    def __init__(self, deck: Deck, target: MessagePump, *, looks_further: bool = True) -> None:
+    class Extracted(Message):
+        """A loop ended, and what it has learned was extracted without a person."""
+
+        def __init__(self, decided: Decided) -> None:
+            super().__init__()
+            self.decided = decided
+
+    def __init__(self, deck: Deck, target: MessagePump, *, looks_further: bool = True, extracts: bool = False) -> None:
         self.deck = deck
         self._target = target
         self._condition = threading.Condition()
@@ -105,6 +114,9 @@ class Engine:
         self._lock = threading.Lock()
         self._delta = Delta()
         self._watch_state: WatchState | None = None
+        self._extraction: AutoExtraction | None = None
+        if extracts and is_wanted(deck.settings.extraction) and not deck.is_readonly:
+            self._extraction = AutoExtraction(deck)
         self._looks_further = looks_further
         self._something_left = looks_further
         self._looks_since: float | None = None
@@ -205,6 +217,8 @@ class Engine:
         if warnings := self.deck.settle():
             more = f" (and {len(warnings) - 1} more like this)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
+        if self._extraction is not None:
+            self._extraction.add_missed()
         gc.freeze()  # what was read lives on: a collection need not walk it, and stop the screen, each time
         self._target.post_message(self.Changed())
 
@@ -217,7 +231,7 @@ class Engine:
     def _turn(self, watcher: Watcher) -> None:
         with self._condition:
             if not (self._stopped or self._jobs or self._dirty or self._sweep):
-                self._condition.wait(PAUSE_SECONDS if self._something_left else REFRESH_SECONDS)
+                self._condition.wait(PAUSE_SECONDS if self._something_left else self._seconds_left())
             jobs = list(self._jobs)
             self._jobs.clear()
             dirty, self._dirty = self._dirty, set()
@@ -229,7 +243,7 @@ class Engine:
         for job in jobs:
             self._guarded(job)
         if sweep or dirty:
-            _view, delta = self.deck.apply(None if sweep else dirty)
+            delta = self._apply(None if sweep else dirty)
             if torn := self.deck.library.retry_paths:
                 watcher.retry(torn)
             self._publish(delta)
@@ -240,9 +254,29 @@ class Engine:
             self._publish(delta)
             self._target.post_message(self.Changed())  # nothing new, but times and scores as of now
             view.prepare()  # while nothing else is to be done: Context then has it at the first key
+        self._extract_next()
         if watcher.state != self._watch_state:
             self._watch_state = watcher.state
             self._target.post_message(self.Watching(watcher.state))
+
+    def _apply(self, changed: Iterable[Path] | None) -> Delta:
+        """Read what changed on disk, and note the loops that ended."""
+        if self._extraction is None:
+            return self.deck.apply(changed)[1]
+        before = self.deck.view
+        after, delta = self.deck.apply(changed)
+        self._extraction.add_ended(before, after, delta)
+        return delta
+
+    def _seconds_left(self) -> float:
+        return self._extraction.seconds_left(REFRESH_SECONDS) if self._extraction is not None else REFRESH_SECONDS
+
+    def _extract_next(self) -> None:
+        """Extract from one loop that has ended, if one is due; the next turn takes the next one."""
+        extracted = self._extraction.extract_next() if self._extraction is not None else None
+        if extracted is not None and (decided := extracted[1]) is not None:
+            self._target.post_message(self.Extracted(decided))
+            self._publish(Delta(patterns=frozenset(_patterns_in(decided)), decisions=True))
 
     def _look_further(self) -> None:
         """One piece of what could be asked in Review; another one follows while there is any."""
@@ -278,6 +312,11 @@ class Engine:
             self._target.post_message(
                 self.Failed(f"internal error: {type(error).__name__}: {error}", traceback.format_exc())
             )
+
+
+def _patterns_in(decided: Decided) -> Iterator[str]:
+    """The patterns whose records a decision changes."""
+    return (effect.pattern_id for decision in decided.decisions for effect in decision.effects)
 
 
 class _StoppedWhileLoading(Exception):

@@ -9,7 +9,7 @@ import click
 
 from core.cli.options import json_option, project_option
 from core.cli.output import line, print_json, warn
-from core.cli.project import open_deck
+from core.cli.project import open_deck, read_configuration
 from core.cli.shapes import json_help
 from core.records.findings import Severity
 
@@ -18,33 +18,53 @@ _TERMINATED = 128
 
 
 @click.command(epilog=json_help("watch"))
-@click.option("--extract", "extracts", is_flag=True, help="When a loop completes, extract what it has learned.")
-@click.option("--prune", "prunes", is_flag=True, help="When it is due, archive what the policy of the settings names.")
+@click.option(
+    "--extract/--no-extract",
+    "extracts",
+    default=None,
+    help="When a loop ends, extract what it has learned. Default: extraction.auto_extract_on_completion.",
+)
+@click.option(
+    "--prune/--no-prune",
+    "prunes",
+    default=None,
+    help="When it is due, archive what the pruning policy names. Default: if the settings file says auto_prune: true.",
+)
 @click.option("--by", metavar="NAME", help="Who decides. Default: $RALPHDECK_USER, else the name of the user.")
 @project_option
 @json_option
-def watch(extracts: bool, prunes: bool, by: str | None, as_json: bool) -> None:
+def watch(extracts: bool | None, prunes: bool | None, by: str | None, as_json: bool) -> None:
     """Follow a project without a screen: one line for whatever happens, until interrupted.
 
-    With --extract what a loop has learned goes into the registry two seconds after it completes, also from loops
-    that completed since the last unattended extraction; Review asks about it afterwards, and each extraction can
-    be undone. The settings `extraction.auto_extract_on_completion` and `pruning.auto_prune` can forbid either.
+    Unless --no-extract is given, what a loop has learned goes into the registry a second after the loop ended, also
+    from loops that ended since the last unattended extraction; Review asks about it afterwards, and each extraction
+    can be undone. The settings extraction.auto_extract_on_completion and pruning.auto_prune can forbid either.
+    With --readonly nothing is written.
 
     \b
     Examples:
       ralphdeck watch
-      ralphdeck watch --extract --json >> ralphdeck.jsonl
+      ralphdeck watch --json >> ralphdeck.jsonl
+      ralphdeck watch --no-extract
     """
+    from core.auto_extraction import is_wanted
     from core.following import Follower, Line
+    from core.sources.configuration import DEFAULT
 
-    deck = open_deck(by)
-    settings = deck.settings
-    if extracts and not (settings.extraction.enabled and settings.extraction.auto_extract_on_completion):
-        warn("the settings forbid extraction on completion; nothing is extracted")
-        extracts = False
+    configuration = read_configuration()
+    deck = open_deck(by, configuration=configuration)
+    settings = configuration.settings
+    allowed = is_wanted(settings.extraction)
+    if extracts and not allowed:
+        warn("the settings forbid extraction when a loop ends; nothing is extracted")
     if prunes and not settings.pruning.auto_prune:
         warn("the settings forbid pruning unattended; nothing is archived")
-        prunes = False
+    if prunes is None:
+        prunes = configuration.sources["pruning.auto_prune"] != DEFAULT
+    if deck.is_readonly:
+        if extracts or prunes:
+            warn("read-only: nothing is extracted or archived; start without --readonly")
+        allowed = prunes = False
 
     def tell(told: Line) -> None:
         if as_json:
@@ -52,7 +72,9 @@ def watch(extracts: bool, prunes: bool, by: str | None, as_json: bool) -> None:
         else:
             line((f"{told.at:%H:%M:%S}  ", ""), (told.text, _COLOURS[told.severity]))
 
-    follower = Follower(deck, tell, extract=extracts, prune=prunes)
+    follower = Follower(
+        deck, tell, extract=allowed and extracts is not False, prune=prunes and settings.pruning.auto_prune
+    )
     caught: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:

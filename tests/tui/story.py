@@ -32,16 +32,28 @@ PATIENCE = 15.0
 """Seconds until a story gives up waiting."""
 
 
-def make_app(project: Path, home: Path, *, now: datetime = NOW, looks_further: bool = False, **kept: str) -> DeckApp:
+def make_app(
+    project: Path,
+    home: Path,
+    *,
+    now: datetime = NOW,
+    looks_further: bool = False,
+    extracts: bool = False,
+    settings: Settings | None = None,
+    readonly: bool = False,
+    **kept: str,
+) -> DeckApp:
     """The dashboard on a project, with a clock that stands still and nothing remembered but `kept`.
 
-    What Review could ask besides is looked for only on demand: else the picture depended on the moment.
+    What Review could ask besides is looked for only on demand, and extraction on completion happens only on demand:
+    else the picture depended on the moment.
     """
-    deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: now, cache=False)
+    settings = settings or Settings()
+    deck = Deck(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
     memory = Kept(home / "state.json", "project")
     for name, value in kept.items():
         memory.set(name, value)
-    return DeckApp(deck, memory, home / "keymap.toml", looks_further=looks_further)
+    return DeckApp(deck, memory, home / "keymap.toml", looks_further=looks_further, extracts=extracts)
 
 
 class Story:
@@ -188,10 +200,22 @@ async def story(
     size: tuple[int, int] = (120, 40),
     now: datetime = NOW,
     looks_further: bool = False,
+    extracts: bool = False,
+    settings: Settings | None = None,
+    readonly: bool = False,
     **kept: str,
 ) -> AsyncIterator[Story]:
     """The dashboard on a project, loaded and drawn."""
-    app = make_app(project, home, now=now, looks_further=looks_further, **kept)
+    app = make_app(
+        project,
+        home,
+        now=now,
+        looks_further=looks_further,
+        extracts=extracts,
+        settings=settings,
+        readonly=readonly,
+        **kept,
+    )
     async with app.run_test(size=size, notifications=True) as pilot:
         told = Story(app, pilot)
         await told.until(lambda: app.progress is None, "the first load")
