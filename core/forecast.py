@@ -14,7 +14,7 @@ from core.audience import LOOP, PAUSED, TASK, TOPIC, Contexts, Reader, audience,
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.embeddings import Coverage
-from core.learning.assessment import QUARANTINE, Assessment
+from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.columns import Codes
 from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
@@ -26,8 +26,8 @@ from core.review.answers import Answer
 from core.review.items import DUPLICATE, ReviewItem
 from core.view import View
 
-SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE)
-"""The states that people are told of: that a text waits in quarantine is one."""
+SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE, HELD)
+"""The states that are shown: quarantine and held are states of their own there."""
 SUPPOSED: Final = "supposed"
 """The reason that a rehearsed decision gets where one is required; no context shows it."""
 
@@ -253,7 +253,8 @@ def _topic(view: View, about: tuple[str, ...]) -> Iterator[Reader]:
 
 def shown_codes(board: Scoreboard) -> Codes:
     """The state of every row as people are told it; indices into `SHOWN`."""
-    return np.where(board.quarantined, SHOWN.index(QUARANTINE), board.state_codes).astype(np.int8)
+    kept_out = np.where(board.held, SHOWN.index(HELD), SHOWN.index(QUARANTINE))
+    return np.where(board.quarantined, kept_out, board.state_codes).astype(np.int8)
 
 
 def _turned(view: View, after: View) -> Iterator[tuple[str, str, str]]:

@@ -22,6 +22,7 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
 from core.retrieval.ranking import Given
 from core.scanning.rendered import put_together, when_cut
+from core.scanning.verdict import gravest, stops
 from core.sources import dialects
 from core.sources.scanning import Kind, can_hold, wanted
 from core.sources.yaml_text import decode_yaml
@@ -45,7 +46,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     no_quarantined: bool = True
     """No loop gets a pattern that waits in quarantine."""
     no_critical: bool = True
-    """No loop gets a text that the scan finds dangerous, unless a person released it for a reason."""
+    """No loop gets a text that the scan blocks or holds, unless a person released or approved it."""
     no_single_loop: bool = True
     """No pattern is proven by the results of a single loop; what a person promoted is that person's word."""
     log_verified: bool = True
@@ -56,6 +57,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Open questions in Review."""
     max_blocked: int | None = None
     """Patterns that wait in quarantine."""
+    max_held: int | None = None
+    """Patterns that are held until a person approves them."""
     max_unreconciled: int | None = None
     """Patterns whose records and evidence disagree."""
     max_errors: int | None = None
@@ -208,19 +211,28 @@ class _Checker:
     def _critical(self) -> tuple[Sequence[str], str]:
         view = self._view
         patterns, curation = view.snapshot.patterns, view.snapshot.curation
-        critical = _once(id for id in self._given() if patterns[id].is_critical)
+        scan, board = view.settings.scan, view.board
+        given = {id: gravest(patterns[id], curation, scan) for id in self._given()}
+        dangerous = [id for id, severity in given.items() if severity is not None and severity.stops]
         broken = [
             id
-            for id in critical
-            if view.assessment(id).decided_by != HUMAN and not curation.clears(id, patterns[id].content_hash)
+            for id in dangerous
+            if view.assessment(id).decided_by != HUMAN and stops(patterns[id], curation, scan) is not None
         ]
         together = [
             reader.id
             for reader, given in self._contexts
-            if put_together(given.context, (patterns[id] for id in given.pattern_ids))
-            or any(when_cut(patterns[id], view.settings.injection.max_field_chars) for id in given.pattern_ids)
+            if put_together(
+                given.context,
+                (patterns[id] for id in given.pattern_ids),
+                orders=all(map(board.stops_orders, given.pattern_ids)),
+            )
+            or any(
+                when_cut(patterns[id], view.settings.injection.max_field_chars, orders=board.stops_orders(id))
+                for id in given.pattern_ids
+            )
         ]
-        allowed = len(critical) - len(broken)
+        allowed = len(dangerous) - len(broken)
         released = f"; a person has released {plural(allowed, 'dangerous text')}" if allowed else ""
         return [*broken, *together], f"{_none([*broken, *together])} dangerous in {self._looked_at}{released}"
 
@@ -250,9 +262,12 @@ class _Checker:
         board = view.board
         if field == "max_questions":
             return [item.subject for item in view.queue], "open question", "open questions"
+        if field == "max_held":
+            held = [board.ids[row] for row in board.held.nonzero()[0].tolist()]
+            return held, "held pattern", "held patterns"
         if field == "max_blocked":
             return (
-                [board.ids[row] for row in board.quarantined.nonzero()[0].tolist()],
+                [board.ids[row] for row in (board.quarantined & ~board.held).nonzero()[0].tolist()],
                 "pattern in quarantine",
                 "patterns in quarantine",
             )

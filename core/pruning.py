@@ -97,4 +97,4 @@ def _stays(pattern: Pattern, assessment: Assessment, curation: CurationState) ->
     verdict = curation.inversions.get(pattern.id)
     if verdict is not None and verdict.verdict == "rejected":
         return True
-    return assessment.decided_by == INVERSION
+    return assessment.held or assessment.decided_by == INVERSION

@@ -139,7 +139,7 @@ PATTERN_FIELDS: Final = (
 )
 """Fields of a pattern query. `low:` is the lower end of the interval of the rate, `last:` how long ago it was used,
 `age:` how long ago it was discovered, `by:` who has pinned it (`me` for whoever looks); `is:` takes pinned, faded, due,
-contradicted, injectable, quarantined, mirror, suspect (the scan finds something), and `id:` several of them with
+contradicted, injectable, quarantined, held, mirror, suspect (the scan finds something), and `id:` several of them with
 commas between."""
 _VECTORS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})
 
@@ -283,6 +283,7 @@ class PatternCatalog:
             "contradicted": board.contradicted,
             "injectable": board.injectable,
             "quarantined": board.quarantined,
+            "held": board.held,
         }
         mask = np.zeros(len(rows), dtype=np.bool_)
         for name, flag in flags.items():

@@ -313,6 +313,43 @@ class ReviewSettings(Struct, frozen=True, kw_only=True):
         check_amount(self.minutes, "minutes", MAX_MINUTES)
 
 
+OrderPolicy = Literal["hold", "flag", "block"]
+BY_TYPE: Final = "by-type"
+"""Value of a setting about a source of patterns: the setting of the pattern's type decides."""
+_ORDER_POLICIES: Final = ("hold", "flag", "block")
+
+
+class ScanSettings(Struct, frozen=True, kw_only=True):
+    """What happens to a text that gives orders, by type and source of the pattern; see docs/safety.md#held-texts.
+
+    `hold` keeps it out of every context until a person approves it, `block` until a person releases it for a reason,
+    `flag` only marks it. What the scan blocks by itself stays blocked, whatever is set here.
+    """
+
+    error_patterns: OrderPolicy = "hold"
+    success_patterns: OrderPolicy = "hold"
+    anti_patterns: OrderPolicy = "hold"
+    code_templates: OrderPolicy = "hold"
+    extracted: OrderPolicy | Literal["by-type"] = "by-type"
+    """For patterns extracted from the project's own loops; `by-type`: as for their type."""
+    imported: OrderPolicy | Literal["by-type"] = "by-type"
+    """For imported patterns, besides the quarantine that every import waits in."""
+    other_texts: Literal["hold", "flag"] = "hold"
+    """For reflections, lessons of earlier attempts and known fixes; `hold` leaves the text out."""
+
+    def __post_init__(self) -> None:
+        for name in ("error_patterns", "success_patterns", "anti_patterns", "code_templates"):
+            check_choice(getattr(self, name), name, _ORDER_POLICIES)
+        for name in ("extracted", "imported"):
+            check_choice(getattr(self, name), name, (*_ORDER_POLICIES, BY_TYPE))
+        check_choice(self.other_texts, "other_texts", ("hold", "flag"))
+
+    @property
+    def holds_other_texts(self) -> bool:
+        """Whether a text that gives orders and is not a pattern is left out of contexts."""
+        return self.other_texts == "hold"
+
+
 class WatchSettings(Struct, frozen=True, kw_only=True):
     """How changes on disk are noticed. Times in seconds."""
 
@@ -346,6 +383,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     curation: CurationSettings = CurationSettings()
     debug_memory: DebugMemorySettings = DebugMemorySettings()
     review: ReviewSettings = ReviewSettings()
+    scan: ScanSettings = ScanSettings()
     watch: WatchSettings = WatchSettings()
     interval_level: float = 0.90
     """Probability mass of the intervals shown for a success rate (Jeffreys) and for what patterns bring (Student)."""

@@ -186,12 +186,16 @@ class View:
         return (*held, *self._scanned_out(), *self.snapshot.findings)
 
     def _scanned_out(self) -> Iterator[Finding]:
-        for row in np.flatnonzero(self.board.quarantined).tolist():
-            pattern = self.snapshot.patterns[self.board.ids[row]]
-            if pattern.is_critical:
-                kept = f"{visible_line(pattern.id, 80)} is kept out of every context"
-                text = f"{kept}: this text {told(pattern.suspicions)}"
-                yield Finding(pattern.file, pattern.pointer, Severity.WARNING, "suspect", text)
+        board = self.board
+        for flags, code, severity, text in (
+            (board.blocked, "suspect", Severity.WARNING, "{} is kept out of every context"),
+            (board.held, "held", Severity.INFO, "{} is kept out of every context until a person approves it"),
+        ):
+            for row in np.flatnonzero(flags).tolist():
+                pattern = self.snapshot.patterns[board.ids[row]]
+                kept = text.format(visible_line(pattern.id, 80))
+                message = f"{kept}: this text {told(pattern.suspicions)}"
+                yield Finding(pattern.file, pattern.pointer, severity, code, message)
 
     @property
     def undecided(self) -> str:
@@ -223,8 +227,8 @@ class View:
         )
 
     def is_scanned_out(self, pattern_id: str) -> bool:
-        """Whether the scan keeps the pattern out of every context: it is released or promoted only for a reason."""
-        return self.pattern(pattern_id).is_critical and self.assessment(pattern_id).quarantined
+        """Whether the scan blocks the pattern: it is released or promoted only for a reason."""
+        return self.assessment(pattern_id).blocked
 
     def lineage(self, pattern_id: str) -> tuple[LineageEvent, ...]:
         """The life of one pattern, oldest first."""

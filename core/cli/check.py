@@ -42,6 +42,7 @@ def check_command(policy: Path | None, as_json: bool) -> None:
       max-tokens: 2000       of the contexts of running and paused loops and last tasks
       max-questions: off     open questions in Review
       max-blocked: off       patterns in quarantine
+      max-held: off          patterns held until a person approves them
       max-unreconciled: off  records that disagree with the evidence
       max-errors: off        files and records that cannot be used
 

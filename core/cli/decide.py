@@ -95,7 +95,7 @@ def reset(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | No
 def quarantine(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
     """Keep a pattern out of every context until somebody has read it and releases it.
 
-    
+    \b
     Example:
       ralphdeck quarantine pat-error-retry-004 --reason "tells to skip the tests"
     """
@@ -108,13 +108,15 @@ def quarantine(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str
 @dry_run_option
 @deciding_options
 def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | None, as_json: bool) -> None:
-    """Let loops get a pattern that waits in quarantine, such as an imported one. Read it first: patterns show.
+    """Approve the text of a pattern that is held or in quarantine: loops may get it. Read it first: patterns show.
 
-    The release holds for the text of today: another text will wait again.
+    A text is held when it gives orders, such as to skip tests. What the scan blocks needs a --reason. The approval
+    is valid for this very text: a changed text is held again.
 
-    
-    Example:
-      ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004
+    \b
+    Examples:
+      ralphdeck patterns list --state held,quarantine
+      ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004 --dry-run
     """
     _decide(by, as_json, lambda deck: deck.decide_many(Verb.RELEASE, pattern_ids, reason=reason), dry_run=dry_run)
 

@@ -91,6 +91,7 @@ def doctor(as_json: bool, strict: bool) -> None:
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
         checks += _project(paths)
         checks += _records(view.snapshot)
+        checks += _texts(view)
         checks += _evidence(view, doubts)
         checks += _meaning(deck)
         checks += _curation(paths, view.snapshot, view.settings)
@@ -177,6 +178,14 @@ def _records(snapshot: Snapshot) -> Iterator[Check]:
     text = ", ".join(f"{counts[severity]} {severity}" for severity in reversed(Severity) if counts[severity])
     status = ERROR if counts[Severity.ERROR] else WARNING if counts[Severity.WARNING] else OK
     yield Check("records", "findings", status, text or "none")
+
+
+def _texts(view: View) -> Iterator[Check]:
+    """How many texts are kept out of every context until a person decides."""
+    held, quarantined = int(view.board.held.sum()), int(view.board.quarantined.sum())
+    for name, count, state in (("held", held, "held"), ("quarantine", quarantined - held, "quarantine")):
+        hint = f", not injected; see: ralphdeck patterns list --state {state}" if count else ""
+        yield Check("texts", name, WARNING if count else OK, f"{plural(count, 'pattern')}{hint}")
 
 
 def _evidence(view: View, doubts: Sequence[Finding]) -> Iterator[Check]:

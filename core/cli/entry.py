@@ -50,7 +50,7 @@ COMMANDS: Final = {
     "deprecate": ("core.cli.decide:deprecate", "Pin a pattern as deprecated, so that it is not injected."),
     "reset": ("core.cli.decide:reset", "Take the pin off a pattern: the evidence decides again."),
     "quarantine": ("core.cli.decide:quarantine", "Keep a pattern out of every context until somebody has read it."),
-    "release": ("core.cli.decide:release", "Let loops get a pattern that waits in quarantine."),
+    "release": ("core.cli.decide:release", "Let loops get a pattern that is held or in quarantine."),
     "note": ("core.cli.decide:note", "Write a remark beside a pattern."),
     "invert": ("core.cli.invert:invert", "Review the patterns that fail so often that they became warnings."),
     "bursts": ("core.cli.bursts:bursts", "Review sources that blame many patterns at once."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from core.learning.assessment import Assessment
     from core.learning.scoreboard import Scoreboard
     from core.snapshot import Snapshot
+
+
+_STATES: Final = [*Maturity, "quarantine", "held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class PatternFilter:
             if not self.tags <= {tag.lower() for tag in pattern.tags}:
                 continue
             assessment = board.assessment(pattern.id)
-            if (not self.states or assessment.state in self.states) and self._takes_rate(assessment.rate):
+            state_fits = not self.states or not self.states.isdisjoint((assessment.state, assessment.shown))
+            if state_fits and self._takes_rate(assessment.rate):
                 rows.append((pattern, assessment))
         return rows
 
@@ -61,7 +65,7 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     `wanted`, a `PatternFilter`."""
 
     @click.option("--type", "types", type=Words(list(PatternType)), multiple=True, help="Only these types.")
-    @click.option("--state", "states", type=Words(list(Maturity)), multiple=True, help="Only in these states.")
+    @click.option("--state", "states", type=Words(_STATES), multiple=True, help="Only in these states.")
     @click.option("--min-success-rate", type=Fraction(), help="Only with at least this rate.")
     @click.option("--max-success-rate", type=Fraction(), help="Only with at most this rate.")
     @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; repeat to ask for several.")

@@ -12,7 +12,7 @@ from core.lineage import format_lineage
 from core.metrics.effectiveness import pattern_effect
 from core.records.patterns import Pattern, PatternType
 from core.records.times import day_of
-from core.scanning.telling import told
+from core.scanning.telling import SEVERITY_WORDS, told
 from core.secrets import masked
 from core.text import plural
 from core.view import View
@@ -65,14 +65,13 @@ def print_pattern(view: View, pattern: Pattern) -> None:
 def print_why(view: View, pattern: Pattern) -> None:
     """Print the state of `pattern` and what it rests on, rule by rule."""
     assessment = view.assessment(pattern.id)
-    line(f"State: {assessment.state.value}, by {assessment.decided_by}")
+    line("State: held" if assessment.held else f"State: {assessment.state.value}, by {assessment.decided_by}")
     for rule in view.why(pattern.id).lines:
         line(f" {'>' if rule.fired else ' '}{_MARKS[rule.holds]} {rule.rule:<12} {rule.text}")
     for finding in view.doubts(pattern.id):
         line(f"  ! {finding.message}")
     for one in view.scan(pattern.id):
-        word = "critical" if one.critical else "suspect"
-        line(f"  ! {word}: this text {told((one,))}")
+        line(f"  ! {SEVERITY_WORDS[one.severity]}: this text {told((one,))}")
 
 
 def print_evidence(view: View, pattern: Pattern) -> None:

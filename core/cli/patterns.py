@@ -17,7 +17,7 @@ from core.cli.pattern_filter import PatternFilter, filter_options
 from core.cli.pattern_text import print_pattern
 from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help, lineage_json, observation_json, pattern_details_json, pattern_json
-from core.learning.assessment import QUARANTINE, Assessment
+from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.snapshot import Snapshot
@@ -36,7 +36,13 @@ SORTS: Final[dict[str, tuple[Callable[[Row], Any], bool]]] = {
 }
 """What patterns can be sorted by, and whether the greatest comes first. Equal ones come in the order of their ids."""
 
-STATE_COLOURS: Final = {"proven": "green", "established": "cyan", "deprecated": "red", QUARANTINE: "yellow"}
+STATE_COLOURS: Final = {
+    "proven": "green",
+    "established": "cyan",
+    "deprecated": "red",
+    QUARANTINE: "yellow",
+    HELD: "yellow",
+}
 
 
 COMMANDS: Final = {
@@ -73,7 +79,7 @@ def patterns() -> None:
 def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None, as_json: bool, strict: bool) -> None:
     """List the learned patterns with state, success rate and use.
 
-    What waits for somebody to read it has the state quarantine; --state takes it for a candidate, as JSON does.
+    A pattern whose text waits for a person has the state quarantine or held; its state in JSON is candidate.
     Rates and counts are what the evidence shows, not only what the files claim; ~85% is a rate that the record
     claims without the counts for it. A pattern without any rate passes no filter on it. The rate of an anti-pattern
     is how often the avoided approach failed.
@@ -82,6 +88,7 @@ def list_patterns(wanted: PatternFilter, sort: str, as_of: datetime | None, as_j
     Examples:
       ralphdeck patterns list --type error,anti --min-success-rate 0.8
       ralphdeck patterns list --state candidate --tag typescript --sort uses
+      ralphdeck patterns list --state held,quarantine
       ralphdeck patterns list --min-success-rate 0 --max-success-rate 60% --json
       ralphdeck patterns list --as-of 2026-11-15
     """

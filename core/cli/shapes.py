@@ -49,8 +49,8 @@ injected, uses: [{id, applied, success, inferred, iteration, at}], extracted, fi
 outcome: {verdict, raw, decayed, parts, reasoning, error_count, retry_count}}], findings}""",
     "patterns list": """\
 {patterns: [{id, type, title, state, computed_state, decided_by, pinned, faded, contradicted,
-inversion_due, injectable, quarantined, success_rate, claimed_rate, interval, successes, failures,
-usage_count, exposures, score, last_used, tags, mirror_of, file, pointer}], findings}""",
+inversion_due, injectable, quarantined, held, success_rate, claimed_rate, interval, successes,
+failures, usage_count, exposures, score, last_used, tags, mirror_of, file, pointer}], findings}""",
     "patterns show": """\
 {pattern: {as in patterns list, and: description, category, error_type, error_pattern, location_hints,
 task_pattern, template: {language, code, placeholders}, diff_pattern, steps, tools, preconditions,
@@ -250,6 +250,7 @@ def pattern_json(pattern: Pattern, assessment: Assessment) -> Shape:
         "inversion_due": assessment.inversion_due,
         "injectable": assessment.injectable,
         "quarantined": assessment.quarantined,
+        "held": assessment.held,
         "file": pattern.file,
         "pointer": pattern.pointer,
     }

@@ -12,7 +12,7 @@ from core.cli.completing import complete_loop
 from core.cli.episode_shapes import lesson_json
 from core.cli.options import Count, json_option, project_option
 from core.cli.output import line, print_json, remark, warn
-from core.cli.project import chosen_project, named_project, now, read_snapshot
+from core.cli.project import chosen_project, named_project, now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
 from core.episodes.protocol import Episodes
 from core.errors import ProjectNotFound, UnknownRecord
@@ -157,6 +157,7 @@ def start(
         steps=steps,
         estimated_iterations=estimate,
         similar=_similar(task_id) if similar else (),
+        orders=read_configuration().settings.scan.holds_other_texts,
         abandon=abandon,
         resume=resume,
         reopen=reopen,

@@ -12,13 +12,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.errors import AlreadyDone, BadInput, Refused
-from core.learning.assessment import QUARANTINE, Assessment
+from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
 from core.records.decisions import TURNS, CurationState, Decision, Effect, Pin, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.suspicions import Severity
 from core.records.times import iso
 from core.scanning.telling import told
+from core.scanning.verdict import stops
 from core.settings import Settings
 from core.sources.patterns import read_patterns
 from core.text import plural, visible_line
@@ -28,7 +30,8 @@ OVERRIDE: Final = "override"
 SEEN_TEXT: Final = "seen_text"
 """The key in `after` of a decision under which the text that was seen is kept."""
 _QUARANTINED: Final = "quarantined"
-"""The key in `before` of a release that says what it was released from."""
+_WAS_HELD: Final = "held"
+"""The keys in `before` of a release that record what it was released from."""
 _ABOUT: Final = "about"
 """The key in `after` of a decision on a question that is filed under more than a person wants to read."""
 _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
@@ -334,21 +337,26 @@ def quarantine(case: Case) -> Draft:
 def release(case: Case) -> Draft:
     """Let a text that was seen be injected; another text of the same pattern will wait again.
 
-    What the scan finds dangerous is released only for a reason.
+    A blocked text is released only for a reason, a held one is approved without.
     """
     arrival = case.state.arrivals.get(case.pattern.id)
     waits = arrival is not None and arrival.waits(case.pattern.content_hash)
-    if not waits and not _is_blocked(case):
-        raise Refused(f"{case.name} does not wait for anybody to look at it")
+    stopped = _stopped(case)
+    if not waits and stopped is None:
+        raise Refused(f"{case.name} is neither held nor in quarantine")
     _check_reason(case, "releasing")
     state = case.assessment.computed if case.pin is None else case.effective
-    kept = arrival is not None and not arrival.blocks and not _is_blocked(case)
+    word, origin = "released", {_QUARANTINED: True}
+    if stopped is Severity.HELD and not _waits(case):
+        word, origin = "approved", {_WAS_HELD: True}
+    elif stopped is None and not _waits(case):
+        word, origin = "kept", {}
     return Draft(
         verb=Verb.RELEASE,
         subject=case.pattern.id,
-        summary=f"kept {case.name}: {state}" if kept else f"released {case.name}: {state}",
+        summary=f"{word} {case.name}: {state}",
         reason=case.reason,
-        before=case.seen(case.effective) if kept else {**case.seen(case.effective), _QUARANTINED: True},
+        before={**case.seen(case.effective), **origin},
         after=case.approved(state),
     )
 
@@ -358,11 +366,16 @@ def _waits(case: Case) -> bool:
     return arrival is not None and arrival.blocks and arrival.waits(case.pattern.content_hash)
 
 
+def _stopped(case: Case) -> Severity | None:
+    """Severity that keeps this text out of every context, as long as no person has decided otherwise."""
+    if case.pin is not None and case.pin.content_hash == case.pattern.content_hash:
+        return None
+    return stops(case.pattern, case.state, case.settings.scan)
+
+
 def _is_blocked(case: Case) -> bool:
-    """Whether the scan keeps this text out of every context, and nobody has decided otherwise."""
-    cleared = case.state.clears(case.pattern.id, case.pattern.content_hash)
-    pinned = case.pin is not None and case.pin.content_hash == case.pattern.content_hash
-    return case.pattern.is_critical and not cleared and not pinned
+    """Whether the text is released or promoted only for a reason."""
+    return _stopped(case) is Severity.BLOCKED
 
 
 def _check_reason(case: Case, doing: str) -> None:
@@ -495,6 +508,7 @@ def changed(decision: Decision) -> str:
         return ", ".join(told)
     before, after = decision.before.get("state"), decision.after.get("state")
     before = QUARANTINE if decision.before.get(_QUARANTINED) is True else before
+    before = HELD if decision.before.get(_WAS_HELD) is True else before
     after = QUARANTINE if decision.verb is Verb.QUARANTINE else after
     return change(before, after) if isinstance(before, str) and isinstance(after, str) else ""
 

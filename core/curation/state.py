@@ -59,6 +59,8 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     bursts: dict[str, tuple[BurstVerdict, ...]] = {}
     arrivals: dict[str, Arrival] = {}
     cleared: dict[str, frozenset[str]] = {}
+    approved: dict[str, frozenset[str]] = {}
+    extracted: set[str] = set()
     imported: dict[str, dict[str, Any]] = {}
     dismissed: set[str] = set()
     reset: set[str] = set()
@@ -76,10 +78,13 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
             _arrive(decision, arrivals)
             if decision.verb is Verb.QUARANTINE:
                 cleared.pop(decision.subject, None)
+                approved.pop(decision.subject, None)
+            elif decision.verb is Verb.EXTRACT:
+                extracted |= {effect.pattern_id for effect in decision.effects if effect.insert is not None}
             _remember_imported(decision, imported)
         else:
             _see(decision, arrivals)
-            _clear(decision, cleared)
+            _approve(decision, approved, cleared)
             _apply(decision, pins, inversions, notes)
             if decision.verb is Verb.RESET:
                 reset.add(decision.subject)
@@ -92,6 +97,8 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
         bursts=bursts,
         arrivals=arrivals,
         cleared=cleared,
+        approved=approved,
+        extracted=frozenset(extracted),
         dismissed=frozenset(dismissed),
         imported=imported,
         undone=frozenset(undone),
@@ -149,10 +156,11 @@ def _see(decision: Decision, arrivals: dict[str, Arrival]) -> None:
         arrivals[decision.subject] = replace(known, seen=known.seen | {seen})
 
 
-def _clear(decision: Decision, cleared: dict[str, frozenset[str]]) -> None:
+def _approve(decision: Decision, approved: dict[str, frozenset[str]], cleared: dict[str, frozenset[str]]) -> None:
     seen = _text(decision.after.get("content_hash"))
-    if decision.verb in (Verb.RELEASE, Verb.PROMOTE) and decision.reason and seen:
-        cleared[decision.subject] = cleared.get(decision.subject, frozenset()) | {seen}
+    if decision.verb in (Verb.RELEASE, Verb.PROMOTE) and seen:
+        for texts in (approved, cleared) if decision.reason else (approved,):
+            texts[decision.subject] = texts.get(decision.subject, frozenset()) | {seen}
 
 
 def _apply(

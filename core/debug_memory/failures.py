@@ -260,21 +260,23 @@ def _patterns(view: View, error: Failure) -> list[tuple[Pattern, Assessment]]:
 
 
 def _rendered(advice: Advice, view: View) -> str:
-    limit = view.settings.injection.max_field_chars
+    limit, orders = view.settings.injection.max_field_chars, view.settings.scan.holds_other_texts
     blocks = []
     for heading, alike in ((SIMILAR, True), (SAME_TYPE, False)):
         if fixes := [fix for fix in advice.fixes if fix.alike is alike]:
-            blocks.append(_section(heading, [_fix_lines(fix, limit) for fix in fixes]))
+            blocks.append(_section(heading, [_fix_lines(fix, limit, orders) for fix in fixes]))
     if advice.templates:
-        blocks.append(_section("### Fix Templates", [_template_lines(one, limit) for one in advice.templates]))
-    told = without_put_together("\n\n".join([TITLE, INTRODUCTION, *blocks]) + "\n") if blocks else ""
+        blocks.append(_section("### Fix Templates", [_template_lines(one, limit, orders) for one in advice.templates]))
+    text = "\n\n".join([TITLE, INTRODUCTION, *blocks]) + "\n"
+    told = without_put_together(text, orders=orders) if blocks else ""
     items: list[tuple[Pattern, Assessment]] = []
     context = ""
     for item in advice.patterns:
         more = [*items, item]
         longer = render_context(more, view.settings.injection)
-        does = when_cut(item[0], limit) or put_together(longer, (pattern for pattern, _ in more))
-        if not (does or completed_by(longer, told)):
+        stops = view.board.stops_orders(item[0].id)
+        does = when_cut(item[0], limit, orders=stops) or put_together(longer, (one for one, _ in more), orders=stops)
+        if not (does or completed_by(longer, told, orders=stops)):
             items, context = more, longer
     return "\n".join(part for part in (told, context) if part)
 
@@ -289,23 +291,24 @@ def _section(heading: str, items: Sequence[list[str]]) -> str:
 _HELD: Final = {True: "verified", False: "did not help", None: "not verified"}
 
 
-def _fix_lines(fix: KnownFix, limit: int) -> list[str]:
+def _fix_lines(fix: KnownFix, limit: int, orders: bool) -> list[str]:
     failure = fix.failure
+    withhold = partial(unless_harmful, orders=orders)
     shown = partial(field, limit=limit)
-    file = unless_harmful(failure.file or fix.session.file_path, shown, happened=True)
-    name = unless_harmful(failure.error_type or "Error", partial(_bold, limit=limit), happened=True)
+    file = withhold(failure.file or fix.session.file_path, shown, happened=True)
+    name = withhold(failure.error_type or "Error", partial(_bold, limit=limit), happened=True)
     lines = [name + (f" in {file}" if file else "")]
     if failure.message:
-        lines.append(f"Error: {unless_harmful(failure.message, partial(quoted, limit=limit), happened=True)}")
+        lines.append(f"Error: {withhold(failure.message, partial(quoted, limit=limit), happened=True)}")
     if fix.cause:
-        lines.append(f"Cause: {unless_harmful(fix.cause, shown, happened=True)}")
+        lines.append(f"Cause: {withhold(fix.cause, shown, happened=True)}")
     if fix.fix:
         overall = f"; {fix.results.text} over all sessions" if fix.results.known > 1 else ""
-        lines.append(f"Fix: {unless_harmful(fix.fix, shown)} ({_HELD[fix.held]}{overall})")
+        lines.append(f"Fix: {withhold(fix.fix, shown)} ({_HELD[fix.held]}{overall})")
     elif fix.strategy:
-        lines.append(f"Strategy: {unless_harmful(fix.strategy, shown)}")
-    lines += [f"Did not help: {unless_harmful(text, shown)}" for text in fix.failed[:MAX_FAILED]]
-    return [*lines, f"Session: {unless_harmful(fix.session.id, shown, happened=True)}"]
+        lines.append(f"Strategy: {withhold(fix.strategy, shown)}")
+    lines += [f"Did not help: {withhold(text, shown)}" for text in fix.failed[:MAX_FAILED]]
+    return [*lines, f"Session: {withhold(fix.session.id, shown, happened=True)}"]
 
 
 def _bold(text: str, limit: int) -> str:
@@ -314,9 +317,10 @@ def _bold(text: str, limit: int) -> str:
     return f"**{field(escaped, limit)}**"
 
 
-def _template_lines(template: FixTemplate, limit: int) -> list[str]:
+def _template_lines(template: FixTemplate, limit: int, orders: bool) -> list[str]:
+    withhold = partial(unless_harmful, orders=orders)
     told = template.held.text or f"said to work {rounded(max(template.claimed) * 100)}% of the time"
-    lines = [f"{unless_harmful(template.pattern, partial(_bold, limit=limit))} ({told})"]
+    lines = [f"{withhold(template.pattern, partial(_bold, limit=limit))} ({told})"]
     if template.fix_template:
-        lines.append(f"Template: {unless_harmful(template.fix_template, partial(field, limit=limit))}")
+        lines.append(f"Template: {withhold(template.fix_template, partial(field, limit=limit))}")
     return lines

@@ -37,6 +37,7 @@ def plan_text(
     estimated_iterations: int | None = None,
     lessons: Sequence[Lesson] = (),
     similar: Sequence[tuple[str, str]] = (),
+    orders: bool = True,
 ) -> str:
     """(1) `generate_plan_incorporating_learnings`, as Markdown. Every text stays on a line of its own, as data,
     and none in a heading.
@@ -46,6 +47,7 @@ def plan_text(
         description, criteria: Of the task.
         lessons: Of the earlier attempts, oldest first.
         similar: Task and learning, most useful first.
+        orders: Whether texts of other attempts that give orders are left out; see docs/safety.md#held-texts.
     """
     parts = [f"# Plan for attempt {number}", "\n".join(_task(description, criteria))]
     if approach:
@@ -55,10 +57,10 @@ def plan_text(
         parts.append(f"## Steps\n\n{numbered}")
     if estimated_iterations is not None:
         parts.append(f"Estimated iterations: {estimated_iterations}")
-    return "\n\n".join([*parts, *_learnt("\n\n".join(parts), lessons, similar)]) + "\n"
+    return "\n\n".join([*parts, *_learnt("\n\n".join(parts), lessons, similar, orders)]) + "\n"
 
 
-def _learnt(before: str, lessons: Sequence[Lesson], similar: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _learnt(before: str, lessons: Sequence[Lesson], similar: Sequence[tuple[str, str]], orders: bool) -> Iterator[str]:
     """What was written at other times, without what it only says together, or with the plan `before` it."""
     parts = []
     if lessons:
@@ -68,14 +70,18 @@ def _learnt(before: str, lessons: Sequence[Lesson], similar: Sequence[tuple[str,
             parts.append(f"Left out here: {plural(untold, 'earlier attempt')}; see reflections.jsonl of the task.")
         taught: set[str] = set()
         for lesson in reversed(lessons[-MAX_EARLIER:]):
-            parts.append("\n".join([_heading(lesson.attempt), *_facts(lesson), *_taught(lesson, taught)]))
+            parts.append(
+                "\n".join([_heading(lesson.attempt), *_facts(lesson, orders), *_taught(lesson, taught, orders)])
+            )
     if similar:
-        told = "\n".join(f"- {_told(task)}: {_told(learning)}" for task, learning in similar[:MAX_SIMILAR])
+        told = "\n".join(
+            f"- {_told(task, orders)}: {_told(learning, orders)}" for task, learning in similar[:MAX_SIMILAR]
+        )
         parts.append(f"## Learnings from similar tasks\n\n{told}")
     if parts:
         from core.scanning.rendered import without_put_together  # only a start of an attempt needs the scan
 
-        yield without_put_together("\n\n".join(parts), before)
+        yield without_put_together("\n\n".join(parts), before, orders=orders)
 
 
 def _task(description: str, criteria: str) -> Iterator[str]:
@@ -89,33 +95,33 @@ def _heading(attempt: Attempt) -> str:
     return f"### Attempt {attempt.number} ({came_out})\n"
 
 
-def _facts(lesson: Lesson) -> Iterator[str]:
+def _facts(lesson: Lesson, orders: bool) -> Iterator[str]:
     """How an attempt came out as it did, and what it tried, unless a draft says it."""
     if lesson.attempt.reason:
-        yield f"- Reason: {_told(lesson.attempt.reason, happened=True)}"
-    if lesson.attempt.plan and not _is_among(approach := _told(lesson.attempt.plan), _drafted(lesson)):
+        yield f"- Reason: {_told(lesson.attempt.reason, orders, happened=True)}"
+    if lesson.attempt.plan and not _is_among(approach := _told(lesson.attempt.plan, orders), _drafted(lesson, orders)):
         yield f"- Approach: {approach}"
 
 
-def _taught(lesson: Lesson, before: set[str]) -> Iterator[str]:
+def _taught(lesson: Lesson, before: set[str], orders: bool) -> Iterator[str]:
     """What it teaches, except what a newer one has taught `before`."""
-    for entry in _teachings(lesson):
+    for entry in _teachings(lesson, orders):
         if entry not in before:
             before.add(entry)
             yield entry
 
 
-def _teachings(lesson: Lesson) -> Iterator[str]:
+def _teachings(lesson: Lesson, orders: bool) -> Iterator[str]:
     """What it teaches; nothing twice, as drafts list again what the attempt tells of itself."""
-    attempt, drafted = lesson.attempt, _drafted(lesson)
+    attempt, drafted = lesson.attempt, _drafted(lesson, orders)
 
     def own(label: str, texts: Sequence[str], *, avoided: bool = False) -> Iterator[str]:
-        told = (_told(text, avoided=avoided) for text in texts[:MAX_ITEMS])
+        told = (_told(text, orders, avoided=avoided) for text in texts[:MAX_ITEMS])
         return (f"- {label}: {text}" for text in told if not _is_among(text, drafted))
 
     for reflection in lesson.reflections:
         if reflection.teaches:
-            yield f"- Learning{' (drafted from the log)' if reflection.draft else ''}: {_told(reflection.text)}"
+            yield f"- Learning{' (drafted from the log)' if reflection.draft else ''}: {_told(reflection.text, orders)}"
         yield from own("Action item", reflection.actions)
     yield from own("Worked", attempt.worked)
     yield from own("Did not work", attempt.failed, avoided=True)
@@ -123,8 +129,8 @@ def _teachings(lesson: Lesson) -> Iterator[str]:
     yield from own("Suggested", [text for text in attempt.suggestions if text not in known])
 
 
-def _drafted(lesson: Lesson) -> list[str]:
-    return [_told(reflection.text) for reflection in lesson.reflections if reflection.draft]
+def _drafted(lesson: Lesson, orders: bool) -> list[str]:
+    return [_told(reflection.text, orders) for reflection in lesson.reflections if reflection.draft]
 
 
 def _is_among(text: str, drafted: Sequence[str]) -> bool:
@@ -132,8 +138,8 @@ def _is_among(text: str, drafted: Sequence[str]) -> bool:
     return any(f"{before}{text}{after}" in one for one in drafted for before in (": ", "; ") for after in (";", "."))
 
 
-def _told(text: str, *, avoided: bool = False, happened: bool = False) -> str:
+def _told(text: str, orders: bool, *, avoided: bool = False, happened: bool = False) -> str:
     """What somebody wrote at another time, as the next agent may read it."""
     from core.scanning.telling import unless_harmful  # only a start of an attempt needs the scan
 
-    return unless_harmful(text, lambda said: field(said, MAX_CHARS), avoided=avoided, happened=happened)
+    return unless_harmful(text, lambda said: field(said, MAX_CHARS), orders=orders, avoided=avoided, happened=happened)

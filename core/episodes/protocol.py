@@ -168,6 +168,7 @@ class Episodes:
         steps: Sequence[str] = (),
         estimated_iterations: int | None = None,
         similar: Sequence[tuple[str, str]] = (),
+        orders: bool = True,
         abandon: bool = False,
         resume: bool = False,
         reopen: bool = False,
@@ -177,6 +178,7 @@ class Episodes:
         Args:
             agent: Who works at it; by default that of the task.
             similar: Task and learning, from other tasks, for the plan.
+            orders: Whether the plan leaves out texts of other attempts that give orders.
             abandon: Close an attempt that was left open, as a timeout.
             resume: Go on with it instead, as an agent does that was killed and begins again.
             reopen: Also if the task is completed or failed.
@@ -191,6 +193,7 @@ class Episodes:
             steps=arguments.texts(steps, "steps"),
             estimated_iterations=estimated_iterations,
             similar=arguments.similar(similar),
+            orders=orders,
         )
         arguments.said([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)

@@ -33,6 +33,7 @@ class Intent(NamedTuple):
     Attributes:
         agent: Who works at it; "" for that of the task.
         similar: Task and learning, from other tasks.
+        orders: Whether the plan leaves out texts of other attempts that give orders.
     """
 
     agent: str
@@ -40,6 +41,7 @@ class Intent(NamedTuple):
     steps: Sequence[str]
     estimated_iterations: int | None
     similar: Sequence[tuple[str, str]]
+    orders: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ def make_attempt(folder: TaskFolder, intent: Intent, now: datetime) -> StartedAt
         estimated_iterations=intent.estimated_iterations,
         lessons=learned,
         similar=intent.similar,
+        orders=intent.orders,
     )
     place = folder.new_attempt(number)
     record = _record(folder.id, number, intent.agent or task.agent, intent, now)

@@ -13,6 +13,7 @@ from core.records.patterns import Maturity
 
 HUMAN: Final = "human decision"
 QUARANTINE: Final = "quarantine"
+HELD: Final = "held"
 INVERSION: Final = "inversion"
 RULE: Final = "rule"
 
@@ -33,7 +34,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
         computed: What the rules of (2) say.
         state: What holds: pin, stale pin or quarantine (candidate), or `computed`.
         faded: `computed` is candidate by age alone.
-        decided_by: By semantics 4: `human decision`, `quarantine`, `inversion` (waits for a verdict) or `rule`.
+        decided_by: `human decision`, `quarantine`, `held`, `inversion` (waits for a verdict) or `rule`.
         pin: The standing human decision, stale or not.
         pin_stale: The text differs from the one the pin was given to.
         contradicted: Evidence since the pin says the opposite.
@@ -43,7 +44,10 @@ class Assessment(Struct, frozen=True, kw_only=True):
         injectable: Neither deprecated, nor in quarantine, nor waiting for a verdict on its inversion (snoozed ones
             wait, too).
         quarantined: Its text came in without a person having read it (see `core.records.decisions.Arrival`), or the
-            scan finds it dangerous and nobody released it for a reason; and no pin on this very text overrules that.
+            scan stops it (see `core.scanning.verdict.stops`); and no pin on this very text overrules that.
+        held: It is quarantined only because it gives orders and no person has approved it; see
+            docs/safety.md#held-texts.
+        blocked: The scan blocks it: it is released or promoted only for a reason.
         last_used: Newest use that any file tells of.
         next_change: When `computed` changes if nothing more happens, and to what; None if it never does.
     """
@@ -72,6 +76,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
     last_used: datetime | None
     next_change: tuple[datetime, Maturity] | None
     claimed_rate: float | None = None
+    held: bool = False
+    blocked: bool = False
 
     @property
     def is_claimed(self) -> bool:
@@ -91,5 +97,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The state as people are told it: `quarantine` has a word of its own."""
+        """The state as it is shown: `quarantine` and `held` have words of their own."""
+        if self.held:
+            return HELD
         return QUARANTINE if self.quarantined else self.state.value

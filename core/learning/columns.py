@@ -56,7 +56,11 @@ class Columns:
     snoozed_until: Floats
     """Epoch seconds; -inf without a snooze."""
     quarantined: Flags
-    """Kept out of every context until somebody has seen the text."""
+    """Kept out of every context until a person has decided about the text."""
+    held: Flags
+    """Quarantined only because the text gives orders that no person has approved."""
+    blocked: Flags
+    """The scan blocks the text."""
 
     @classmethod
     def empty(cls, size: int) -> Columns:
@@ -85,6 +89,8 @@ class Columns:
             inversion_waits=zeros(np.bool_),
             snoozed_until=np.full(size, -np.inf),
             quarantined=zeros(np.bool_),
+            held=zeros(np.bool_),
+            blocked=zeros(np.bool_),
         )
 
     def clear_decisions(self, rows: Ints) -> None:
@@ -94,7 +100,7 @@ class Columns:
         self.later_good[rows] = self.later_bad[rows] = 0
         self.inversion_waits[rows] = False
         self.snoozed_until[rows] = -np.inf
-        self.quarantined[rows] = False
+        self.quarantined[rows] = self.held[rows] = self.blocked[rows] = False
 
     def mapped(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Columns:
         """Every column through `change`."""

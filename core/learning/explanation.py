@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.learning.assessment import INVERSION, QUARANTINE, Assessment
+from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
 from core.learning.calendar import state_calendar
 from core.learning.maturity import STATES, decayed_counts, fewest, state_of
 from core.records.events import Observation
@@ -179,6 +179,9 @@ def _decision(assessment: Assessment) -> RuleLine:
         return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
     if assessment.decided_by == QUARANTINE:
         text = "in quarantine: a candidate, and not injected, until somebody has seen this text"
+        return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
+    if assessment.decided_by == HELD:
+        text = "held: a candidate, and not injected, until a person approves this text, which gives orders"
         return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
     if assessment.decided_by == INVERSION:
         text = f"{assessment.state} by rule, but not injected: its inversion waits for a verdict"

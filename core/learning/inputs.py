@@ -152,6 +152,9 @@ class Inputs:
         arrived = old.arrivals.keys() | new.arrivals.keys()
         touched |= {id for id in arrived if old.arrivals.get(id) != new.arrivals.get(id)}
         touched |= {id for id in old.cleared.keys() | new.cleared.keys() if old.cleared.get(id) != new.cleared.get(id)}
+        approved = old.approved.keys() | new.approved.keys()
+        touched |= {id for id in approved if old.approved.get(id) != new.approved.get(id)}
+        touched |= (old.extracted ^ new.extracted) | (old.imported.keys() ^ new.imported.keys())
         judged = {id for id in old.bursts.keys() | new.bursts.keys() if old.bursts.get(id) != new.bursts.get(id)}
         sources |= set(map(after.user_id, judged))
         gone = [self.snapshot.patterns[id] for id in delta.patterns if id in self.snapshot.patterns]

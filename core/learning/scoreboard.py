@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from core.errors import UnknownRecord
-from core.learning.assessment import HUMAN, INVERSION, QUARANTINE, RULE, Assessment
+from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, Assessment
 from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
 from core.learning.columns import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
@@ -37,6 +37,8 @@ from core.records.decisions import CurationState, Pin
 from core.records.events import Observation
 from core.records.findings import Finding
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.suspicions import Severity
+from core.scanning.verdict import stops, stops_orders
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
 from core.text import visible_line
@@ -197,13 +199,15 @@ class Scoreboard:
         columns.later_bad[row] = max(bad, later.count(False))
 
     def _set_quarantine(self, id: str) -> None:
-        """Whether nobody has read its text yet, or the scan finds it dangerous and nobody released it nonetheless."""
+        """Set whether its text is unread, or the scan stops it, and no pin overrules that."""
         row, columns = self._rows[id], self._columns
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pinned = columns.pin[row] != NO_PIN and not columns.pin_stale[row]
         unread = arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash)
-        cleared = self._curation.clears(id, pattern.content_hash)
-        columns.quarantined[row] = not pinned and (unread or (pattern.is_critical and not cleared))
+        stopped = None if pinned else stops(pattern, self._curation, self.settings.scan)
+        columns.quarantined[row] = not pinned and (unread or stopped is not None)
+        columns.held[row] = not unread and stopped is Severity.HELD
+        columns.blocked[row] = stopped is Severity.BLOCKED
 
     def _set_inversion(self, row: int) -> None:
         """Whether a pattern that fails often enough waits for a verdict (semantics 4: a pin comes first)."""
@@ -341,8 +345,22 @@ class Scoreboard:
 
     @property
     def quarantined(self) -> Flags:
-        """Patterns that no loop gets until somebody has seen their text."""
+        """Patterns that no loop gets until a person has decided about their text, held ones too."""
         return self._columns.quarantined
+
+    @property
+    def held(self) -> Flags:
+        """Patterns that are only kept out because they give orders that no person has approved."""
+        return self._columns.held
+
+    def stops_orders(self, pattern_id: str) -> bool:
+        """Whether the policy keeps a text like this pattern's out of contexts when it gives orders."""
+        return stops_orders(self._patterns[pattern_id], self._curation, self.settings.scan)
+
+    @property
+    def blocked(self) -> Flags:
+        """Patterns that the scan blocks."""
+        return self._columns.blocked
 
     @cached_property
     def multiplier(self) -> Floats:
@@ -411,7 +429,7 @@ class Scoreboard:
         if pinned:
             decided_by = HUMAN
         elif quarantined:
-            decided_by = QUARANTINE
+            decided_by = HELD if columns.held[row] else QUARANTINE
         elif columns.inversion_waits[row]:
             decided_by = INVERSION
         return Assessment(
@@ -437,6 +455,8 @@ class Scoreboard:
             inversion_due=bool(self.inversion_due[row]),
             injectable=bool(self.injectable[row]),
             quarantined=quarantined,
+            held=bool(columns.held[row]),
+            blocked=bool(columns.blocked[row]),
             last_used=None if math.isnan(last_used) else datetime.fromtimestamp(min(last_used, _END_OF_TIME), UTC),
             next_change=self._next_change(row),
         )

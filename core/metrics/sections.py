@@ -32,6 +32,7 @@ _KIND_NAMES: Final = {
     "stale-pin": "stale pins",
     "burst": "bursts of blame",
     "quarantine": "quarantined texts",
+    "held": "held texts",
     "extracted": "unread extractions",
     "duplicate": "near-duplicates",
     "offer": "loops to extract",

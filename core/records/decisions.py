@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -223,6 +223,10 @@ class CurationState(Struct, frozen=True, kw_only=True):
     """By pattern id."""
     cleared: dict[str, frozenset[str]] = {}
     """By pattern id the hashes of texts that a person released or promoted for a reason, whatever the scan says."""
+    approved: dict[str, frozenset[str]] = {}
+    """By pattern ID the hashes of texts that a person released or promoted, with a reason or without."""
+    extracted: frozenset[str] = frozenset()
+    """IDs of patterns that an extraction made."""
     dismissed: frozenset[str] = frozenset()
     """Questions that are not asked again, by what snoozes name them, too."""
     imported: dict[str, dict[str, Any]] = {}
@@ -241,3 +245,13 @@ class CurationState(Struct, frozen=True, kw_only=True):
     def clears(self, pattern_id: str, content_hash: str) -> bool:
         """Whether a person released this very text for a reason, whatever the scan says of it."""
         return content_hash in self.cleared.get(pattern_id, frozenset())
+
+    def approves(self, pattern_id: str, content_hash: str) -> bool:
+        """Whether a person released or promoted this very text."""
+        return content_hash in self.approved.get(pattern_id, frozenset())
+
+    def origin(self, pattern_id: str) -> Literal["imported", "extracted", ""]:
+        """How the pattern came into the registry; "" where the log of decisions does not contain it."""
+        if pattern_id in self.imported:
+            return "imported"
+        return "extracted" if pattern_id in self.extracted else ""

@@ -145,5 +145,5 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_critical(self) -> bool:
-        """Whether the scan keeps it out of every context, unless a person decides otherwise."""
+        """Whether the scan blocks it: a person may release it for a reason."""
         return any(one.critical for one in self.suspicions)

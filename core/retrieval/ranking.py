@@ -198,9 +198,10 @@ class _Selection:
         if count_tokens(longer) > self._settings.max_tokens:
             self._too_long += 1
             return "over the token budget"
-        if does := when_cut(pattern, self._settings.max_field_chars):
+        orders = self._board.stops_orders(pattern.id)
+        if does := when_cut(pattern, self._settings.max_field_chars, orders=orders):
             return f"cut to {self._settings.max_field_chars} characters it {does}"
-        if does := put_together(longer, (item[0] for item in more)):
+        if does := put_together(longer, (item[0] for item in more), orders=orders):
             return f"with the patterns before it the context {does}"
         self.items, self.context = more, longer
         return ""
@@ -324,9 +325,11 @@ class _Ranking:
         assessment = self._board.assessment(pattern_id)
         if assessment.state is Maturity.DEPRECATED:
             return _deprecated(assessment)
+        if assessment.held:
+            return f"held: waits for approval, since its text {told(pattern.suspicions)}"
+        if assessment.blocked:
+            return f"in quarantine: its text {told(pattern.suspicions)}"
         if assessment.quarantined:
-            if pattern.is_critical:
-                return f"in quarantine: its text {told(pattern.suspicions)}"
             return "in quarantine until somebody has seen its text"
         if assessment.decided_by == INVERSION:
             return "waits for your verdict on its inversion"

@@ -19,6 +19,7 @@ from core.review.items import (
     CONTRADICTED,
     DUPLICATE,
     EXTRACTED,
+    HELD,
     INVERSION,
     QUARANTINE,
     RECURRING,
@@ -105,7 +106,7 @@ def why_not_decide(action: str, view: View, pattern_id: str) -> str:
     if action == "deprecate" and pinned and assessment.state is Maturity.DEPRECATED:
         return "it is deprecated already; reset takes the pin off"
     if action == "quarantine":
-        if assessment.quarantined:
+        if assessment.quarantined and not assessment.held:
             return "it is in quarantine already"
         if assessment.pin is not None and not assessment.pin_stale:
             return "a decision on it holds: deprecate it, or reset it first"
@@ -126,7 +127,7 @@ def _proposed(item: ReviewItem, view: View) -> Iterator[Answer]:
         yield _escalation(item)
     elif item.kind == DUPLICATE:
         yield from _duplicate(item)
-    elif item.kind in (QUARANTINE, EXTRACTED):
+    elif item.kind in (QUARANTINE, HELD, EXTRACTED):
         yield from _arrival(item, view)
     elif item.kind == INVERSION:
         yield from _inversion(item, view)
@@ -200,12 +201,20 @@ def _duplicate(item: ReviewItem) -> Iterator[Answer]:
     )
 
 
+_ARRIVAL_ANSWERS: Final = {
+    QUARANTINE: ("release", "loops may get it"),
+    HELD: ("approve", "loops may get this very text"),
+    EXTRACTED: ("approve", "not asked again"),
+}
+"""Label and effect of a yes to a text that no person has approved."""
+
+
 def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
-    waits = item.kind == QUARANTINE
+    label, effect = _ARRIVAL_ANSWERS[item.kind]
     yield Answer(
         action="accept",
-        label="release" if waits else "approve",
-        effect="loops may get it" if waits else "not asked again",
+        label=label,
+        effect=effect,
         decide=lambda deck, reason: deck.release(item.subject, reason=reason),
         needs_reason=view.is_scanned_out(item.subject),
         matters=view.assessment(item.subject).quarantined,
@@ -379,7 +388,7 @@ def _removals(item: ReviewItem, view: View) -> Iterator[Answer]:
             needs_reason=True,
             why_not=why_not_decide("quarantine", view, id),
         )
-    if item.kind not in (QUARANTINE, EXTRACTED):  # where rejecting is just that
+    if item.kind not in (QUARANTINE, HELD, EXTRACTED):  # where rejecting is just that
         yield Answer(
             action="archive",
             label="archive",

@@ -11,7 +11,7 @@ from core.curation.rules import day
 from core.extraction.proposals import Extraction
 from core.records.decisions import CurationState
 from core.recurring import Cluster
-from core.review.items import EXTRACTED, OFFER, QUARANTINE, RECURRING, ReviewItem
+from core.review.items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, ReviewItem
 from core.review.reading import chars_of, chars_offered, seconds
 from core.review.telling import offer_text
 from core.review.weighing import Scales
@@ -36,6 +36,8 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
         reason += f"; this text {told(pattern.suspicions)}" if pattern.suspicions else ""
         doubt = SUSPECTED if pattern.suspicions else 1.0
         row = board.row(pattern_id)
+        if board.held[row]:
+            continue  # asked about as a held text
         if board.quarantined[row]:
             yield scales.item(
                 QUARANTINE,
@@ -61,22 +63,26 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
 
 
 def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
-    """Texts that nobody had to read, but that the scan keeps out of every context."""
+    """Texts that no person had to read, but that the scan keeps out of every context: blocked and held ones."""
     board = scales.board
     for row in np.flatnonzero(board.quarantined).tolist():
         pattern = scales.patterns[board.ids[row]]
         arrival = curation.arrivals.get(pattern.id)
-        if not pattern.is_critical or (arrival is not None and arrival.waits(pattern.content_hash)):
+        waits = arrival is not None and arrival.waits(pattern.content_hash)
+        if not board.held[row] and (waits or not board.blocked[row]):
             continue
+        kind, place = QUARANTINE, "no loop gets it unless you release it for a reason"
+        if board.held[row]:
+            kind, place = HELD, "no loop gets it until you approve this text"
         yield scales.item(
-            QUARANTINE,
+            kind,
             pattern.id,
             question="Release {} from quarantine?",
             this="this pattern",
             reason=f"this text {told(pattern.suspicions)}",
-            place="no loop gets it unless you release it for a reason",
+            place=place,
             stake=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
-            seconds=seconds(QUARANTINE, chars_of(pattern)),
+            seconds=seconds(kind, chars_of(pattern)),
         )
 
 

@@ -20,6 +20,7 @@ CONTRADICTED: Final = "contradicted"
 STALE_PIN: Final = "stale-pin"
 BURST: Final = "burst"
 QUARANTINE: Final = "quarantine"
+HELD: Final = "held"
 EXTRACTED: Final = "extracted"
 DUPLICATE: Final = "duplicate"
 OFFER: Final = "offer"
@@ -29,7 +30,7 @@ RECURRING: Final = "recurring"
 BROAD: Final = "broad"
 UNRECONCILED: Final = "unreconciled"
 KINDS: Final = (
-    *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE),
+    *(INVERSION, CONTRADICTED, STALE_PIN, BORDERLINE, DUPLICATE, EXTRACTED, QUARANTINE, HELD),
     *(BURST, RECURRING, OFFER, BROAD, UNRECONCILED, ESCALATION),
 )
 """Every kind of question."""
@@ -42,7 +43,8 @@ class ReviewItem:
 
     Attributes:
         kind: `inversion`, `contradicted`, `stale-pin`, `burst`, `quarantine` (a text that nobody has seen, and no
-            loop gets until then), `extracted` (one that loops get already), `duplicate`, `offer`, `escalation`,
+            loop gets until then), `held` (one that gives orders, and no loop gets until a person approves it),
+            `extracted` (one that loops get already), `duplicate`, `offer`, `escalation`,
             `borderline` (little would change the state), `recurring` (a learning that several loops told and no
             pattern covers), `broad` (a trigger that fits nearly everything), `unreconciled` (the record's counts
             and the evidence disagree).

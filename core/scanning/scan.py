@@ -139,13 +139,13 @@ def _judged(text: str, avoided: bool, happened: bool) -> Iterator[tuple[Rule, Se
                 break
 
 
-def matches(text: str) -> tuple[tuple[str, str], ...]:
-    """What each critical rule finds in a text, whatever the text says of it: (rule, the words)."""
+def matches(text: str) -> tuple[tuple[Rule, str], ...]:
+    """What each rule that stops texts finds in one, even where the text warns of it: (rule, the words)."""
     made = engine()
     return tuple(
-        (rule.id, plain[start:end])
+        (rule, plain[start:end])
         for plain in readings(text[:MAX_SCANNED])
         for rule, pattern in made.finds(plain)
-        if rule.critical
+        if rule.severity.stops
         for start, end in made.places(rule, pattern, plain)
     )

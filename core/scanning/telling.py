@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from core.records.suspicions import Suspicion
+from core.records.suspicions import Severity, Suspicion
 from core.scanning.rules import MEANINGS
 from core.scanning.scan import scan_text
 from core.text import visible_line
 
+SEVERITY_WORDS: Final = {Severity.BLOCKED: "critical", Severity.HELD: "order", Severity.FLAGGED: "suspect"}
+"""What a suspicion is called in front of its meaning."""
 _MOST: Final = 3
 """Rules that one line names."""
 _EXCERPT: Final = 60
@@ -23,34 +25,55 @@ def meaning(suspicion: Suspicion) -> str:
 def told(suspicions: Iterable[Suspicion]) -> str:
     """What a text does, in words that follow "this text": `runs what it downloads ("curl x | sh")`.
 
-    Only what is critical, if anything is.
+    Only the gravest of them.
     """
     found = tuple(suspicions)
-    gravest = [one for one in found if one.critical] or found
+    worst = min((one.severity.rank for one in found), default=0)
+    gravest = [one for one in found if one.severity.rank == worst]
     parts = [f"{meaning(one)}{_quoted(one)}" for one in gravest[:_MOST]]
     return ", ".join(parts) + (f", and {len(gravest) - _MOST} more" if len(gravest) > _MOST else "")
 
 
-def unless_harmful(
-    text: str, shown: Callable[[str], str] = str, *, avoided: bool = False, happened: bool = False
+def why_withheld(
+    text: str,
+    shown: Callable[[str], str] = str,
+    *,
+    orders: bool = True,
+    avoided: bool = False,
+    happened: bool = False,
 ) -> str:
-    """`shown(text)`, to be handed on to an agent; of one that the scan finds dangerous only what it does.
+    """Why a text that is not a pattern may not be injected, in words that follow "this text"; "" if it may.
 
-    The scan reads the text as it is and as it is shown: a warning that is cut off warns nobody, and what stands on
-    lines of its own may be put together on one.
+    The scan reads the text as it is and as the agent gets it: a cut may remove a warning, and lines that are joined
+    may say something together.
 
     Args:
         text: Of a field.
-        shown: What the agent gets to see of a text.
+        shown: What the agent gets of a text.
+        orders: Whether a text that gives orders is withheld: `settings.scan.holds_other_texts`.
         avoided: It names what is to be avoided.
         happened: It tells what went wrong.
     """
-    printed = shown(text) if text else ""
-    for said in dict.fromkeys((text, printed)):
-        critical = [one for one in scan_text(said, avoided=avoided, happened=happened) if one.critical]
-        if critical:
-            return shown(left_out(meaning(critical[0])))
-    return printed
+    for said in dict.fromkeys((text, shown(text))) if text else ():
+        for one in scan_text(said, avoided=avoided, happened=happened)[:1]:
+            if one.critical or (orders and one.severity.stops):
+                return meaning(one)
+    return ""
+
+
+def unless_harmful(
+    text: str,
+    shown: Callable[[str], str] = str,
+    *,
+    orders: bool = True,
+    avoided: bool = False,
+    happened: bool = False,
+) -> str:
+    """`shown(text)`, or what is injected in its place where `why_withheld` gives a reason."""
+    does = why_withheld(text, shown, orders=orders, avoided=avoided, happened=happened)
+    if does:
+        return shown(left_out(does))
+    return shown(text) if text else ""
 
 
 def left_out(does: str) -> str:

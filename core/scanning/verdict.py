@@ -1,0 +1,53 @@
+"""What the scan does to a pattern, by the project's policy and what people have decided about its text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core.records.decisions import CurationState
+from core.records.patterns import Pattern, PatternType
+from core.records.suspicions import Severity, Suspicion
+from core.settings import BY_TYPE, ScanSettings
+
+_BY_POLICY: Final = {"hold": Severity.HELD, "flag": Severity.FLAGGED, "block": Severity.BLOCKED}
+_BY_TYPE: Final = {
+    PatternType.ERROR: "error_patterns",
+    PatternType.SUCCESS: "success_patterns",
+    PatternType.ANTI: "anti_patterns",
+    PatternType.TEMPLATE: "code_templates",
+}
+
+
+def stops(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
+    """Severity that keeps the text out of every context now; None if the scan does not.
+
+    A person who released or promoted this very text has approved a held one; a blocked one needs a reason as well.
+    """
+    severity = gravest(pattern, curation, settings)
+    if severity is Severity.BLOCKED and not curation.clears(pattern.id, pattern.content_hash):
+        return severity
+    if severity is Severity.HELD and not curation.approves(pattern.id, pattern.content_hash):
+        return severity
+    return None
+
+
+def gravest(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity | None:
+    """The gravest severity of the pattern's suspicions under the policy, whatever people decided; None without any."""
+    found = [applied(one, pattern, curation, settings) for one in pattern.suspicions]
+    return min(found, key=lambda severity: severity.rank, default=None)
+
+
+def stops_orders(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> bool:
+    """Whether the policy keeps texts of this type and source out of contexts when they give orders."""
+    return _order_severity(pattern, curation, settings).stops
+
+
+def applied(one: Suspicion, pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity:
+    """The severity of one suspicion of a pattern: the policy decides about those of the tier held."""
+    return _order_severity(pattern, curation, settings) if one.severity is Severity.HELD else one.severity
+
+
+def _order_severity(pattern: Pattern, curation: CurationState, settings: ScanSettings) -> Severity:
+    origin = curation.origin(pattern.id)
+    policy: str = getattr(settings, origin) if origin else BY_TYPE
+    return _BY_POLICY[getattr(settings, _BY_TYPE[pattern.type]) if policy == BY_TYPE else policy]
