@@ -296,6 +296,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
         shown=False,
     ),
     Action(
+        "release",
+        "a",
+        "approve",
+        "Approve a held or quarantined text: loops may get it",
+        "Decide",
+        ("patterns",),
+        shown=False,
+    ),
+    Action(
         "archive",
         "D",
         "archive",

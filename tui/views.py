@@ -45,6 +45,7 @@ BUILT_IN: Final = (
     SavedView("new this week", "patterns", "age:<7d", "score down"),
     SavedView("fading without news", "patterns", "is:faded -is:pinned", "score down", "Why"),
     SavedView("kept out by quarantine", "patterns", "is:quarantined", "last_used down"),
+    SavedView("held for approval", "patterns", "is:held", "last_used down"),
     SavedView("crashed loops", "loops", "status:crashed", "newest down"),
     SavedView("taken back", "log", "verb:undo"),
 )

@@ -110,6 +110,8 @@ def why_not_decide(action: str, view: View, pattern_id: str) -> str:
             return "it is in quarantine already"
         if assessment.pin is not None and not assessment.pin_stale:
             return "a decision on it holds: deprecate it, or reset it first"
+    if action == "release" and not assessment.quarantined:
+        return "it is neither held nor in quarantine"
     if action == "archive" and view.pattern(pattern_id).mirror_of:
         return "it stands in a file that is not written to"
     if action == "reset" and free:

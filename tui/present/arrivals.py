@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual.content import Content
 
 from core.records.decisions import Verb
 from core.records.patterns import Pattern
+from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
+from core.scanning.sentences import stopped_sentences
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.layout import labelled
@@ -29,7 +33,7 @@ def origin(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         Content.assemble(
             ("Now: ", "$quiet"),
             standing_mark(assessment, glyphs),
-            *((("   without quarantine ", "$quiet"), state_mark(assessment.computed, glyphs)) * assessment.quarantined),
+            *((("   once approved ", "$quiet"), state_mark(assessment.computed, glyphs)) * assessment.quarantined),
         ),
     ]
     if arrival is not None:
@@ -56,19 +60,30 @@ def origin(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
 
 
 def exact_text(view: View, pattern: Pattern) -> list[Content]:
-    """What a loop would get, to the letter; then what else stands in the record."""
+    """What a loop would get, to the letter, then what else is in the record; sentences that the scan stops marked."""
+    rules = {one.rule: one.severity for one in pattern.suspicions if one.severity.stops}
     block = render_context([(pattern, view.assessment(pattern.id))], view.settings.injection)
     shown = block.removeprefix(f"{TITLE}\n\n{INTRODUCTION}\n\n").rstrip("\n")
-    lines = [Content(visible_line(line, _MAX_FIELD)) for line in shown.split("\n")]
+    lines = [_marked(visible_line(line, _MAX_FIELD), rules) for line in shown.split("\n")]
     rest = [(label, [text for text in texts if text and text not in shown]) for label, texts in _fields(pattern)]
     if any(texts for _, texts in rest):
         lines += [Content(""), Content.styled("In its record, and not in that text:", "$quiet")]
     for label, texts in rest:
         for n, text in enumerate(texts):
             first, *more = visible(text, _MAX_FIELD).split("\n")
-            lines.append(Content.assemble((f"{label if not n else '':>14}  ", "$quiet"), first))
-            lines += [Content(f"{'':>16}{line}") for line in more]
+            lines.append(Content.assemble((f"{label if not n else '':>14}  ", "$quiet"), _marked(first, rules)))
+            lines += [Content.assemble(f"{'':>16}", _marked(line, rules)) for line in more]
     return lines
+
+
+def _marked(line: str, rules: Mapping[str, Severity]) -> Content:
+    """A shown line with the sentences underlined that one of these rules stops."""
+    content = Content(line)
+    if rules:
+        colour = "$error" if Severity.BLOCKED in rules.values() else "$warning"
+        for start, end in stopped_sentences(line, rules):
+            content = content.stylize(f"bold underline {colour}", start, end)
+    return content
 
 
 def _fields(pattern: Pattern) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.learning.assessment import QUARANTINE, Assessment
+from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
 
@@ -41,6 +41,7 @@ class Glyphs:
     arrow: str
     pin: str
     quarantine: str
+    held: str
     suspect: str
     differs: str
     escalated: str
@@ -62,13 +63,13 @@ class Glyphs:
 DRAWN: Final = Glyphs(
     "drawn", candidate="○", established="◐", proven="●", deprecated="⊘", running="●", paused="‖", waiting="…",
     done="✓", failed="✗", unknown="?", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄", range="━", point="█",
-    live="⟳", arrow="→", pin="⚑", quarantine="◌", suspect="‡", differs="≠", escalated="▲", left="◌",
+    live="⟳", arrow="→", pin="⚑", quarantine="◌", held="⊙", suspect="‡", differs="≠", escalated="▲", left="◌",
     folded="▸", unfolded="▾", play="▶",
 )  # fmt: skip
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
     done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="#",
-    live="@", arrow="->", pin="P", quarantine="q", suspect="%", differs="!", escalated="^", left="~",
+    live="@", arrow="->", pin="P", quarantine="q", held="h", suspect="%", differs="!", escalated="^", left="~",
     folded="+", unfolded="-", play=">",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}
@@ -98,18 +99,20 @@ def shown_mark(state: str, glyphs: Glyphs, *, short: bool = False) -> Content:
     """Glyph and word of a state as people are told it, see `Assessment.shown`."""
     if state == QUARANTINE:
         return Content.styled(f"{glyphs.quarantine} {'quar' if short else 'quarantine'}", "$warning")
+    if state == HELD:
+        return Content.styled(f"{glyphs.held} held", "$warning")
     return state_mark(Maturity(state), glyphs, short=short)
 
 
 def shown_glyph(state: str, glyphs: Glyphs) -> Content:
     """The glyph alone."""
-    if state == QUARANTINE:
-        return Content.styled(glyphs.quarantine, "$warning")
+    if state in (QUARANTINE, HELD):
+        return Content.styled(glyphs.held if state == HELD else glyphs.quarantine, "$warning")
     return Content.styled(glyphs.state(Maturity(state)), STATE_STYLES[Maturity(state)])
 
 
 def standing_mark(assessment: Assessment, glyphs: Glyphs, *, short: bool = False) -> Content:
-    """How a pattern stands: in quarantine, else its state."""
+    """Glyph and word of a pattern's state as it is shown: held or in quarantine, else the state."""
     return shown_mark(assessment.shown, glyphs, short=short)
 
 

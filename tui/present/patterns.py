@@ -14,7 +14,7 @@ from core.lineage import LineageEvent
 from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
-from core.scanning.telling import meaning
+from core.scanning.telling import SEVERITY_WORDS, meaning
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.decisions import decision_line
@@ -100,9 +100,11 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     if assessment.inversion_due:
         lines.append(Content.styled("Fails so often that it is due for inversion: see Review.", "$warning"))
     if assessment.quarantined:
-        until_when = (
-            "unless somebody releases it for a reason" if pattern.is_critical else "until somebody has seen its text"
-        )
+        until_when = "until a person has read its text"
+        if assessment.blocked:
+            until_when = "unless a person releases it for a reason"
+        elif assessment.held:
+            until_when = "until a person approves this text, which gives orders"
         lines.append(Content.styled(f"No loop gets it {until_when}: see Review.", "$warning"))
     lines += suspicion_lines(view, pattern, glyphs)
     if pattern.mirror_of:
@@ -121,7 +123,7 @@ def suspicion_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Conten
     """What the scan of the text has found, a line each."""
     lines = []
     for one in view.scan(pattern.id):
-        style, word = ("$error", "critical") if one.critical else ("$warning", "suspect")
+        style, word = "$error" if one.critical else "$warning", SEVERITY_WORDS[one.severity]
         excerpt = f"  “{visible_line(' '.join(one.excerpt.split()), 100)}”" if one.excerpt else ""
         lines.append(Content.styled(f"{glyphs.suspect} {word}: this text {meaning(one)}{excerpt}", style))
     return lines

@@ -17,6 +17,7 @@ from core.review.items import (
     CONTRADICTED,
     DUPLICATE,
     EXTRACTED,
+    HELD,
     INVERSION,
     QUARANTINE,
     RECURRING,
@@ -182,7 +183,7 @@ def _duplicate(view: View, item: ReviewItem, desk: Desk) -> Sides:
 
 def _arrival(view: View, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
-    would = "would get" if item.kind == QUARANTINE else "get"
+    would = "get" if item.kind == EXTRACTED else "would get"
     return (
         f"what loops {would}, to the letter",
         "where it comes from",
@@ -249,6 +250,7 @@ _PATTERN_SIDES: Final[dict[str, Callable[[View, ReviewItem, Desk], Sides]]] = {
     INVERSION: _inversion,
     DUPLICATE: _duplicate,
     QUARANTINE: _arrival,
+    HELD: _arrival,
     EXTRACTED: _arrival,
     CONTRADICTED: _decided,
     STALE_PIN: _changed,

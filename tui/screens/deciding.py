@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from textual.content import Content
@@ -23,6 +24,7 @@ DEPRECATE: Final = Deed(Verb.DEPRECATE, "Deprecate", "Not injected into any loop
 QUARANTINE: Final = Deed(
     Verb.QUARANTINE, "Quarantine", "No loop gets it until somebody has seen its text; Review asks about it.", "why?"
 )
+RELEASE: Final = Deed(Verb.RELEASE, "Approve", "Loops may get this very text; a changed text waits again.")
 ARCHIVE: Final = Deed(
     Verb.ARCHIVE, "Archive", "It leaves the registry for this month's archive and can be restored from there.", "why?"
 )
@@ -35,6 +37,8 @@ def consequence(action: str, assessment: Assessment) -> str | None:
         return f"promote → x1.5, score {fraction(_score(assessment, 1.5))}"
     if action == "deprecate":
         return "deprecate → never injected"
+    if action == "release":
+        return f"approve → {assessment.computed.value}"
     if action == "reset":
         return f"reset → {assessment.computed.value}" if assessment.pin else "reset → may be promoted"
     return None
@@ -69,6 +73,13 @@ class Deciding(Place):
     def do_quarantine(self) -> None:
         """Put into quarantine, with a reason."""
         self._decide(QUARANTINE, lambda deck, key, reason: deck.quarantine(key, reason=reason))
+
+    def do_release(self) -> None:
+        """Approve held or quarantined texts; what the scan blocks only with a reason."""
+        known, assessment = self.view.snapshot.patterns, self.view.assessment
+        blocked = any(key in known and assessment(key).blocked for key in self.subjects())
+        deed = replace(RELEASE, asks="why?") if blocked else RELEASE
+        self._decide(deed, lambda deck, key, reason: deck.release(key, reason=reason))
 
     def do_archive(self) -> None:
         """Move into the archive, with a reason."""

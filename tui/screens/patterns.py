@@ -16,7 +16,7 @@ from tui.screens.browse import Browse
 from tui.screens.deciding import Deciding, consequence
 from tui.widgets.record_table import Column
 
-_DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "archive"})
+_DECISIONS: Final = frozenset({"promote", "deprecate", "reset", "quarantine", "release", "archive"})
 
 
 class PatternsPlace(Browse, Deciding):
