@@ -71,13 +71,15 @@ def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
         waits = arrival is not None and arrival.waits(pattern.content_hash)
         if not board.held[row] and (waits or not board.blocked[row]):
             continue
-        kind, place = QUARANTINE, "no loop gets it unless you release it for a reason"
+        kind, question = QUARANTINE, "Release {} from quarantine?"
+        place = "no loop gets it unless you release it for a reason"
         if board.held[row]:
-            kind, place = HELD, "no loop gets it until you approve this text"
+            kind, question = HELD, "Approve {}, which gives orders?"
+            place = "no loop gets it until you approve this text"
         yield scales.item(
             kind,
             pattern.id,
-            question="Release {} from quarantine?",
+            question=question,
             this="this pattern",
             reason=f"this text {told(pattern.suspicions)}",
             place=place,

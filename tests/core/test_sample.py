@@ -16,7 +16,7 @@ from core.paths import ProjectPaths
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, Outcome
 from core.records.patterns import PatternType
-from core.review.items import KINDS
+from core.review.items import HELD, KINDS
 from core.sample import SAMPLE, copy_sample, sample_anchor
 from core.settings import Settings
 from core.snapshot import Snapshot
@@ -133,7 +133,7 @@ def test_every_kind_of_question_is_asked(tmp_path: Path) -> None:
     while deck.look_further() is not None:
         pass
     queue = deck.view.queue
-    assert {item.kind for item in queue} == set(KINDS)
+    assert {item.kind for item in queue} == {*KINDS} - {HELD}, "no pattern of the sample gives orders"
     assert {(item.kind, item.subject) for item in queue} >= {
         ("contradicted", CONTRADICTED),
         ("burst", BY_KEY[BLAMING].id),

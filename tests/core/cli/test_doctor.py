@@ -19,7 +19,7 @@ def test_a_sound_project(sample: Path, call: Call) -> None:
     assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
     areas = {check["area"] for check in result.document["checks"]}
     places = {"project", "files", "settings"}
-    assert areas == places | {"records", "evidence", "meaning", "curation", "watch", "terminal", "versions"}
+    assert areas == places | {"records", "evidence", "meaning", "curation", "watch", "terminal", "texts", "versions"}
 
 
 def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: Path, call: Call) -> None:
