@@ -58,7 +58,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     from tui.app import run
 
     start_logging()
-    configuration = Configuration.read(project)
+    configuration = Configuration.read(project).with_registry(project)
     deck = Deck(
         project,
         configuration.settings,

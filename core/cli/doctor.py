@@ -22,11 +22,13 @@ from core.cli.output import Column, end, findings_json, line, print_json, print_
 from core.cli.project import chosen_project, named_decider, open_deck, read_configuration
 from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
+from core.curation.derived import claimed_metrics, differences
 from core.curation.ledger import Ledger
 from core.curation.verifying import verify_ledger
 from core.deck import Deck
 from core.episodes.similar import past_tasks
 from core.errors import ProjectNotFound, RalphdeckError
+from core.metrics.effectiveness import effectiveness
 from core.paths import ProjectPaths
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
@@ -82,7 +84,7 @@ def doctor(as_json: bool, strict: bool) -> None:
     settings: tuple[Setting, ...] = ()
     try:
         paths = chosen_project()
-        configuration = read_configuration()
+        configuration = read_configuration(registry=True)
         settings = configuration.listed()
         deck = open_deck(configuration=configuration)
         view = deck.view
@@ -93,6 +95,7 @@ def doctor(as_json: bool, strict: bool) -> None:
         checks += _records(view.snapshot)
         checks += _texts(view)
         checks += _evidence(view, doubts)
+        checks.append(_metrics(paths, view))
         checks += _meaning(deck)
         checks += _curation(paths, view.snapshot, view.settings)
         checks += _watch(paths)
@@ -198,6 +201,17 @@ def _evidence(view: View, doubts: Sequence[Finding]) -> Iterator[Check]:
         yield Check("evidence", "claims", OK, "records and evidence agree")
     for burst in view.board.bursts:
         yield Check("evidence", "burst", WARNING, f"{burst_text(burst)}; see: ralphdeck bursts")
+
+
+def _metrics(paths: ProjectPaths, view: View) -> Check:
+    """Whether the metrics in files, registry documents included, are what the evidence shows."""
+    found = differences(claimed_metrics(paths), effectiveness(view.snapshot, view.board, view.now))
+    if not found:
+        return Check("evidence", "metrics", OK, "metrics in files and the evidence agree")
+    first = found[0]
+    more = f", and {plural(len(found) - 1, 'more value')}" if len(found) > 1 else ""
+    text = f"{first.file} claims {first.key} {_shown(first.claimed)}, the evidence shows {_shown(first.evident)}{more}"
+    return Check("evidence", "metrics", NOTE, f"{visible_line(text, 300)}; see: ralphdeck metrics")
 
 
 def _meaning(deck: Deck) -> Iterator[Check]:

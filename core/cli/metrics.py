@@ -75,7 +75,10 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
                 "effectiveness_metrics": to_builtins(found),
                 "states": by_state,
                 "comparison": _comparison_json(comparison, deck.settings),
-                "differences": [{"key": key, "file": says, "evidence": shows} for key, says, shows in disputed],
+                "differences": [
+                    {"key": one.key, "file": one.claimed, "evidence": one.evident, "source": one.file}
+                    for one in disputed
+                ],
                 "weeks": weeks,
                 "sections": [_section_json(figure) for figure in figures_of(board)],
                 "exported": None if target is None else str(target),
@@ -86,8 +89,9 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
         line(f"wrote {target}")
     else:
         _print(found, by_state, comparison, deck.settings)
-        for key, says, shows in disputed:
-            line(f"! the file says {key} {_told(says)}, the evidence {_told(shows)}")
+        for one in disputed:
+            file = visible_line(one.file, 80)
+            line(f"! {file} claims {one.key} {_told(one.claimed)}, the evidence shows {_told(one.evident)}")
         for figure in figures_of(board):
             _print_section(figure)
     end(view.findings, strict=strict)

@@ -55,11 +55,17 @@ def guarded(project: ProjectPaths) -> ProjectPaths:
     return project
 
 
-def read_configuration() -> Configuration:
-    """The settings of the chosen project."""
+def read_configuration(*, registry: bool = False) -> Configuration:
+    """The settings of the chosen project.
+
+    Args:
+        registry: Also look for a pruning policy in the registry, which reads the pattern files.
+    """
     from core.sources.configuration import Configuration
 
-    return Configuration.read(chosen_project())
+    project = chosen_project()
+    found = Configuration.read(project)
+    return found.with_registry(project) if registry else found
 
 
 def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
@@ -94,7 +100,7 @@ def open_deck(by: str | None = None, *, records: bool = False, configuration: Co
     project = chosen_project()
     if records and not is_folder(project.aiwg):
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
-    configuration = configuration or read_configuration()
+    configuration = configuration or read_configuration(registry=True)
     settings = configuration.settings
     deck = Deck(
         project,

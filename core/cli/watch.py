@@ -51,7 +51,7 @@ def watch(extracts: bool | None, prunes: bool | None, by: str | None, as_json: b
     from core.following import Follower, Line
     from core.sources.configuration import DEFAULT
 
-    configuration = read_configuration()
+    configuration = read_configuration(registry=True)
     deck = open_deck(by, configuration=configuration)
     settings = configuration.settings
     allowed = is_wanted(settings.extraction)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import to_builtins
 
@@ -24,10 +24,11 @@ from core.settings import Settings
 from core.snapshot import Snapshot
 from core.sources.json_text import JsonText
 from core.sources.reading import MAX_PATTERN_BYTES, Problem, decode_json, read_file
+from core.sources.registry_extras import METRICS, read_registry_extras
 from core.sources.writing import curation_lock, rewrite, take_theirs
 
-_WRAPPER: Final = "effectiveness_metrics"
-"""(0) and (3) show the metrics below this key; a file of their own may go without."""
+_WRAPPER: Final = METRICS
+"""The metrics may be below this key; a file of their own may go without."""
 _VERSION: Final = "1.0.0"
 
 _Update = Callable[[JsonText], None]
@@ -165,23 +166,37 @@ def _make_folder(paths: ProjectPaths, folder: Path) -> None:
         raise Unwritable(f"cannot make {folder}: {error.strerror}") from None
 
 
-def claimed_metrics(paths: ProjectPaths) -> dict[str, Any]:
-    """What the metrics file says, as `key` or `group.key`; empty if it says nothing that can be read."""
+def claimed_metrics(paths: ProjectPaths) -> dict[str, dict[str, Any]]:
+    """The metrics that files claim, as `key` or `group.key`, by file: the metrics file and registry documents."""
+    claims = {}
     raw = read_file(metrics_path(paths), paths.aiwg, MAX_PATTERN_BYTES)
     value = None if raw is None or isinstance(raw, Problem) else decode_json(raw.data).value
-    if not isinstance(value, dict):
-        return {}
-    inner = value.get(_WRAPPER)
-    return _flat(inner if isinstance(inner, dict) else value)
+    if isinstance(value, dict):
+        inner = value.get(_WRAPPER)
+        claims[paths.relative(metrics_path(paths))] = _flat(inner if isinstance(inner, dict) else value)
+    for extras in read_registry_extras(paths, []):
+        if extras.metrics is not None:
+            claims[extras.document.file] = _flat(extras.metrics)
+    return claims
 
 
-def differences(claims: Mapping[str, Any], metrics: EffectivenessMetrics) -> tuple[tuple[str, Any, Any], ...]:
-    """Where the file says something else than the evidence: (key, what the file says, what the evidence says)."""
+class Difference(NamedTuple):
+    """A metric of which a file claims another value than the evidence gives."""
+
+    file: str
+    key: str
+    claimed: Any
+    evident: Any
+
+
+def differences(claims: Mapping[str, Mapping[str, Any]], metrics: EffectivenessMetrics) -> tuple[Difference, ...]:
+    """Where files and the evidence disagree."""
     evident = _flat(to_builtins(metrics))
     return tuple(
-        (key, claims[key], value)
+        Difference(file, key, claimed[key], value)
+        for file, claimed in claims.items()
         for key, value in evident.items()
-        if key != "last_updated" and key in claims and (type(claims[key]) is bool or claims[key] != value)
+        if key != "last_updated" and key in claimed and (type(claimed[key]) is bool or claimed[key] != value)
     )
 
 

@@ -1,7 +1,7 @@
-"""The project's settings: `aiwg.yml` or `.aiwg/config.yml`, below `ralph.cross_loop_learning` ((0), formats C35).
+"""The project's settings: `aiwg.yml` or `.aiwg/config.yml`, below `ralph.cross_loop_learning`.
 
-(0) names the groups `extraction` and `injection`; `pruning` is the `PruningPolicy` of (3), and the other groups of
-`core.settings` stand beside them under their own names. The files are only read.
+The groups of `core.settings` stand there under their own names. What these files leave open of `pruning` may be in the
+registry's own `pruning_policy`. The files are only read.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from core.settings import Settings
 from core.sources import dialects
 from core.sources.fields import Fields, document
 from core.sources.reading import Problem, read_file
+from core.sources.registry_extras import read_registry_extras
 from core.text import visible_line
 
 _S = TypeVar("_S", bound=Struct)
@@ -35,6 +36,9 @@ MAX_BYTES: Final = 256 << 10
 """Largest configuration that is read."""
 DEFAULT: Final = "default"
 _SECTION: Final = ("ralph", "cross_loop_learning")
+_MIN_USES: Final = "pruning.min_usage_count"
+_EVALUATED: Final = "extraction.min_usage_count_for_evaluation"
+"""Also holds for pruning, where nothing says otherwise."""
 _ARCHIVE: Final = ("archive_instead_of_delete", "archive_path")
 """What (3) lets a pruning policy choose, and ralphdeck does not."""
 _ARCHIVE_PATH: Final = ".aiwg/ralph/shared/archive/"
@@ -97,7 +101,30 @@ class Configuration(Struct, frozen=True, kw_only=True):
             other.add("unused-settings", f"not used, since {chosen.file} has settings too", other.pointer)
         settings, found = _settings(chosen)
         sources = {name: found.get(name, DEFAULT) for name in _NAMES}
+        if sources[_MIN_USES] == DEFAULT != sources[_EVALUATED]:
+            least = settings.extraction.min_usage_count_for_evaluation
+            settings = replace(settings, pruning=replace(settings.pruning, min_usage_count=least))
+            sources[_MIN_USES] = sources[_EVALUATED]
         return cls(settings=settings, file=chosen.file, sources=sources, findings=tuple(findings))
+
+    def with_registry(self, paths: ProjectPaths) -> Configuration:
+        """The same with the pruning policy of the registry, where the settings files leave it open."""
+        findings: list[Finding] = []
+        policies = [extras.policy for extras in read_registry_extras(paths, findings) if extras.policy is not None]
+        if not policies:
+            return replace(self, findings=(*self.findings, *findings))
+        chosen, *others = policies
+        for other in others:
+            other.add("unused-settings", f"not used, since {chosen.file} has a pruning policy too", other.pointer)
+        policy, sources = self.settings.pruning, dict(self.sources)
+        for field in _GROUPS["pruning"]:
+            name = f"pruning.{field}"
+            if sources[name] in (DEFAULT, sources[_EVALUATED]):
+                policy = _put(policy, chosen, field, name, sources)
+        _check_archive(chosen)
+        _tell_unknown(chosen, (*_GROUPS["pruning"], *_ARCHIVE))
+        settings = replace(self.settings, pruning=policy)
+        return replace(self, settings=settings, sources=sources, findings=(*self.findings, *findings))
 
     @property
     def unusable(self) -> tuple[str, ...]:

@@ -6,6 +6,18 @@ from pathlib import Path
 from tests.core.cli.conftest import Call
 from tests.core.cli.test_patterns import complete
 
+METRICS = ".aiwg/ralph/shared/effectiveness-metrics.json"
+
+
+def test_metrics_in_a_registry_document_are_compared_too(examples: Path, call: Call) -> None:
+    folder = examples / ".aiwg/ralph/shared/patterns"
+    (folder / "registry.json").write_text(json.dumps({"effectiveness_metrics": {"total_patterns": 12}}))
+    found = call("metrics", "--json", "--project", examples).document["differences"]
+    source = ".aiwg/ralph/shared/patterns/registry.json"
+    assert {"key": "total_patterns", "file": 12, "evidence": 6, "source": source} in found
+    checks = call("doctor", "--json", "--project", examples).document["checks"]
+    assert any(check["name"] == "metrics" and "total_patterns" in check["text"] for check in checks)
+
 
 def test_the_metrics_say_what_they_cannot_tell(examples: Path, call: Call) -> None:
     result = call("metrics", "--project", examples)
@@ -14,7 +26,7 @@ def test_the_metrics_say_what_they_cannot_tell(examples: Path, call: Call) -> No
     assert lines[0] == "Patterns: 6"
     assert lines[1] == "  by type: 3 error patterns, 1 success pattern, 1 anti pattern, 1 code template"
     assert "Difference, like tasks compared: cannot tell (needs about 3 more loops of each kind)" in lines
-    assert "! the file says total_patterns 47, the evidence 6" in lines
+    assert f"! {METRICS} claims total_patterns 47, the evidence shows 6" in lines
 
 
 def test_the_difference_is_told_with_its_interval(examples: Path, call: Call) -> None:
@@ -54,7 +66,7 @@ def test_hostile_claims_are_shown_harmless(examples: Path, call: Call) -> None:
     out = call("metrics", "--project", examples).out
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) < 200
-    assert "! the file says patterns_by_type.error_patterns [], the evidence 3" in out
+    assert f"! {METRICS} claims patterns_by_type.error_patterns [], the evidence shows 3" in out
 
 
 def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_path: Path) -> None:

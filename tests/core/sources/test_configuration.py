@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any, Final
@@ -269,3 +270,50 @@ def test_whatever_is_set_gives_settings(tmp_path_factory: pytest.TempPathFactory
     changed = [s for s in configuration.listed() if s.source != DEFAULT]
     assert all(setting.value is not None for setting in changed)
     assert len(configuration.findings) <= 20
+
+
+def registry(paths: ProjectPaths, name: str = "registry.json", **policy: Any) -> Path:
+    """A registry document with a pruning policy."""
+    paths.patterns.mkdir(parents=True, exist_ok=True)
+    file = paths.patterns / name
+    file.write_text(json.dumps({"pattern_registry": {}, "pruning_policy": policy}))
+    return file
+
+
+def test_the_pruning_policy_of_the_registry_holds_where_the_settings_leave_it_open(paths: ProjectPaths) -> None:
+    file = registry(paths, min_success_rate=0.7, max_age_days=30)
+    found = section(paths, {"pruning": {"max_age_days": 60}}).with_registry(paths)
+    assert (found.settings.pruning.min_success_rate, found.settings.pruning.max_age_days) == (0.7, 60)
+    assert found.sources["pruning.min_success_rate"] == f"{paths.relative(file)}:/pruning_policy/min_success_rate"
+    assert found.sources["pruning.max_age_days"].startswith("aiwg.yml:")
+    assert found.sources["pruning.auto_prune"] == DEFAULT
+    assert found.findings == ()
+
+
+def test_what_a_policy_of_the_registry_cannot_say_is_a_finding(paths: ProjectPaths) -> None:
+    registry(paths, "a.json", min_success_rate=7, archive_instead_of_delete=False, max_days=3)
+    registry(paths, "b.json", min_success_rate=0.7)
+    found = Configuration.read(paths).with_registry(paths)
+    assert found.settings == Settings()
+    assert [(one.code, one.file.rpartition("/")[2]) for one in found.findings] == [
+        ("unused-settings", "b.json"),
+        ("bad-value", "a.json"),
+        ("bad-value", "a.json"),
+        ("unknown-key", "a.json"),
+    ]
+
+
+def test_a_registry_without_a_policy_changes_nothing(paths: ProjectPaths) -> None:
+    registry(paths).write_text('{"error_patterns": [{"note": "pruning_policy"}]}')
+    before = Configuration.read(paths)
+    assert before.with_registry(paths) == before
+
+
+def test_the_least_uses_for_evaluation_hold_for_pruning_too(paths: ProjectPaths) -> None:
+    found = section(paths, {"extraction": {"min_usage_count_for_evaluation": 5}})
+    assert found.settings.pruning.min_usage_count == 5
+    assert found.sources["pruning.min_usage_count"].endswith("/extraction/min_usage_count_for_evaluation")
+    registry(paths, min_usage_count=7)
+    assert found.with_registry(paths).settings.pruning.min_usage_count == 7
+    own = section(paths, {"extraction": {"min_usage_count_for_evaluation": 5}, "pruning": {"min_usage_count": 2}})
+    assert own.with_registry(paths).settings.pruning.min_usage_count == 2

@@ -1,0 +1,51 @@
+"""What a registry document holds beside its patterns: a pruning policy and effectiveness metrics.
+
+See docs/file-formats.md#registry-documents.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from core.paths import ProjectPaths
+from core.records.findings import Finding
+from core.sources.fields import Fields
+from core.sources.reading import MAX_PATTERN_BYTES, RawFile, decode, read_file
+
+POLICY: Final = "pruning_policy"
+METRICS: Final = "effectiveness_metrics"
+_SUFFIXES: Final = (".json", ".yaml", ".yml")
+
+
+class RegistryExtras(NamedTuple):
+    """What one document of the registry holds beside its patterns.
+
+    Attributes:
+        document: The whole document.
+        policy: Its pruning policy; None if it has none.
+        metrics: Its metrics; None if it has none.
+    """
+
+    document: Fields
+    policy: Fields | None
+    metrics: dict[str, Any] | None
+
+
+def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[RegistryExtras]:
+    """Read the documents of the registry that hold a policy or metrics, by name; others are not decoded."""
+    try:
+        names = sorted(entry.name for entry in paths.patterns.iterdir() if entry.name.endswith(_SUFFIXES))
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        raw = read_file(paths.patterns / name, paths.aiwg, MAX_PATTERN_BYTES)
+        if not isinstance(raw, RawFile) or not any(key.encode() in raw.data for key in (POLICY, METRICS)):
+            continue
+        value = decode(name, raw.data).value
+        if not isinstance(value, dict) or not {POLICY, METRICS} & value.keys():
+            continue
+        document = Fields(paths.relative(paths.patterns / name), value, findings)
+        metrics = value.get(METRICS)
+        found.append(RegistryExtras(document, document.inside(POLICY), metrics if isinstance(metrics, dict) else None))
+    return found
