@@ -21,7 +21,7 @@ from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
-from core.records.findings import Finding, Severity
+from core.records.findings import Finding, Severity, condense, kind_across_files
 from core.records.loops import LoopStory
 from core.records.patterns import Pattern
 from core.settings import Settings
@@ -115,6 +115,7 @@ class Library:
         self._withdrawn_events: tuple[Event, ...] = ()
         self._decisions: tuple[Decision, ...] = ()
         self._findings: dict[str, tuple[Finding, ...]] = {}
+        self._of_files: tuple[Finding, ...] | None = None
         self._of_settings = findings
 
     @property
@@ -295,6 +296,8 @@ class Library:
             self._debug_sessions.replace(file, after.debug_sessions)
         if before.escalations or after.escalations:
             self._escalations.replace(file, after.escalations)
+        if before.findings != after.findings:
+            self._of_files = None
         if after.findings:
             self._findings[file] = after.findings
         else:
@@ -374,8 +377,10 @@ class Library:
 
     def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
         yield from self._of_settings
-        for findings in self._findings.values():
-            yield from findings
+        if self._of_files is None:
+            every = (finding for file in sorted(self._findings) for finding in self._findings[file])
+            self._of_files = condense(every, kind_across_files)
+        yield from self._of_files
         yield from self._patterns.findings()
         yield from self._loops.findings
         for file in unreadable:

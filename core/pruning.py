@@ -89,7 +89,7 @@ def _last_sign(pattern: Pattern, assessment: Assessment) -> datetime | None:
 
 def _stays(pattern: Pattern, assessment: Assessment, curation: CurationState) -> bool:
     """Whether something stronger than the policy speaks for a pattern (semantics 4)."""
-    if pattern.mirror_of or pattern.id in curation.pins:
+    if not pattern.is_registered or pattern.id in curation.pins:
         return True
     arrival = curation.arrivals.get(pattern.id)
     if arrival is not None and arrival.blocks and arrival.waits(pattern.content_hash):

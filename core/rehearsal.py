@@ -43,7 +43,8 @@ from core.settings import Settings
 from core.snapshot import Delta, Snapshot
 from core.sources.books import joined
 from core.sources.excerpt import excerpt
-from core.sources.json_text import BadJson, JsonText
+from core.sources.json_text import BadJson
+from core.sources.key_style import RecordText
 from core.sources.pattern_text import find
 from core.sources.patterns import read_patterns
 from core.sources.reading import MAX_PATTERN_BYTES, Problem, read_file
@@ -305,7 +306,7 @@ class _Records(Registry):
             with suppress(BadInput, BadJson):
                 pattern_path(self._paths, pattern.file)
                 data = _text(self._paths, pattern.file, [pattern])
-                document = JsonText(data or b"")
+                document = RecordText(data or b"")
                 record = find(document, pattern.id)
                 if record is not None:
                     check_keepable(record.value, pattern.id)

@@ -47,8 +47,8 @@ class Act:
         return Registry(self._paths)
 
     def is_writable(self, pattern: Pattern) -> bool:
-        """Whether the file of a pattern is one that curation writes; a mirror's is not."""
-        if pattern.mirror_of:
+        """Whether curation can write the record of a pattern; not that of a mirror, nor one without an ID."""
+        if not pattern.is_registered:
             return False
         if pattern.file not in self._writable:
             try:

@@ -29,6 +29,7 @@ from core.settings import Settings
 from core.snapshot import Snapshot
 from core.sources.event_log import append_events
 from core.sources.json_text import JsonText
+from core.sources.key_style import RecordText
 from core.sources.pattern_text import Record, find, merge_records
 from core.sources.patterns import CLAIMED_RATE, read_record
 from core.sources.writing import curation_lock, rewrite
@@ -191,7 +192,7 @@ def _write(
             problem = f"{visible_line(file, 160)} is gone"
             written.update((id, Counted(pattern_id=id, file=file, problem=problem)) for id in pattern_ids)
             return None
-        document = JsonText(data)
+        document = RecordText(data)
         written.update((id, writer.write(document, file, id)) for id in pattern_ids)
         return document.encode()
 

@@ -102,7 +102,7 @@ def _known(value: Any) -> Any:
 def _write_index(
     paths: ProjectPaths, settings: Settings, patterns: Mapping[str, Pattern], now: datetime
 ) -> tuple[str, ...]:
-    entries = [_entry(patterns[id]) for id in sorted(patterns) if not patterns[id].mirror_of]
+    entries = [_entry(patterns[id]) for id in sorted(patterns) if patterns[id].is_registered]
 
     def update(document: JsonText) -> None:
         if document.value.get("patterns") == entries:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from core.records.decisions import Effect
 from core.sources.json_text import BadJson, JsonText, Path, parsed
+from core.sources.key_style import RecordText
 from core.sources.pattern_text import Record, empty_file, id_key, insert_all, records, remove_all
 from core.sources.patterns import CLAIMED_RATE
 from core.text import visible_line
@@ -64,7 +65,7 @@ def apply_steps(
     Raises:
         BadJson: The file cannot be understood.
     """
-    document = None if data is None else JsonText(data)
+    document: JsonText | None = None if data is None else RecordText(data)
     outcomes: list[Outcome] = []
     for kind, group in groupby(steps, _kind):
         run = list(group)

@@ -15,6 +15,7 @@ from core.errors import BadInput, Refused, Unwritable
 from core.paths import ProjectPaths
 from core.records.patterns import Pattern
 from core.sources.json_text import BadJson, JsonText, Path
+from core.sources.key_style import RecordText
 from core.sources.locking import open_regular
 from core.sources.pattern_text import Record, records
 from core.text import visible_line
@@ -36,7 +37,7 @@ class Stored:
 
     def texts_of(self, keys: Iterable[str]) -> dict[str, str]:
         """The values of some of its keys, as they are written."""
-        document = JsonText(self.text.encode())
+        document = RecordText(self.text.encode())
         return {key: document.text_at((key,)) for key in keys}
 
 
@@ -54,6 +55,9 @@ class Registry:
         Raises:
             Refused: It stands in a file that curation does not write, or the ledger could not keep it whole.
         """
+        if pattern.is_unnamed:
+            place = f"{visible_line(pattern.file, 120)} at {visible_line(pattern.pointer, 80) or 'the top'}"
+            raise Refused(f"the record in {place} has no ID and cannot be changed; give it one first")
         found = self.find(pattern.file, pattern.id)
         if found is None or pattern.mirror_of:
             name, file = visible_line(pattern.id, 80), visible_line(pattern.file, 120)
@@ -132,7 +136,7 @@ def check_keepable(record: dict[str, Any], pattern_id: str) -> None:
 def _read(path: FilePath) -> JsonText:
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-            return JsonText(file.read())
+            return RecordText(file.read())
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -14,7 +14,8 @@ from core.paths import PATTERN_FILES, ProjectPaths
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.settings import Settings
-from core.sources.pattern_text import LIST_OF, merge_records
+from core.sources.pattern_shapes import LIST_OF
+from core.sources.pattern_text import merge_records
 from core.sources.writing import curation_lock, rewrite
 from core.text import visible_line
 

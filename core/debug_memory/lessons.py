@@ -20,6 +20,7 @@ from core.records.debug_sessions import PASSED, DebugSession, Lesson
 from core.sources.debug_sessions import find_record, read_sessions
 from core.sources.dialects import word
 from core.sources.json_text import BadJson, JsonText, Path
+from core.sources.key_style import RecordText
 from core.sources.writing import rewrite, take_theirs
 from core.sources.yaml_text import decode_yaml
 from core.text import visible_line
@@ -144,7 +145,7 @@ def _is_yaml(file: str) -> bool:
 
 
 def _in_json(data: bytes, session: DebugSession, taught: Sequence[Lesson]) -> bytes:
-    document = JsonText(data)
+    document = RecordText(data)
     _put(document, session, taught)
     return document.encode()
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from core.paths import PATTERN_FILES, ProjectPaths
 from core.records.times import iso
-from core.sources.json_text import JsonText
+from core.sources.key_style import RecordText
 from core.sources.pattern_text import find, merge_records
 from core.sources.writing import curation_lock, rewrite
 
@@ -23,7 +23,7 @@ def count_use(project: ProjectPaths, pattern_id: str, worked: bool, now: datetim
     with curation_lock(project):
         for name in PATTERN_FILES.values():
             path = project.patterns / name
-            record = find(JsonText(path.read_bytes()), pattern_id) if path.exists() else None
+            record = find(RecordText(path.read_bytes()), pattern_id) if path.exists() else None
             if record is not None:
                 change = partial(_with, pattern_id, _counted(record.value, worked, now))
                 rewrite(path, change, merge=merge_records, retry_seconds=_RETRY_SECONDS)
@@ -45,7 +45,7 @@ def _counted(record: dict[str, Any], worked: bool, now: datetime) -> dict[str, A
 def _with(pattern_id: str, wanted: dict[str, Any], data: bytes | None) -> bytes | None:
     if data is None:
         return None
-    document = JsonText(data)
+    document = RecordText(data)
     record = find(document, pattern_id)
     if record is None:
         return data

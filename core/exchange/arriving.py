@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from core.exchange.exporting import plain
 from core.exchange.private import without_secrets
-from core.exchange.schema import check_record
 from core.paths import SAFE_ID
 from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
+from core.records.times import iso, parse_time
+from core.sources import dialects
+from core.sources.encodings import as_utf8
+from core.sources.key_style import snake_keys
 from core.sources.patterns import read_patterns
 from core.sources.reading import decode, decode_jsonl
 from core.text import HIDDEN, visible, visible_line
@@ -47,28 +50,51 @@ class Arriving(Struct, frozen=True, kw_only=True):
 
 def read_import(file: str, data: bytes) -> Arriving:
     """The records of a file that came from elsewhere, with everything that is wrong; nothing is raised."""
-    content = read_patterns(file, data)
+    content = read_patterns(file, data, with_schema=True)
     findings = list(content.findings)
     if content.problem is not None:
         return Arriving(file=file, findings=(*findings, content.problem.finding(file)))
-    document = _document(file, data)
+    document = _document(file, as_utf8(data)[0])
     records: dict[str, tuple[Pattern, dict[str, Any]]] = {}
     refused: list[tuple[Pattern, str]] = []
     for pattern in content.patterns:
-        record = plain(_at(document, pattern.pointer))
-        why = _unusable(pattern, record, records)
+        record = snake_keys(plain(_at(document, pattern.pointer)))
+        own = [one for one in content.findings if f"{one.pointer}/".startswith(f"{pattern.pointer}/")]
+        why = _unusable(pattern, record, records) or _invalid(pattern, own)
         if why:
             findings.append(Finding(file, pattern.pointer, Severity.ERROR, "refused", why))
             refused.append((pattern, why))
             continue
-        findings += check_record(record, pattern.type, file, pattern.pointer)
+        _normalize(record, [one.pointer.removeprefix(pattern.pointer) for one in own])
         findings += _doubts(record, file, pattern.pointer)
         records[pattern.id] = pattern, record
-    if not content.patterns and not findings:
+    if not content.patterns and all(finding.severity is not Severity.ERROR for finding in findings):
         findings.append(Finding(file, "", Severity.ERROR, "no-patterns", "holds no patterns"))
     return Arriving(
         file=file, records=tuple(records.values()), refused=tuple(refused), findings=tuple(dict.fromkeys(findings))
     )
+
+
+def _invalid(pattern: Pattern, findings: Sequence[Finding]) -> str:
+    """Why a record does not fit its schema; "" if it does, or is only spelled in another way."""
+    wrong = [finding for finding in findings if finding.severity is not Severity.INFO]
+    if not wrong:
+        return ""
+    first = wrong[0]
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    place = first.pointer.removeprefix(pattern.pointer)
+    return f"is invalid: {f'{visible_line(place, 80)} ' if place else ''}{first.message}{more}"
+
+
+def _normalize(record: dict[str, Any], pointers: Iterable[str]) -> None:
+    """Write rates and times that are spelled in another way as the schema wants them."""
+    for pointer in pointers:
+        parent, _, key = pointer.rpartition("/")
+        holder = _at(record, parent)
+        if isinstance(holder, dict) and key in holder:
+            rate = dialects.rate(holder[key]) if key.endswith("_rate") else None
+            time = iso(parse_time(holder[key])) if isinstance(holder[key], int | float) and rate is None else None
+            holder[key] = rate if rate is not None else time or holder[key]
 
 
 def _document(file: str, data: bytes) -> Any:
@@ -93,6 +119,8 @@ def _at(document: Any, pointer: str) -> Any:
 
 def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
     """Why a record is not taken; "" if it is."""
+    if pattern.is_unnamed:
+        return "has no ID"
     if not SAFE_ID.fullmatch(pattern.id) or ".." in pattern.id:
         return f"id '{visible_line(pattern.id, 60)}' cannot be the id of a pattern"
     if pattern.id in taken:

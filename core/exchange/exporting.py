@@ -17,8 +17,10 @@ from core.exchange.pseudonyms import LoopNames
 from core.exchange.schema import known_only, ordered
 from core.paths import ProjectPaths
 from core.records.patterns import Pattern, PatternType
-from core.sources.json_text import BadJson, JsonText
-from core.sources.pattern_text import LIST_OF, id_key, records
+from core.sources.json_text import BadJson
+from core.sources.key_style import RecordText
+from core.sources.pattern_shapes import LIST_OF
+from core.sources.pattern_text import id_key, records
 from core.sources.reading import MAX_PATTERN_BYTES, RawFile, read_file
 from core.text import ELLIPSIS
 
@@ -78,7 +80,7 @@ def _records(paths: ProjectPaths, file: str) -> dict[str, dict[str, Any]]:
     try:
         read = read_file(paths.inside(file), paths.aiwg, MAX_PATTERN_BYTES)
         if isinstance(read, RawFile):
-            return {record.id: record.value for record in reversed(list(records(JsonText(read.data))))}
+            return {record.id: record.value for record in reversed(list(records(RecordText(read.data))))}
     except (BadInput, BadJson):
         return {}
     if read is not None:

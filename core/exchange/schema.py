@@ -1,15 +1,12 @@
-"""The records of (3) as data: which keys there are, in which order, and what they may hold."""
+"""Key order and key selection of exported records, from the schemas."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, Final
 
-from core.records.findings import Finding, Severity
 from core.records.patterns import PatternType
+<<<<<<< HEAD
 from core.records.times import parse_time
 from core.sources.fields import shown
 from core.sources.patterns import CLAIMED_RATE
@@ -177,6 +174,9 @@ SCHEMA: Final[Mapping[PatternType, Mapping[str, Rule]]] = {
         **_OTHERS,
     },
 }
+=======
+from core.sources.schema import PATTERNS, Rule
+>>>>>>> 2cf0af7 (Check records against their schemas and read more file shapes)
 
 DIALECT_KEYS: Final = frozenset(
     {
@@ -184,81 +184,20 @@ DIALECT_KEYS: Final = frozenset(
         *("occurrences", "last_seen"),
     }
 )
-"""What other writers put into records beside the keys of (3), and readers take (formats C1, C20, C21)."""
-
-_CLASSES: Final = {
-    "string": (str,),
-    "time": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "array": (list,),
-    "object": (dict,),
-    "texts": (dict,),
-}
-
-
-def check_record(record: Mapping[str, Any], kind: PatternType, file: str, pointer: str) -> tuple[Finding, ...]:
-    """Where a record is not what (3) says; advice, since real files seldom are (formats C32)."""
-    findings: list[Finding] = []
-    for place, message in _keys(record, SCHEMA[kind], pointer):
-        if len(findings) == _MAX_FINDINGS:
-            break
-        findings.append(Finding(file, place, Severity.INFO, "not-in-schema", message))
-    return tuple(findings)
+"""Keys beside those of the schema that other writers use and the reader takes."""
 
 
 def ordered(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
-    """The record with the keys of (3) first, in its order, and other keys by name behind them.
+    """The record with the keys of its schema first, in their order, and other keys sorted by name behind them.
 
     Placeholders keep their order: it is part of the text that somebody has read and decided on.
     """
-    return _ordered(record, SCHEMA[kind])
+    return _ordered(record, PATTERNS[kind].keys)
 
 
 def known_only(record: Mapping[str, Any], kind: PatternType) -> dict[str, Any]:
-    """The record without keys that are neither of (3) nor read by anybody."""
-    return _known(record, {**SCHEMA[kind], **dict.fromkeys(DIALECT_KEYS, _STRING)})
-
-
-def _keys(record: Mapping[str, Any], rules: Mapping[str, Rule], pointer: str) -> Iterator[tuple[str, str]]:
-    for name, rule in rules.items():
-        value = record.get(name)
-        if value is not None:
-            yield from _value(value, rule, f"{pointer}/{name}")
-        elif rule.required:
-            yield pointer, f"{name} is missing"
-
-
-def _value(value: Any, rule: Rule, pointer: str) -> Iterator[tuple[str, str]]:
-    whole = isinstance(value, float) and value.is_integer() and rule.kind == "integer"
-    if isinstance(value, bool) or not (isinstance(value, _CLASSES[rule.kind]) or whole):
-        # Templates and examples of (0) name loops by strings where (3) has objects.
-        if not (rule.kind == "object" and isinstance(value, str) and "/source_loops/" in pointer):
-            yield pointer, f"expected {_article(rule.kind)}, found {shown(value)}"
-    elif isinstance(value, str):
-        if rule.kind == "time" and parse_time(value) is None:
-            yield pointer, f"expected an ISO-8601 time, found {shown(value)}"
-        elif rule.words and value not in rule.words:
-            yield pointer, f"{shown(value)} is none of {', '.join(rule.words)}"
-        elif rule.pattern and not re.fullmatch(rule.pattern, value[:200]):
-            yield pointer, f"{shown(value)} does not match {rule.pattern}"
-        elif len(value) < rule.length:
-            yield pointer, f"has {len(value)} characters; at least {rule.length} are expected"
-    elif isinstance(value, int | float):
-        if not rule.low <= value <= rule.high:
-            limits = f"from {rule.low:g} to {rule.high:g}" if rule.high < math.inf else f"from {rule.low:g} up"
-            yield pointer, f"expected a number {limits}, found {shown(value)}"
-    elif isinstance(value, list) and rule.items is not None:
-        for index, item in enumerate(value):
-            yield from _value(item, rule.items, f"{pointer}/{index}")
-    elif isinstance(value, dict):
-        yield from _keys(value, rule.keys, pointer)
-
-
-def _article(kind: str) -> str:
-    return {"texts": "an object of strings", "time": "an ISO-8601 time"}.get(
-        kind, f"an {kind}" if kind[0] in "aio" else f"a {kind}"
-    )
+    """The record without keys that are neither in its schema nor read as a dialect."""
+    return _known(record, {**PATTERNS[kind].keys, **dict.fromkeys(DIALECT_KEYS, Rule("string"))})
 
 
 def _ordered(record: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:

@@ -61,6 +61,8 @@ class Columns:
     """Quarantined only because the text gives orders that no person has approved."""
     blocked: Flags
     """The scan blocks the text."""
+    unnamed: Flags
+    """Kept out of every context because the record has no ID."""
 
     @classmethod
     def empty(cls, size: int) -> Columns:
@@ -91,6 +93,7 @@ class Columns:
             quarantined=zeros(np.bool_),
             held=zeros(np.bool_),
             blocked=zeros(np.bool_),
+            unnamed=zeros(np.bool_),
         )
 
     def clear_decisions(self, rows: Ints) -> None:

@@ -167,6 +167,7 @@ class Scoreboard:
             observations = self._inputs.observations(pattern)
             tally.add(pattern, observations)
             dated.add(self._rows[id], observations)
+            self._columns.unnamed[self._rows[id]] = pattern.is_unnamed
         columns = self._columns
         rows = np.array([self._rows[id] for id in ids], np.int64)
         tally.store(columns, rows, self._epoch, self.now.timestamp(), self._half_life)
@@ -391,8 +392,8 @@ class Scoreboard:
 
     @cached_property
     def injectable(self) -> Flags:
-        """Neither deprecated, nor in quarantine, nor waiting for a verdict on its inversion."""
-        allowed: Flags = self.state_codes != CODES[Maturity.DEPRECATED]
+        """Neither deprecated, nor in quarantine, nor waiting for a verdict on its inversion, nor without an ID."""
+        allowed: Flags = (self.state_codes != CODES[Maturity.DEPRECATED]) & ~self._columns.unnamed
         return allowed & ~self._columns.quarantined & ~self._columns.inversion_waits
 
     # One pattern.

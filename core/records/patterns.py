@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from core.records.suspicions import Suspicion
+
+UNNAMED: Final = "unnamed-"
+"""First part of the provisional ID of a record that has none."""
 
 
 class PatternType(StrEnum):
@@ -147,3 +151,13 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_critical(self) -> bool:
         """Whether the scan blocks it: a person may release it for a reason."""
         return any(one.critical for one in self.suspicions)
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether its record is in the registry and has an ID, so that it can be changed."""
+        return not self.mirror_of and not self.is_unnamed
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether its record has no ID: it is shown, but not injected, and no record can be changed."""
+        return self.id.startswith(UNNAMED)

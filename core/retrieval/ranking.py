@@ -322,6 +322,8 @@ class _Ranking:
             return "injection is switched off"
         if not self._switched_on(pattern.type):
             return f"{_NAMES[pattern.type]} are switched off"
+        if pattern.is_unnamed:
+            return "its record has no ID"
         assessment = self._board.assessment(pattern_id)
         if assessment.state is Maturity.DEPRECATED:
             return _deprecated(assessment)

@@ -112,7 +112,7 @@ def why_not_decide(action: str, view: View, pattern_id: str) -> str:
             return "a decision on it holds: deprecate it, or reset it first"
     if action == "release" and not assessment.quarantined:
         return "it is neither held nor in quarantine"
-    if action == "archive" and view.pattern(pattern_id).mirror_of:
+    if action == "archive" and not view.pattern(pattern_id).is_registered:
         return "it stands in a file that is not written to"
     if action == "reset" and free:
         return "nobody has pinned it: the evidence decides already"

@@ -21,7 +21,11 @@ def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Itera
     for one, other, likeness in alike:
         if not asked.isdisjoint((one, other)) or one not in patterns or other not in patterns:
             continue
-        if patterns[one].mirror_of or patterns[other].mirror_of or one not in board or other not in board:
+        if (
+            not (patterns[one].is_registered and patterns[other].is_registered)
+            or one not in board
+            or other not in board
+        ):
             continue
         kept, merged = sorted((one, other), key=lambda id: (-scales.times(id), id))
         asked |= {kept, merged}

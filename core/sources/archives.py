@@ -12,7 +12,8 @@ from core.paths import ProjectPaths, is_folder
 from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.records.times import parse_time
-from core.sources.json_text import BadJson, JsonText
+from core.sources.json_text import BadJson
+from core.sources.key_style import RecordText
 from core.sources.pattern_text import records
 from core.sources.patterns import read_patterns
 from core.sources.reading import MAX_PATTERN_BYTES, Problem, read_file
@@ -68,10 +69,11 @@ def _read(file: str, data: bytes) -> tuple[list[Archived], list[Finding]]:
     if content.problem is not None:
         return [], [*findings, content.problem.finding(file)]
     try:
-        values = {record.id: record.value for record in records(JsonText(data))}
+        values = {record.id: record.value for record in records(RecordText(data))}
     except BadJson:
         values = {}
-    return [_archived(pattern, values.get(pattern.id, {})) for pattern in content.patterns], findings
+    named = (pattern for pattern in content.patterns if not pattern.is_unnamed)  # nothing can be restored without an ID
+    return [_archived(pattern, values.get(pattern.id, {})) for pattern in named], findings
 
 
 def _archived(pattern: Pattern, record: dict[str, object]) -> Archived:

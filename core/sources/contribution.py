@@ -13,7 +13,7 @@ from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Decision
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
-from core.records.findings import Finding, Severity
+from core.records.findings import MOST_ALIKE, Finding, Severity, condense, kind_in_file
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.debug_sessions import is_debug_memory, read_sessions
@@ -25,6 +25,7 @@ from core.sources.memory import is_memory_file, read_memory
 from core.sources.patterns import Records, read_patterns
 from core.sources.places import CRASH_LOG, loop_source
 from core.sources.reading import Problem, RawFile, Stamp, decode
+from core.sources.record_checks import check_metrics, check_records, in_own_style, normalized
 from core.sources.reflections import read_reflections, reflection_shape
 from core.sources.scanning import Kind
 
@@ -71,7 +72,10 @@ def contribution(file: str, kind: Kind, raw: RawFile, earlier: Earlier | None = 
         earlier: What is kept of an earlier reading of this file, brought up to date here.
     """
     said = _said(file, kind, raw, earlier or Earlier())
-    if isinstance(said, Problem) or len(said.findings) <= MAX_FINDINGS:
+    if isinstance(said, Problem) or len(said.findings) <= MOST_ALIKE:
+        return said
+    said = replace(said, findings=condense(said.findings, kind_in_file))
+    if len(said.findings) <= MAX_FINDINGS:
         return said
     message = f"{len(said.findings) - MAX_FINDINGS:,} more findings of this file are not listed"
     rest = Finding(file, "", Severity.INFO, "more-findings", message)
@@ -100,8 +104,10 @@ def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution
         return _history(file, raw)
     if kind is Kind.ESCALATION:
         return _escalation(file, raw)
+    if kind is Kind.METRICS:
+        return _metrics(file, raw)
     mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
-    found = read_patterns(file, raw.data, mirror_of, earlier.records)
+    found = read_patterns(file, raw.data, mirror_of, earlier.records, with_schema=kind is Kind.PATTERNS)
     return found.problem or Contribution(patterns=found.patterns, findings=found.findings)
 
 
@@ -115,6 +121,14 @@ def _escalation(file: str, raw: RawFile) -> Contribution | Problem:
     )
 
 
+def _metrics(file: str, raw: RawFile) -> Contribution | Problem:
+    decoded = decode(file, raw.data)
+    if decoded.failed:
+        return decoded.problems[0]
+    problems = tuple(problem.finding(file) for problem in decoded.problems)
+    return Contribution(findings=(*problems, *check_metrics(file, decoded.value)))
+
+
 def _history(file: str, raw: RawFile) -> Contribution | Problem:
     seen_at = raw.stamp.modified_at
     source = loop_source(file)
@@ -124,7 +138,7 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
     decoded = decode(file, raw.data, every=is_debug_memory(file))
     if decoded.failed:
         return decoded.problems[0]
-    value = decoded.value
+    value = normalized(decoded.value)
     said: dict[str, Any] = {}
     findings = tuple(problem.finding(file) for problem in decoded.problems)
     if source:
@@ -142,6 +156,9 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
     if is_debug_memory(file):
         said["debug_sessions"], wrong = read_sessions(file, value)
         findings += wrong
+    findings += check_records(file, value, findings)
+    if value is not decoded.value:
+        findings = in_own_style(findings, decoded.value)
     return Contribution(**said, findings=findings)
 
 

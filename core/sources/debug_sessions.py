@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +24,8 @@ from core.records.debug_sessions import (
     Recurring,
     Results,
 )
-from core.records.findings import Finding
+from core.records.findings import Finding, Severity
+from core.records.patterns import UNNAMED
 from core.sources import dialects
 from core.sources.fields import Fields
 from core.sources.places import loop_directory
@@ -66,12 +68,11 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
     """
     findings: list[Finding] = []
     sessions = []
-    for _, pointer, item in _records(value):
-        fields = Fields(file, item, findings, pointer)
-        if identifier := fields.text("session_id").strip():
-            sessions.append(_session(fields, identifier))
-        else:
-            fields.add("missing-id", "a debug session without session_id", fields.place("session_id"))
+    for _, pointer, item in session_records(value):
+        if not dialects.text(item.get("session_id")).strip():
+            message = "a debug session without session_id; shown under a provisional ID"
+            findings.append(Finding(file, pointer, Severity.ERROR, "missing-id", message))
+        sessions.append(_session(Fields(file, item, findings, pointer), _id_of(file, pointer, item)))
     return tuple(sessions), tuple(findings)
 
 
@@ -81,10 +82,11 @@ def find_record(file: str, value: Any, session_id: str) -> tuple[Place, Any] | N
     """
     found: dict[str, DebugSession] = {}
     places: dict[str, tuple[Place, Any]] = {}
-    for place, pointer, item in _records(value):
-        if dialects.text(item["session_id"]).strip() == session_id:
+    for place, pointer, item in session_records(value):
+        if _id_of(file, pointer, item) == session_id:
             places[pointer] = place, item
-            read = (replace(session, pointer=pointer) for session in read_sessions(file, item)[0])
+            named = {**item, "session_id": session_id}
+            read = (replace(session, pointer=pointer) for session in read_sessions(file, named)[0])
             found = join_sessions([*found.values(), *read])
     return places[found[session_id].pointer] if found else None
 
@@ -103,13 +105,19 @@ def _weight(session: DebugSession) -> tuple[datetime, int]:
     return session.changed_at or _EARLIEST, len(session.executions)
 
 
-def _records(
+def _id_of(file: str, pointer: str, item: dict[str, Any]) -> str:
+    """The ID of a session; a provisional one, made from its place, where it has none."""
+    identifier = dialects.text(item.get("session_id")).strip()
+    return identifier or UNNAMED + blake2b(f"{file}#{pointer}".encode(), digest_size=4).hexdigest()
+
+
+def session_records(
     value: Any, place: Place = (), pointer: str = "", *, named: bool = False
 ) -> Iterator[tuple[Place, str, dict[str, Any]]]:
-    """Place, pointer and value of each session in a document; `named`: it stands under a name of an object."""
+    """Place, pointer and value of each session in a document; `named`: it is below a key of an object."""
     if isinstance(value, Line):
         value, pointer = value.value, f"line {value.number}"
-    if isinstance(value, dict) and "session_id" in value:
+    if isinstance(value, dict) and ("session_id" in value or isinstance(value.get("executions"), list)):
         if not named or "executions" in value:
             yield place, pointer, value
     elif len(place) < _MAX_DEPTH:
@@ -117,7 +125,7 @@ def _records(
         for key, item in fields.items("") if isinstance(value, list | dict) else ():
             step = int(key) if isinstance(value, list) else key
             below = Fields("", {}, [], pointer).place(key)
-            yield from _records(item, (*place, step), below, named=named or isinstance(value, dict))
+            yield from session_records(item, (*place, step), below, named=named or isinstance(value, dict))
 
 
 def _session(fields: Fields, identifier: str) -> DebugSession:

@@ -62,6 +62,8 @@ _EFFECTIVENESS: Final = {
 _TRUE: Final = frozenset({"true", "yes"})
 _FALSE: Final = frozenset({"false", "no"})
 _FRACTION: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
+_PERCENT_FROM: Final = 10
+"""Fractions between 1 and this are neither a share nor a likely percentage."""
 MAX_COUNT: Final = 10**15
 """Counts beyond this are absurd, whatever they count (milliseconds of a loop included)."""
 
@@ -137,7 +139,11 @@ def count(value: Any) -> int | None:
 
 
 def rate(value: Any) -> float | None:
-    """A rate 0..1, written as 0..1, 0..100, "75%" or "3/4" (C21). 1 is all of them, not one percent."""
+    """A share 0..1, written as 0..1, 0..100, "75%" or "3/4"; see docs/file-formats.md#rates.
+
+    1 is all of them, not one percent. A bare number above 1 is a percentage only where it cannot be a slip of a share:
+    a whole number, or at least 10. So 1.4 is no rate at all.
+    """
     if isinstance(value, str):
         value = value.strip()
         if parts := _FRACTION.fullmatch(value):
@@ -149,7 +155,9 @@ def rate(value: Any) -> float | None:
     found = number(value)
     if found is None or not 0 <= found <= 100:
         return None
-    return found if found <= 1 else found / 100
+    if found <= 1:
+        return found
+    return found / 100 if found >= _PERCENT_FROM or found.is_integer() else None
 
 
 def flag(value: Any) -> bool | None:

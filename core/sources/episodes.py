@@ -135,11 +135,20 @@ def _task(fields: Fields, task_id: str) -> Task:
 
 
 def _of_trajectory(fields: Fields, task_id: str) -> Iterator[Attempt]:
-    for _, entry in fields.objects("attempts"):
-        number = entry.count("attempt_id", "attempt", "id")
+    entries = fields.mapping.get("attempts")
+    taken = {
+        dialects.count(entry.get("attempt_id"))
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict)
+    }
+    for key, entry in fields.objects("attempts"):
+        number = dialects.count(dialects.first(entry.mapping, ("attempt_id", "attempt", "id")))
         if number is None:
-            entry.add("missing-id", "an attempt without attempt_id", entry.pointer)
-            continue
+            number = int(key) + 1 if key.isdecimal() else 1
+            while number in taken:
+                number += 1
+            taken.add(number)
+            entry.add("missing-id", f"an attempt without attempt_id; shown as attempt {number}", entry.pointer)
         if number >= MAX_ATTEMPTS:
             entry.add("no-attempt", f"attempt {number:,}; only those below {MAX_ATTEMPTS:,} count", entry.pointer)
             continue

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from core.sources.pattern_text import LISTS
+from core.sources.pattern_shapes import LISTS
 from core.sources.reading import BOM
 
 _REGISTRY: Final = "pattern_registry"
@@ -30,7 +30,7 @@ def excerpt(data: bytes, pointers: Collection[str]) -> bytes | None:
         wanted.setdefault(place, []).append(int(index))
     try:
         shape = _shape(Raw(data.removeprefix(BOM)), "", wanted)
-        return None if shape is None else msgspec.json.encode(shape)
+        return None if shape is None or wanted else msgspec.json.encode(shape)
     except (msgspec.MsgspecError, ValueError, RecursionError, IndexError):
         return None
 
@@ -38,7 +38,7 @@ def excerpt(data: bytes, pointers: Collection[str]) -> bytes | None:
 def _shape(node: Raw, pointer: str, wanted: dict[str, list[int]]) -> Any:
     value = _opener.decode(node)
     if isinstance(value, list):
-        return [value[index] for index in sorted(wanted.get(pointer, ()))]
+        return [value[index] for index in sorted(wanted.pop(pointer, ()))]
     if _REGISTRY in value:
         return _only(value, _REGISTRY, pointer, wanted)
     lists = [name for name in LISTS if name in value]

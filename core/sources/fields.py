@@ -96,7 +96,7 @@ class Fields:
         """Key (or index) and fields of each object in the list or object at `name`; others are findings."""
         above = self.place(name)
         for key, item in self.items(name):
-            place = f"{above}/{_escaped(key)}"
+            place = f"{above}/{escaped(key)}"
             if isinstance(item, dict):
                 yield key, Fields(self.file, item, self.findings, place)
             else:
@@ -116,7 +116,7 @@ class Fields:
 
     def place(self, name: str) -> str:
         """JSON pointer of the field `name`."""
-        return f"{self.pointer}/{_escaped(name)}"
+        return f"{self.pointer}/{escaped(name)}"
 
     def add(self, code: str, message: str, place: str, severity: Severity = Severity.WARNING) -> None:
         """Add a finding at `place`, a JSON pointer of this file."""
@@ -176,6 +176,6 @@ def shown(value: Any) -> str:
     return f"'{visible_line(str(value), _QUOTED)}'"
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
     """`name` as one part of a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1") if "~" in name or "/" in name else name

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from core.sources.encodings import encoding_of
 from core.sources.reading import is_nested_deeper
 
 Path = tuple[str | int, ...]
@@ -58,16 +59,17 @@ class JsonText:
         """Take `data` apart.
 
         Raises:
-            BadJson: It is empty, torn, not UTF-8, nested too deeply, or otherwise no JSON.
+            BadJson: It is empty, torn, in an unknown encoding, nested too deeply, or otherwise no JSON.
         """
+        self._encoding = encoding_of(data)
         try:
-            text = data.decode()
+            text = data.decode(self._encoding)
         except UnicodeDecodeError as error:
-            raise BadJson(f"not UTF-8 at byte {error.start}") from None
+            raise BadJson(f"not {self._encoding.upper()} at byte {error.start}") from None
         self._bom = text.startswith(BOM)
         self._text = text[1:] if self._bom else text
         self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._ascii = text.isascii() and _ESCAPED.search(text) is not None
+        self._ascii = self._encoding == "cp1252" or (text.isascii() and _ESCAPED.search(text) is not None)
         self.is_lines = False
         self._known_spans: tuple[str, tuple[Path, frozenset[int]], dict[int, Child]] | None = None
         try:
@@ -81,8 +83,12 @@ class JsonText:
             self.value, self.is_lines = records, True
 
     def encode(self) -> bytes:
-        """The document as bytes."""
-        return ((BOM if self._bom else "") + self._text).encode()
+        """The document as bytes, in the encoding that it had."""
+        text = (BOM if self._bom else "") + self._text
+        try:
+            return text.encode(self._encoding)
+        except UnicodeEncodeError:  # only text inside strings can be meant, where escapes mean the same
+            return b"".join(_encoded(char, self._encoding) for char in text)
 
     def text_at(self, path: Path) -> str:
         """The value at `path` as it is written."""
@@ -101,12 +107,13 @@ class JsonText:
         container = self._at(path)
         assert isinstance(container, dict)
         start = self._find(path)
-        old = next((child for child in reversed(self._children(start)) if child.key == key), None)
+        name = str(self._spelling(start, key))
+        old = next((child for child in reversed(self._children(start)) if child.key == name), None)
         if old is None:
-            self._append(start, key, value, text)
+            self._append(start, name, self._written(value), text)
         else:
-            self._splice(old.value, old.end, text or self._replacement(start, old, value))
-        container[key] = value
+            self._splice(old.value, old.end, text or self._replacement(start, old, self._written(value)))
+        container[key] = self._parsed(value)
 
     def append(self, path: Path, value: Any, text: str | None = None) -> None:
         """Add `value` to the list at `path`; for JSON lines, `()` adds a record."""
@@ -114,11 +121,11 @@ class JsonText:
         assert isinstance(container, list)
         if self.is_lines and not path:
             ended = self._text.endswith("\n")
-            line = text or self._dump(value, None, _colon(self._text, []))
+            line = text or self._dump(self._written(value), None, _colon(self._text, []))
             self._text += line + self._newline if ended else self._newline + line
         else:
-            self._append(self._find(path), None, value, text)
-        container.append(value)
+            self._append(self._find(path), None, self._written(value), text)
+        container.append(self._parsed(value))
 
     def extend(self, path: Path, values: Sequence[Any]) -> None:
         """Add many values to the list at `path`, in about the time that one takes; see `append`."""
@@ -133,9 +140,9 @@ class JsonText:
             start = self._find(path)
             children = self._children(start)
             siblings = [*children[:1], *children[1:][-2:]]  # all that a layout is taken from
-            added = "".join(self._behind(start, siblings, None, value, None) for value in values[1:])
+            added = "".join(self._behind(start, siblings, None, self._written(value), None) for value in values[1:])
             self._splice(children[-1].end, children[-1].end, added)
-            container.extend(values[1:])
+            container.extend(map(self._parsed, values[1:]))
 
     def remove_all(self, path: Path, indices: Collection[int]) -> None:
         """Take many items out of the list at `path`, in about the time that one takes; see `remove`."""
@@ -163,7 +170,7 @@ class JsonText:
         """Some items of the list at `path`, each open for edits of its own; `put_back` brings them in."""
         found = {}
         for index, child in self._spans(path, indices).items():
-            found[index] = item = JsonText(self._text[child.value : child.end].encode())
+            found[index] = item = self._part(self._text[child.value : child.end].encode())
             item._ascii, item._newline = self._ascii, self._newline
         return found
 
@@ -202,8 +209,25 @@ class JsonText:
             line_end = self._text.find("\n", start)
             self._text = self._text[:start] + (self._text[line_end + 1 :] if line_end >= 0 else "")
         else:
-            self._cut(self._find(path[:-1]), path[-1])
+            start = self._find(path[:-1])
+            self._cut(start, self._spelling(start, path[-1]))
         del container[path[-1]]
+
+    def _spelling(self, start: int, key: str | int) -> str | int:
+        """How the file writes a key of the object at `start`."""
+        return key
+
+    def _written(self, value: Any) -> Any:
+        """A value of `value` as it is written to the file."""
+        return value
+
+    def _parsed(self, value: Any) -> Any:
+        """A value of the file as `value` has it."""
+        return value
+
+    def _part(self, data: bytes) -> JsonText:
+        """An item of the document, open for edits of its own."""
+        return JsonText(data)
 
     def _at(self, path: Path) -> Any:
         value = self.value
@@ -232,11 +256,7 @@ class JsonText:
     def _find(self, path: Path) -> int:
         """Offset of the value at `path`."""
         steps = list(path)
-        position = 0
-        if self.is_lines:
-            for _ in range(int(steps.pop(0))):
-                position = self._text.index("\n", _skip(self._text, position)) + 1
-        start = _skip(self._text, position)
+        start = self._line_start(int(steps.pop(0)) if self.is_lines else 0)
         try:
             position = start
             for step in steps:
@@ -247,8 +267,18 @@ class JsonText:
             pass
         # A key on the way stands there twice: parsers take the last one.
         for step in steps:
-            start = _child(self._children(start), step)[0].value
+            start = self._child_of(start, step).value
         return start
+
+    def _line_start(self, number: int) -> int:
+        """Offset of the document, or of a record of JSON lines."""
+        position = 0
+        for _ in range(number):
+            position = self._text.index("\n", _skip(self._text, position)) + 1
+        return _skip(self._text, position)
+
+    def _child_of(self, start: int, step: str | int) -> Child:
+        return _child(self._children(start), step)[0]
 
     def _splice(self, start: int, end: int, new: str) -> None:
         self._text = self._text[:start] + new + self._text[end:]
@@ -335,6 +365,14 @@ class JsonText:
         indent, unit = layout
         written = json.dumps(value, ensure_ascii=self._ascii, indent=unit, separators=(",", colon), allow_nan=False)
         return written.replace("\n", self._newline + indent)
+
+
+def _encoded(char: str, encoding: str) -> bytes:
+    """A character in an encoding, as an escape of JSON where it has no such character."""
+    try:
+        return char.encode(encoding)
+    except UnicodeEncodeError:
+        return json.dumps(char)[1:-1].encode(encoding)
 
 
 def parsed(text: str) -> Any:

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from core.sources.json_text import BadJson, JsonText, Path
-
-LIST_OF: Final = {
-    "error": "error_patterns",
-    "success": "success_patterns",
-    "anti": "anti_patterns",
-    "template": "code_templates",
-}
-"""(3) `pattern_registry`: the list that each pattern type goes into."""
-LISTS: Final = (*LIST_OF.values(), "template_patterns")
-_ID_KEYS: Final = ("pattern_id", "template_id", "id")
-_TELLING_KEYS: Final = frozenset(
-    {*_ID_KEYS, "error_signature", "fix_approach", "approach", "approach_description", "template_code"}
-)
-"""A pattern has at least one of these; an object without any holds patterns, or is something else."""
+from core.sources.key_style import RecordText
+from core.sources.pattern_shapes import ID_KEYS, LIST_OF, is_entry, layout
 
 
 class Record(NamedTuple):
@@ -34,7 +22,7 @@ class Record(NamedTuple):
 def empty_file(pattern_type: str) -> JsonText:
     """A new pattern file in the shape of (3), with an empty list for one type."""
     content = {"version": "1.0.0", "pattern_registry": {LIST_OF[pattern_type]: []}}
-    return JsonText(json.dumps(content, indent=2).encode() + b"\n")
+    return RecordText(json.dumps(content, indent=2).encode() + b"\n")
 
 
 def records(document: JsonText) -> Iterator[Record]:
@@ -49,7 +37,7 @@ def find(document: JsonText, pattern_id: str) -> Record | None:
 
 def id_key(record: Mapping[str, Any]) -> str:
     """The key that holds the id of a record; of one without an id `pattern_id`."""
-    return next((key for key in _ID_KEYS if isinstance(record.get(key), str) and record[key].strip()), _ID_KEYS[0])
+    return next((key for key in ID_KEYS if isinstance(record.get(key), str) and record[key].strip()), ID_KEYS[0])
 
 
 def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], text: str | None = None) -> None:
@@ -62,31 +50,28 @@ def insert(document: JsonText, pattern_type: str, record: Mapping[str, Any], tex
     value = document.value
     key = LIST_OF[pattern_type]
     while isinstance(value, dict):
-        if "pattern_registry" in value:
-            step = "pattern_registry"
-        elif any(name in value for name in LISTS):
-            if key not in value:
-                document.set(path, key, [record])
+        found = layout(value)
+        if found.form == "step":
+            path, value = (*path, found.keys[0]), value[found.keys[0]]
+            continue
+        if found.form == "lists":
+            name = key if key in value or found.unknown != found.keys else found.keys[0]
+            if name not in value:
+                document.set(path, name, [record])
                 return
-            path, value = (*path, key), value[key]
-            break
-        elif "patterns" in value:
-            step = "patterns"
-        elif not _TELLING_KEYS.isdisjoint(value):
+            path, value = (*path, name), value[name]
+        elif found.form == "pattern":
             if path:
                 raise BadJson("a single pattern stands where a list is expected")
             document.wrap()
             value = document.value
-            break
-        elif any(_entries(value, path)):
-            break
-        elif path:
-            document.set(path, key, [record])
+        elif found.form == "none":
+            if path:
+                document.set(path, key, [record])
+            else:
+                document.set(path, "pattern_registry", {key: [record]})
             return
-        else:
-            document.set(path, "pattern_registry", {key: [record]})
-            return
-        path, value = (*path, step), value[step]
+        break
     if isinstance(value, list):
         document.append(path, record, text)
     elif isinstance(value, dict):
@@ -134,8 +119,8 @@ def merge_records(base: bytes | None, theirs: bytes, present: bytes | None) -> b
     """
     if present is None:
         return theirs
-    document, other = JsonText(present), JsonText(theirs)
-    before = {} if base is None else {record.id: record.value for record in records(JsonText(base))}
+    document, other = RecordText(present), RecordText(theirs)
+    before = {} if base is None else {record.id: record.value for record in records(RecordText(base))}
     after = list(records(other))
     for record in after:
         if record.value == before.get(record.id):
@@ -171,18 +156,14 @@ def _records(value: Any, path: Path) -> Iterator[Record]:
     if isinstance(value, list):
         yield from _entries(value, path)
     elif isinstance(value, dict):
-        lists = [name for name in LISTS if name in value]
-        if "pattern_registry" in value:
-            yield from _records(value["pattern_registry"], (*path, "pattern_registry"))
-        elif lists:
-            for name in lists:
-                yield from _entries(value[name], (*path, name))
-        elif "patterns" in value:
-            yield from _records(value["patterns"], (*path, "patterns"))
-        elif not _TELLING_KEYS.isdisjoint(value):
+        found = layout(value)
+        if found.form == "pattern":
             yield Record(path, _id_of(value), value)
-        else:
+        elif found.form == "entries":
             yield from _entries(value, path)
+        for name in found.keys:
+            below = _records if found.form == "step" else _entries
+            yield from below(value[name], (*path, name))
 
 
 def _entries(value: Any, path: Path) -> Iterator[Record]:
@@ -193,11 +174,11 @@ def _entries(value: Any, path: Path) -> Iterator[Record]:
                 yield Record((*path, index), _id_of(item), item)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if isinstance(item, dict) and (key.startswith(("pat-", "tmpl-")) or not _TELLING_KEYS.isdisjoint(item)):
+            if is_entry(key, item):
                 yield Record((*path, key), _id_of(item) or key, item)
 
 
 def _id_of(record: Mapping[str, Any]) -> str:
     """As the reader takes it: the first of the id keys that has a text."""
-    found = (record.get(key) for key in _ID_KEYS)
+    found = (record.get(key) for key in ID_KEYS)
     return next((value for value in found if isinstance(value, str) and value.strip()), "")

@@ -1,4 +1,4 @@
-"""Pattern files in every shape that occurs, to `Pattern` records (formats C1-C4, C20, C21; schema of (3)).
+"""Pattern files in every shape that occurs, to `Pattern` records; see docs/file-formats.md#pattern-files.
 
 A file is taken apart record by record before a record is looked at, so that a bad one costs only itself.
 """
@@ -6,6 +6,7 @@ A file is taken apart record by record before a record is looked at, so that a b
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b, sha256
 from typing import Any, Final
@@ -15,12 +16,18 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from core.paths import SAFE_ID
-from core.records.findings import Finding, Severity
-from core.records.patterns import Claim, Pattern, PatternType, SourceLoop, TrendPoint
+from core.records.findings import MISSING, Finding, Severity
+from core.records.patterns import UNNAMED, Claim, Pattern, PatternType, SourceLoop, TrendPoint
 from core.scanning.fields import scan_pattern
 from core.sources.dialects import word
+from core.sources.encodings import as_utf8
 from core.sources.fields import Fields, shown
-from core.sources.reading import Decoded, Problem, decode, decode_json, decode_jsonl
+from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
+from core.sources.pattern_shapes import ID_KEYS, LISTS, is_entry, layout, snaked
+from core.sources.reading import Decoded, Problem, decode, decode_json, decode_jsonl, other_encoding
+from core.sources.schema import PATTERNS
+from core.sources.schema import REGISTRY as REGISTRY_SCHEMA
+from core.sources.validation import check
 from core.text import visible_line
 
 CLAIMED_RATE: Final = "claimed_rate"
@@ -28,14 +35,6 @@ CLAIMED_RATE: Final = "claimed_rate"
 MAX_USES: Final = 10**9
 """Counts beyond this are no counts of uses."""
 
-_LISTS: Final = {
-    "error_patterns": PatternType.ERROR,
-    "success_patterns": PatternType.SUCCESS,
-    "anti_patterns": PatternType.ANTI,
-    "code_templates": PatternType.TEMPLATE,
-    "template_patterns": PatternType.TEMPLATE,
-}
-"""The lists of (3) `pattern_registry`."""
 _FIRST_WORDS: Final = {
     "error": PatternType.ERROR,
     "success": PatternType.SUCCESS,
@@ -45,11 +44,6 @@ _FIRST_WORDS: Final = {
     "code": PatternType.TEMPLATE,
 }
 """First word of a `type` value or a file name."""
-_ID_KEYS: Final = ("pattern_id", "template_id", "id")
-_TELLING_KEYS: Final = frozenset(
-    {*_ID_KEYS, "error_signature", "fix_approach", "approach", "approach_description", "template_code"}
-)
-"""A pattern has at least one of these; an object without any is something else."""
 _SLUG: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z][a-z0-9-]*?)-\d+(?:-[a-z0-9]+)?")
 _FOUR_TYPES: Final = "pat-error-, pat-success-, pat-anti-, tmpl-"
 
@@ -74,8 +68,8 @@ _TEXT_KEYS: Final = {
 }
 """The keys of a record that the text of a pattern, what would be injected, is read from."""
 
-Records = dict[tuple[bytes, PatternType | None], Pattern]
-"""Patterns by the digest of their bytes and the type that their place suggests."""
+Records = dict[tuple[bytes, PatternType | None], tuple[Pattern, tuple[Finding, ...]]]
+"""Patterns and their findings by the digest of their bytes and the type that their place suggests."""
 
 
 class PatternFile(Struct, frozen=True):
@@ -108,49 +102,108 @@ class _Item(Struct, frozen=True, gc=False):
     type: PatternType | None = None
 
 
-def read_patterns(file: str, data: bytes, mirror_of: str = "", known: Records | None = None) -> PatternFile:
+def read_patterns(
+    file: str, data: bytes, mirror_of: str = "", known: Records | None = None, *, with_schema: bool = False
+) -> PatternFile:
     """All patterns of a pattern file.
 
     Args:
-        file: Project-relative name; it classifies records that do not say themselves what they are.
-        data: JSON, JSONL or YAML.
-        mirror_of: For a file outside `shared/patterns` its folder. Such a file may hold other things too
-            (C4), so an object without an id is passed over there without a finding.
+        file: Project-relative name; it classifies records that do not name their type themselves.
+        data: JSON, JSONL or YAML, in UTF-8 or another encoding that is certain.
+        mirror_of: For a file outside `shared/patterns` its folder. Such a file may hold other things too, so an object
+            without an ID is skipped there without a finding.
         known: Records of this file as it was before, brought up to date here: what did not change is not read
             again, which makes one changed record in a file of 10,000 five times as fast.
+        with_schema: Whether to report what the schema does not allow.
     """
+    data, encoding = as_utf8(data)
     top = _top(file, data)
     if top.failed:
         return PatternFile(problem=top.problems[0])
+    texts = file.endswith((".yaml", ".yml"))
     findings = [problem.finding(file) for problem in top.problems]
+    if encoding:
+        findings.append(other_encoding(encoding).finding(file))
     patterns: list[Pattern] = []
     records: Records = {}
+    unnamed: Counter[str] = Counter()
     by_name = _FIRST_WORDS.get(re.split(r"[-_.]", file.rpartition("/")[2])[0])
-    for item in _items(top.value, by_name):
+    shape: list[Finding] = []
+    for item in _items(top.value, by_name, file, shape):
         key = (blake2b(item.node, digest_size=16).digest(), item.type) if isinstance(item.node, Raw) else None
-        pattern = known.get(key) if known and key else None
+        pattern, wrong = (known.get(key) if known and key else None) or (None, ())
         if pattern is not None and pattern.pointer != item.pointer:
+            wrong = tuple(_moved(finding, pattern.pointer, item.pointer) for finding in wrong)
             pattern = replace(pattern, pointer=item.pointer)
         if pattern is None:
-            wrong: list[Finding] = []
-            record = _record(file, item, wrong)
-            if record is not None and not (mirror_of and _is_no_copy(record.mapping, item)):
-                pattern = _pattern(record, item, mirror_of)
-            findings += wrong
-            if wrong:
-                key = None  # read again next time, so that its findings come again
-        if pattern is not None:
-            patterns.append(pattern)
-            if key and not item.key:
-                records[key] = pattern
+            pattern, wrong = _read(file, item, mirror_of, texts if with_schema else None)
+        findings += wrong
+        if pattern is None:
+            continue
+        if key and not item.key:
+            records[key] = pattern, wrong
+        if pattern.is_unnamed:
+            unnamed[pattern.id] += 1
+            if unnamed[pattern.id] > 1:
+                pattern = replace(pattern, id=f"{pattern.id}-{unnamed[pattern.id]}")
+        patterns.append(pattern)
     if known is not None:
         known.clear()
         known.update(records)
+    if not mirror_of:
+        findings += shape
+    if with_schema and isinstance(top.value, dict):
+        findings += _check_registry(file, top.value, texts)
     return PatternFile(tuple(patterns), tuple(findings))
 
 
-def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern | None:
-    """What a record, decoded already, says of a pattern that is known; None if it says nothing that can be used."""
+def _read(file: str, item: _Item, mirror_of: str, texts: bool | None) -> tuple[Pattern | None, tuple[Finding, ...]]:
+    """The pattern of one record, and what is wrong with it; `texts` is None where no schema is checked."""
+    findings: list[Finding] = []
+    record = _record(file, item, findings)
+    if record is None or (mirror_of and _is_no_copy(record.mapping, item)):
+        return None, tuple(findings)
+    original = record.mapping
+    if is_camel(original):
+        record = Fields(file, snake_keys(original), findings, item.pointer)
+    pattern = _pattern(record, item, mirror_of)
+    named = {finding.pointer for finding in findings}
+    is_known = not pattern.is_unnamed and all(finding.code != "unknown-type" for finding in findings)
+    if texts is not None and is_known:  # without an ID or a type, no schema applies
+        checked = {**record.mapping, _id_key(pattern): item.key} if item.key else record.mapping
+        violations = check(checked, PATTERNS[pattern.type], file, item.pointer, texts=texts)
+        findings += (finding for finding in violations if finding.code == MISSING or finding.pointer not in named)
+    if record.mapping is not original:
+        findings = [
+            Finding(file, respell(one.pointer, original, item.pointer), one.severity, one.code, one.message)
+            for one in findings
+        ]
+    return pattern, tuple(findings)
+
+
+def _id_key(pattern: Pattern) -> str:
+    """The key that the schema wants the ID of a pattern under."""
+    return "template_id" if pattern.type is PatternType.TEMPLATE else "pattern_id"
+
+
+def _moved(finding: Finding, before: str, after: str) -> Finding:
+    """A finding of a record whose place in the file changed."""
+    pointer = after + finding.pointer.removeprefix(before)
+    return Finding(finding.file, pointer, finding.severity, finding.code, finding.message)
+
+
+def _check_registry(file: str, top: Mapping[str, Any], texts: bool) -> list[Finding]:
+    """What the schema does not allow in a pattern file, its patterns apart."""
+    names = {SNAKE.get(key, key): key for key in top}
+    head = {name: snake_keys(_value(top[key])) for name, key in names.items() if name in REGISTRY_SCHEMA.keys}
+    found = check(head, REGISTRY_SCHEMA, file, texts=texts)
+    return [
+        Finding(file, respell(one.pointer, dict.fromkeys(top)), one.severity, one.code, one.message) for one in found
+    ]
+
+
+def read_record(pattern: Pattern, record: dict[str, Any]) -> Pattern:
+    """The pattern of a record that is decoded already and known to be of this pattern."""
     item = _Item(pattern.pointer, record, pattern.id, pattern.type)
     return _pattern(Fields(pattern.file, record, [], pattern.pointer), item, pattern.mirror_of)
 
@@ -201,24 +254,47 @@ def _open(node: Any) -> Any:
         return decode_json(bytes(node)).value
 
 
-def _items(top: Any, by_name: PatternType | None, pointer: str = "") -> Iterator[_Item]:
-    """The records of a document, whichever of the shapes of C1 it has."""
+def _items(
+    top: Any, by_name: PatternType | None, file: str, findings: list[Finding], pointer: str = ""
+) -> Iterator[_Item]:
+    """The records of a document, whichever shape it has; what is in no known shape becomes a finding."""
+
+    def report(message: str, place: str = pointer, severity: Severity = Severity.WARNING) -> None:
+        findings.append(Finding(file, place, severity, "no-patterns", message))
+
     if isinstance(top, list):
         yield from _list(top, by_name, pointer)
         return
     if not isinstance(top, dict):
+        report(f"expected patterns, found {shown(top)}")
         return
-    if "pattern_registry" in top:
-        yield from _items(_open(top["pattern_registry"]), by_name, f"{pointer}/pattern_registry")
-    elif not _LISTS.keys().isdisjoint(top):
-        for key in _LISTS.keys() & top.keys():
-            yield from _list(_open(top[key]), _LISTS[key], f"{pointer}/{key}")
-    elif "patterns" in top:
-        yield from _items(_open(top["patterns"]), by_name, f"{pointer}/patterns")
-    elif not _TELLING_KEYS.isdisjoint(top):
+    here = Fields("", {}, [], pointer)
+    values = snaked(top)
+    names = dict(zip(values, top, strict=True))
+    found = layout(values, _open)
+    for key in found.keys:
+        place = here.place(names[key])
+        if found.form == "step":
+            yield from _items(_open(values[key]), by_name, file, findings, place)
+        else:
+            nodes = _open(values[key])
+            if isinstance(nodes, list | dict):
+                yield from _list(nodes, LISTS.get(key) or _FIRST_WORDS.get(_first_word(key), by_name), place)
+            elif nodes is not None:
+                report(f"expected a list of patterns, found {shown(nodes)}", place)
+    for key in found.unknown:
+        report("is not a key of a pattern file; the patterns in it are read", here.place(names[key]), Severity.INFO)
+    if found.form == "pattern":
         yield _Item(pointer, {key: _value(node) for key, node in top.items()}, type=by_name)
-    else:
+    elif found.form == "entries":
         yield from _list(top, by_name, pointer)
+    elif found.form == "none" and not (pointer and not top):
+        keys = ", ".join(visible_line(key, 40) for key in list(top)[:5])
+        report(f"is an object without patterns{f'; it has {keys}' if keys else ''}")
+
+
+def _first_word(key: str) -> str:
+    return key.split("_")[0].removesuffix("s")
 
 
 def _value(node: Any) -> Any:
@@ -234,10 +310,7 @@ def _list(nodes: Any, of_type: PatternType | None, pointer: str) -> Iterator[_It
     elif isinstance(nodes, dict):
         here = Fields("", nodes, [], pointer)
         for key, node in nodes.items():
-            record = _open(node)
-            if not isinstance(record, dict):
-                continue
-            if key.startswith(("pat-", "tmpl-")) or not _TELLING_KEYS.isdisjoint(record):
+            if is_entry(key, _open(node)):
                 yield _Item(here.place(key), node, key, of_type)
 
 
@@ -257,7 +330,7 @@ def _record(file: str, item: _Item, findings: list[Finding]) -> Fields | None:
 
 
 def _id_of(record: Mapping[str, Any], item: _Item) -> str:
-    for key in _ID_KEYS:
+    for key in ID_KEYS:
         value = record.get(key)
         if isinstance(value, str) and value.strip():
             return value
@@ -286,18 +359,20 @@ def _type_of(record: Mapping[str, Any], identifier: str, item: _Item) -> Pattern
     return said or item.type or (PatternType.ERROR if "error_pattern" in record else None)
 
 
-def _pattern(record: Fields, item: _Item, mirror_of: str) -> Pattern | None:
-    """The pattern of one record, or None and a finding."""
+def _pattern(record: Fields, item: _Item, mirror_of: str) -> Pattern:
+    """The pattern of one record; one without an ID gets a provisional one, made from its text."""
     identifier = _id_of(record.mapping, item)
-    if not identifier:
-        record.add("no-id", "a pattern without pattern_id or template_id is not read", item.pointer, Severity.ERROR)
-        return None
     kind = _type_of(record.mapping, identifier, item)
     if kind is None:
-        message = f"nothing says which type of pattern this is; expected an id like {_FOUR_TYPES}"
+        kind = PatternType.ERROR
+        message = f"its type is unknown, shown as an error pattern; expected an ID like {_FOUR_TYPES}"
         record.add("unknown-type", message, item.pointer, Severity.ERROR)
-        return None
-    if not SAFE_ID.fullmatch(identifier) or ".." in identifier:
+    if not identifier:
+        key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
+        record.add("no-id", f"has no {key}; shown, but never injected or changed", item.pointer, Severity.ERROR)
+        content = repr((record.file, text_of(record.mapping, kind))).encode(errors="replace")
+        identifier = UNNAMED + blake2b(content, digest_size=4).hexdigest()
+    elif not SAFE_ID.fullmatch(identifier) or ".." in identifier:
         message = f"id '{visible_line(identifier, 60)}' holds characters that ids do not have"
         record.add("unsafe-id", message, item.pointer)
     text = _TEXTS[kind](record)

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from core.records.findings import Finding, Severity
+from core.sources.encodings import as_utf8
 from core.text import visible_line
 
 MAX_BYTES: Final = 8 << 20
@@ -332,6 +333,19 @@ def decode(file: str, data: bytes, *, every: bool = False) -> Decoded:
     """What a file holds by its name: for `.jsonl` its lines, see `decode_jsonl`; for `.yaml` and `.yml` one document
     of YAML, with `every` a list of several; else one of JSON.
     """
+    data, encoding = as_utf8(data)
+    decoded = _decode(file, data, every)
+    if not encoding or decoded.failed:
+        return decoded
+    return Decoded(decoded.value, (other_encoding(encoding), *decoded.problems))
+
+
+def other_encoding(name: str) -> Problem:
+    """The problem of a file that was read although it is not UTF-8."""
+    return Problem("bad-encoding", f"is {name}, not UTF-8; read all the same", severity=Severity.WARNING)
+
+
+def _decode(file: str, data: bytes, every: bool) -> Decoded:
     if file.endswith(".jsonl"):
         return Decoded(*decode_jsonl(data))
     if not file.endswith((".yaml", ".yml")):

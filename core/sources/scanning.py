@@ -29,6 +29,8 @@ class Kind(StrEnum):
     """The folder of a loop, which makes it a row even if nothing in it can be read; ends in `/`."""
     EVENTS = "events"
     LEDGER = "ledger"
+    METRICS = "metrics"
+    """The metrics of pattern sharing; only checked, since they are computed anew."""
     ESCALATION = "escalation"
     """The kept context of a debug session that was given up."""
 
@@ -36,6 +38,7 @@ class Kind(StrEnum):
 _DATA: Final = r"[^/]+\.(?:json|ya?ml|jsonl)"
 _RULES: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.PATTERNS: (rf"ralph/shared/patterns/(?!effectiveness-metrics\.){_DATA}",),
+    Kind.METRICS: (r"ralph/(?:shared/(?:patterns/)?)?effectiveness-metrics\.json",),
     Kind.LEDGER: (r"ralph/shared/curation/ledger\.jsonl",),
     Kind.EVENTS: (r"ralph/shared/curation/events\.jsonl",),
     Kind.ESCALATION: (r"ralph/shared/curation/escalations/[^/]+\.json",),

@@ -22,12 +22,17 @@ from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.settings import Settings
 from core.snapshot import Snapshot
-from core.sources.contribution import MAX_FINDINGS
 
 TREES = Path(__file__).parents[1] / "trees"
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 LOOP = "ralph-a-00000001"
-PATTERN = {"pattern_id": "pat-error-null-check-001", "error_signature": {"error_pattern": "of null"}}
+PATTERN = {
+    "pattern_id": "pat-error-null-check-001",
+    "error_signature": {"error_type": "TypeError", "error_pattern": "of null"},
+    "fix_approach": {"description": "Check for null before the access", "fix_category": "add_null_check"},
+    "success_rate": 1,
+    "usage_count": 1,
+}
 
 
 class Project:
@@ -150,12 +155,22 @@ class TestLoading:
         assert (".aiwg/ralph/heartbeats/x.json", "too-deep") in codes(snapshot)
 
     def test_a_file_that_is_wrong_all_over_does_not_bury_the_others(self, project: Project) -> None:
-        project.patterns(PATTERN, *range(MAX_FINDINGS + 50))
+        project.patterns(PATTERN, *range(250))
         project.write("ralph/heartbeats/x.json", b"[" * 5000)
         found = [code for _, code in codes(project.library.load())]
-        assert found.count("wrong-type") == MAX_FINDINGS
-        assert found.count("more-findings") == 1
+        assert found.count("wrong-type") == 1
         assert "too-deep" in found
+
+    def test_violations_of_one_kind_in_many_files_are_one_finding_with_a_count(self, project: Project) -> None:
+        for number in range(1, 13):
+            project.write(f"ralph/tasks/task-{number:03}/metadata.json", b'{"id": "t", "status": "asleep"}')
+        found = project.library.load()
+        (finding,) = found.findings
+        assert (finding.code, finding.count, finding.pointer) == ("not-in-schema", 12, "/status")
+        assert finding.file == ".aiwg/ralph/tasks/task-001/metadata.json"
+        assert "'asleep' is not one of running" in finding.message
+        assert "11 more like it, for example .aiwg/ralph/tasks/task-002/metadata.json" in finding.message
+        assert len(found.tasks) == 12
 
     def test_findings_are_ordered_by_file(self, project: Project) -> None:
         for name in ("c", "a", "b"):

@@ -8,9 +8,7 @@ import pytest
 
 from core.exchange.arriving import MAX_RECORD_BYTES, Arriving, read_import
 from core.exchange.importing import Action
-from core.exchange.schema import check_record
 from core.records.findings import Severity
-from core.records.patterns import PatternType
 from tests.core.exchange.making import Project, error, file_of
 
 
@@ -23,11 +21,12 @@ def test_the_good_records_beside_a_bad_one_come_in() -> None:
     huge = error(3, note="x" * MAX_RECORD_BYTES)
     arriving = read_import("team.json", file_of(error(1), escaping, huge, error(1, 9), "text", {"a": 1}, error(4)))
     assert arriving.ids == ("pat-error-made-001", "pat-error-made-004")
-    assert [pattern.id for pattern, _ in arriving.refused] == [
+    assert [pattern.id for pattern, _ in arriving.refused][:3] == [
         "../../etc/pattern-001",
         "pat-error-made-003",
         "pat-error-made-001",
     ]
+    assert [why for _, why in arriving.refused][3:] == ["has no ID"]
     assert {"refused", "wrong-type", "no-id"} <= codes(arriving)
 
 
@@ -69,31 +68,23 @@ def test_orders_to_this_project_are_not_taken() -> None:
     assert not {"override", "archived"} & target.records["pat-error-made-001"].keys()
 
 
-def test_the_schema_is_advice() -> None:
-    wrong = error(
-        1,
-        "many",  # type: ignore[arg-type]
-        rate=1.5,
-        tags=["a", 3],
-        last_used="yesterday",
-        error_signature={"error_type": "Oops"},
-    )
-    wrong["fix_approach"]["description"] = "too short"
-    found = {finding.pointer: finding.message for finding in check_record(wrong, PatternType.ERROR, "f", "")}
-    assert set(found) == {
-        "/usage_count",
-        "/success_rate",
-        "/tags/1",
-        "/last_used",
-        "/error_signature",
-        "/error_signature/error_type",
-        "/fix_approach/description",
-    }
-    assert found["/success_rate"] == "expected a number from 0 to 1, found '1.5'"
-    assert found["/error_signature"] == "error_pattern is missing"
-    good = {**error(1), "usage_count": 3.0}
-    assert check_record(good, PatternType.ERROR, "f", "") == ()
-    assert [row.action for row in Project("a").plan(file_of(wrong)).rows] == [Action.NEW]
+def test_a_record_that_its_schema_does_not_allow_is_refused_with_its_place() -> None:
+    wrong = error(1, rate=1.4)
+    target = Project("a")
+    plan = target.plan(file_of(wrong, error(2)))
+    assert [row.action for row in plan.rows] == [Action.NEW, Action.REFUSED]
+    assert plan.rows[1].why == "is invalid: /success_rate expected a rate from 0 to 1, or a percentage, found '1.4'"
+    assert "/pattern_registry/error_patterns/0/success_rate" in {finding.pointer for finding in plan.findings}
+    target.take(file_of(wrong))
+    assert "pat-error-made-001" not in target.records
+
+
+def test_rates_and_times_in_another_spelling_are_written_as_the_schema_wants_them() -> None:
+    target = Project("a")
+    target.take(file_of(error(1, rate="75%", last_used=1_795_290_773_500)))  # type: ignore[arg-type]
+    record = target.records["pat-error-made-001"]
+    assert record["success_rate"] == 0.75
+    assert record["last_used"] == "2026-11-21T19:52:53.500Z"
 
 
 def test_other_shapes_of_files_are_read_as_well() -> None:

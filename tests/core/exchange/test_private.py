@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from core.exchange.private import PATH, PERSON, SECRET, Masker, is_role, without_secrets
 from core.exchange.pseudonyms import pseudonym
-from core.exchange.schema import SCHEMA
 from core.records.patterns import PatternType
+from core.sources.schema import PATTERNS
 from tests.core.exchange.making import Project, error
 
 SECRETS = {
@@ -326,7 +326,7 @@ def test_our_loops_come_back_under_their_own_names() -> None:
 
 def test_every_type_has_the_keys_that_are_always_shared() -> None:
     for kind in PatternType:
-        assert {"tags", "source_loops", "origins", "aliases"} <= SCHEMA[kind].keys()
+        assert {"tags", "source_loops", "origins", "aliases"} <= PATTERNS[kind].keys.keys()
 
 
 def test_no_secret_leaves_with_any_export() -> None:

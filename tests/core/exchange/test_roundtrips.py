@@ -179,9 +179,9 @@ def test_a_newer_text_replaces_what_nobody_changed() -> None:
 def test_a_text_that_we_changed_stays_and_theirs_comes_under_another_id() -> None:
     source, target = Project("a", error(1)), Project("b")
     target.take(source.export().data)
-    target.records[ONE]["fix_approach"] = {"description": "Our own better way of doing it"}
+    target.records[ONE]["fix_approach"] = {"description": "Our own better way of doing it", "fix_category": "other"}
     assert target.take(source.export().data) == [Action.SAME]
-    source.records[ONE]["fix_approach"] = {"description": "Their own better way of doing it"}
+    source.records[ONE]["fix_approach"] = {"description": "Their own better way of doing it", "fix_category": "other"}
     plan = target.plan(source.export().data)
     assert (plan.rows[0].action, plan.rows[0].target) == (Action.CONFLICT, "pat-error-made-500")
     assert plan.rows[0].record is not None

@@ -155,7 +155,7 @@ class TestShapes:
         data = json.dumps([{"note": 1}, ANTI, {**ERROR, "usage_count": 2}]).encode()
         after = read_patterns(FILE, data, known=known)
         assert after == read_patterns(FILE, data)
-        assert after.patterns[0] == replace(before[1], pointer="/1")
+        assert after.patterns[1] == replace(before[1], pointer="/1")
         assert read_patterns(FILE, data, known=known) == after
 
     @pytest.mark.parametrize("data", [b"", b'{"patterns": [{"pattern_id"', b"[" * 5000])
@@ -198,7 +198,7 @@ class TestRecords:
     def test_spellings_of_a_rate(self, rate: Any, expected: float) -> None:
         assert one(success_rate=rate).claim.rate == expected
 
-    @pytest.mark.parametrize("rate", [-0.5, 101, "5/4", "1/0", "many", [], True])
+    @pytest.mark.parametrize("rate", [-0.5, 101, 1.4, 9.5, "5/4", "1/0", "many", [], True])
     def test_what_is_no_rate_is_a_finding(self, rate: Any) -> None:
         found = read([{**ERROR, "success_rate": rate}])
         assert found.patterns[0].claim.rate is None
@@ -217,12 +217,27 @@ class TestRecords:
         assert found.patterns[0].claim.uses == 3
         assert [finding.code for finding in found.findings] == ["bad-number"]
 
-    @pytest.mark.parametrize("bad", [None, 7, "x", [], {}, {"pattern_id": ""}, {"pattern_id": ["x"]}, {"tags": "x"}])
+    @pytest.mark.parametrize("bad", [None, 7, "x", []])
     def test_bad_neighbours_cost_nothing(self, bad: Any) -> None:
         found = read({"pattern_registry": {"error_patterns": [ERROR, bad, ANTI]}})
         assert [pattern.id for pattern in found.patterns] == [ERROR["pattern_id"], ANTI["pattern_id"]]
         ((_, place),) = codes(found)
         assert place == "/pattern_registry/error_patterns/1"
+
+    @pytest.mark.parametrize("bad", [{}, {"pattern_id": ""}, {"pattern_id": ["x"]}, {"tags": "x"}])
+    def test_a_record_without_an_id_stays_visible_with_one_finding(self, bad: Any) -> None:
+        document = {"pattern_registry": {"error_patterns": [ERROR, bad, ANTI]}}
+        found = read_patterns(FILE, json.dumps(document).encode(), with_schema=True)
+        assert [pattern.is_unnamed for pattern in found.patterns] == [False, True, False]
+        assert [one for one in codes(found) if one[1] == "/pattern_registry/error_patterns/1"] == [
+            ("no-id", "/pattern_registry/error_patterns/1")
+        ]
+
+    def test_equal_records_without_an_id_have_ids_of_their_own(self) -> None:
+        record = {key: value for key, value in ERROR.items() if key != "pattern_id"}
+        ids = [pattern.id for pattern in read([record, record, record]).patterns]
+        assert len(set(ids)) == 3
+        assert ids == [pattern.id for pattern in read([record, record, record, ERROR]).patterns[:3]]
 
     def test_wrong_types_in_every_field_are_findings(self) -> None:
         keys = ("error_signature", "fix_approach", "source_loops", "effectiveness_trend", "tags", "last_used")

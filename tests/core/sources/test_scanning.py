@@ -34,7 +34,7 @@ def make(project: Path, *names: str) -> ProjectPaths:
     [
         (".aiwg/ralph/shared/patterns/error-patterns.json", Kind.PATTERNS),
         (".aiwg/ralph/shared/patterns/anything.jsonl", Kind.PATTERNS),
-        (".aiwg/ralph/shared/patterns/effectiveness-metrics.json", None),
+        (".aiwg/ralph/shared/patterns/effectiveness-metrics.json", Kind.METRICS),
         (".aiwg/ralph/shared/patterns/archive/2026-01-patterns.json", None),
         (".aiwg/ralph/shared/archive/2026-01-patterns.json", None),
         (".aiwg/ralph/memory/patterns/error-patterns.json", Kind.MIRROR),

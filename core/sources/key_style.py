@@ -1,0 +1,138 @@
+"""Records whose keys are written in camelCase, read and edited as if they were in snake_case.
+
+Only keys that a schema or a known dialect has are renamed, and only in objects with fixed keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from core.sources import schema
+from core.sources.fields import escaped
+from core.sources.json_text import JsonText, Path
+from core.sources.schema import Rule
+
+_WORD: Final = re.compile(r"_([a-z])")
+_FREE: Final = frozenset({"placeholders", "origins", "additional", "params"})
+"""Objects whose keys are data."""
+_OTHER_KEYS: Final = (
+    *("pattern_registry", "error_patterns", "success_patterns", "anti_patterns", "code_templates"),
+    *("template_patterns", "error_type", "error_pattern", "fix_template", "last_seen", "is_negative", "anti_pattern"),
+    *("source_loop", "success_count", "failure_count"),
+)
+"""Keys of containers and dialects, which no schema has."""
+
+
+def camel(name: str) -> str:
+    """`error_signature` as `errorSignature`."""
+    return _WORD.sub(lambda found: found[1].upper(), name)
+
+
+def _keys_of(rule: Rule) -> Iterator[str]:
+    for name, inner in rule.keys.items():
+        yield name
+        yield from _keys_of(inner)
+    if rule.items is not None:
+        yield from _keys_of(rule.items)
+
+
+_RULES: Final = (
+    *schema.PATTERNS.values(),
+    *(schema.METRICS_FILE, schema.REGISTRY, schema.TASK, schema.TRAJECTORY, schema.ATTEMPT, schema.OUTCOME),
+    *(schema.REFLECTION, schema.DEBUG_SESSION),
+)
+_KNOWN: Final = {*_OTHER_KEYS, *(name for rule in _RULES for name in _keys_of(rule))}
+SNAKE: Final[Mapping[str, str]] = {camel(name): name for name in sorted(_KNOWN) if camel(name) != name}
+"""snake_case by camelCase, of every known key of two or more words."""
+
+
+def is_camel(value: Any) -> bool:
+    """Whether a value has known keys in camelCase, at any depth."""
+    if isinstance(value, dict):
+        return not SNAKE.keys().isdisjoint(value) or any(
+            isinstance(item, dict | list) and key not in _FREE and is_camel(item) for key, item in value.items()
+        )
+    return isinstance(value, list) and any(isinstance(item, dict | list) and is_camel(item) for item in value)
+
+
+def snake_keys(value: Any) -> Any:
+    """The value with known keys in snake_case; of two spellings of a key the snake_case one counts."""
+    if isinstance(value, dict):
+        return {
+            SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item if key in _FREE else snake_keys(item)
+            for key, item in value.items()
+        }
+    return [snake_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def camel_keys(value: Any) -> Any:
+    """The value with known keys in camelCase."""
+    if isinstance(value, dict):
+        return {
+            camel(key) if camel(key) in SNAKE else key: item if key in _FREE else camel_keys(item)
+            for key, item in value.items()
+        }
+    return [camel_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def respell(pointer: str, value: Any, base: str = "") -> str:
+    """A JSON pointer into `snake_keys(value)` as the pointer into `value`.
+
+    Args:
+        pointer: Starts with `base`.
+        value: The object at `base`, as the file has it.
+    """
+    if not pointer.startswith(base):
+        return pointer
+    parts = []
+    for part in pointer[len(base) :].split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            name = camel(name) if name not in value and camel(name) in value else name
+            value = value.get(name)
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        parts.append(escaped(name))
+    return "".join((base, *(f"/{part}" for part in parts)))
+
+
+class RecordText(JsonText):
+    """A JSON document of records open for edits, whose `value` has its keys in snake_case.
+
+    Paths and keys are given in snake_case. What is written keeps the style of the file.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """See `JsonText`."""
+        super().__init__(data)
+        self._is_camel = is_camel(self.value)
+        if self._is_camel:
+            self.value = snake_keys(self.value)
+
+    def _find(self, path: Path) -> int:
+        if not self._is_camel:
+            return super()._find(path)
+        steps = list(path)
+        start = self._line_start(int(steps.pop(0)) if self.is_lines else 0)
+        for step in steps:
+            start = self._child_of(start, self._spelling(start, step)).value
+        return start
+
+    def _spelling(self, start: int, key: str | int) -> str | int:
+        if not self._is_camel or isinstance(key, int):
+            return key
+        names = {child.key for child in self._children(start)}
+        return camel(key) if key not in names and camel(key) in SNAKE else key
+
+    def _written(self, value: Any) -> Any:
+        return camel_keys(value) if self._is_camel else value
+
+    def _parsed(self, value: Any) -> Any:
+        return snake_keys(value) if self._is_camel else value
+
+    def _part(self, data: bytes) -> JsonText:
+        part = RecordText(data)
+        part._is_camel = self._is_camel
+        return part

@@ -1,0 +1,87 @@
+"""The shapes of pattern files, for their reader and their writer; see docs/file-formats.md#pattern-files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from core.records.patterns import PatternType
+
+REGISTRY: Final = "pattern_registry"
+PLAIN: Final = "patterns"
+LIST_OF: Final = {
+    PatternType.ERROR.value: "error_patterns",
+    PatternType.SUCCESS.value: "success_patterns",
+    PatternType.ANTI.value: "anti_patterns",
+    PatternType.TEMPLATE.value: "code_templates",
+}
+"""The list of a registry that each pattern type goes into."""
+LISTS: Final = {
+    **{name: PatternType(kind) for kind, name in LIST_OF.items()},
+    "template_patterns": PatternType.TEMPLATE,
+}
+"""The type that each list of a registry is for."""
+ID_KEYS: Final = ("pattern_id", "template_id", "id")
+TELLING_KEYS: Final = frozenset(
+    {*ID_KEYS, "error_signature", "fix_approach", "approach", "approach_description", "template_code"}
+)
+"""A pattern has at least one of these; an object without any holds patterns, or is something else."""
+
+
+class Layout(NamedTuple):
+    """Where the patterns of an object are.
+
+    Attributes:
+        form: `step`: one level down, at the only key. `lists`: in the lists at the keys. `pattern`: the object is
+            one. `entries`: its values are, by ID. `none`: nowhere.
+        keys: See `form`.
+        unknown: The keys among them that no schema has.
+    """
+
+    form: str
+    keys: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def layout(top: Mapping[str, Any], opened: Callable[[Any], Any] = lambda node: node) -> Layout:
+    """The layout of an object of a pattern file, its keys in snake_case.
+
+    Args:
+        top: The object.
+        opened: Decodes a value of it one level deep.
+    """
+    if REGISTRY in top:
+        return Layout("step", (REGISTRY,))
+    known = tuple(name for name in LISTS if name in top)
+    if not known:
+        if PLAIN in top:
+            return Layout("step", (PLAIN,))
+        if not TELLING_KEYS.isdisjoint(top):
+            return Layout("pattern")
+        if any(is_entry(key, opened(node)) for key, node in top.items()):
+            return Layout("entries")
+    unknown = tuple(key for key, node in top.items() if key not in LISTS and _holds_patterns(opened(node), opened))
+    return Layout("lists", (*known, *unknown), unknown) if known or unknown else Layout("none")
+
+
+def is_entry(key: str, value: Any) -> bool:
+    """Whether a value of an object is a pattern whose ID is its key."""
+    return isinstance(value, dict) and (key.startswith(("pat-", "tmpl-")) or not TELLING_KEYS.isdisjoint(snaked(value)))
+
+
+def snaked(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object with its own known keys in snake_case; what is inside stays as it is."""
+    # The tables of key names are needed by few files.
+    from core.sources.key_style import SNAKE
+
+    if SNAKE.keys().isdisjoint(value):
+        return value
+    return {SNAKE[key] if key in SNAKE and SNAKE[key] not in value else key: item for key, item in value.items()}
+
+
+def _holds_patterns(value: Any, opened: Callable[[Any], Any]) -> bool:
+    """Whether a value under an unknown key is a list of patterns, or an object of patterns by ID."""
+    if isinstance(value, list):
+        first = opened(value[0]) if value else None
+        return isinstance(first, dict) and not TELLING_KEYS.isdisjoint(snaked(first))
+    return isinstance(value, dict) and any(is_entry(key, opened(node)) for key, node in value.items())

@@ -1,0 +1,203 @@
+"""Records held against their schemas: fast where they are valid, in words where they are not.
+
+A valid record is accepted by a compiled msgspec type. Only where that fails does the slower walk through the
+rules run, which names each violation with its JSON pointer.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, Optional, Union
+
+import msgspec
+from msgspec import Meta
+
+from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding, Severity
+from core.records.times import parse_time
+from core.sources import dialects
+from core.sources.fields import escaped, shown
+from core.sources.schema import Rule
+
+_MAX_FINDINGS: Final = 20
+"""A record that is wrong all over reports this many violations."""
+_CLASSES: Final = {
+    "string": (str,),
+    "time": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "texts": (dict,),
+}
+_NAMES: Final = {
+    "texts": "an object of strings",
+    "time": "an ISO-8601 time",
+    "array": "a list",
+    "object": "an object",
+    "integer": "a whole number",
+    "boolean": "true or false",
+}
+
+
+def check(value: Mapping[str, Any], rule: Rule, file: str, pointer: str = "", *, texts: bool = False) -> list[Finding]:
+    """The violations of a schema in one record; advice, since the record is read all the same.
+
+    Args:
+        value: The record.
+        rule: Its schema.
+        file: Project-relative name, for the findings.
+        pointer: Where the record is in the file.
+        texts: Whether the decoder gives numbers and booleans as strings, as that of YAML does.
+    """
+    try:
+        msgspec.convert(value, _compiled(_key(rule)), strict=not texts)
+    except (msgspec.ValidationError, RecursionError):
+        pass
+    else:
+        return []
+    found: list[Finding] = []
+    for place, code, severity, message in _object(value, rule, pointer, texts):
+        if len(found) == _MAX_FINDINGS:
+            break
+        found.append(Finding(file, place, severity, code, message))
+    return found
+
+
+_rules: Final[dict[int, Rule]] = {}
+
+
+def _key(rule: Rule) -> int:
+    """A hashable name of a rule; the tables of `schema` live as long as the process."""
+    _rules[id(rule)] = rule
+    return id(rule)
+
+
+@functools.cache
+def _compiled(key: int) -> Any:
+    """A type that accepts no record that `_object` finds a violation in; it may refuse more."""
+    return _type(_rules[key])
+
+
+def _type(rule: Rule) -> Any:
+    if rule.kind == "object":
+        if not rule.keys:
+            return dict[str, Any]
+        fields = [
+            (name, _type(inner)) if inner.required else (name, Optional[_type(inner)], None)  # noqa: UP045
+            for name, inner in sorted(rule.keys.items(), key=lambda item: not item[1].required)
+        ]
+        struct = msgspec.defstruct("Record", fields, gc=False)
+        return Union[struct, str] if rule.or_text else struct  # noqa: UP007
+    if rule.kind == "array":
+        return list[Any] if rule.items is None else list[_type(rule.items)]  # type: ignore[misc]
+    if rule.kind == "string" and rule.words:
+        return Literal[(*rule.words, *rule.tolerated)]
+    if rule.kind == "string":
+        pattern = rf"\A(?:{rule.pattern})\Z" if rule.pattern else None
+        return Annotated[str, Meta(pattern=pattern, min_length=rule.length or None)]
+    if rule.kind in ("number", "integer"):
+        low = None if rule.low == -math.inf else int(rule.low)
+        high = None if rule.high == math.inf else int(rule.high)
+        number: type = float if rule.kind == "number" else int
+        return Annotated[number, Meta(ge=low, le=high)]
+    return {"time": datetime, "boolean": bool, "texts": dict[str, str], "any": Any}[rule.kind]
+
+
+_Violation = tuple[str, str, Severity, str]
+"""JSON pointer, code, severity and message."""
+
+
+def _object(record: Mapping[str, Any], rule: Rule, pointer: str, texts: bool) -> Iterator[_Violation]:
+    for name, inner in rule.keys.items():
+        value = record.get(name)
+        if value is not None:
+            yield from _value(value, inner, f"{pointer}/{escaped(name)}", texts)
+        elif inner.required:
+            yield pointer, MISSING, Severity.WARNING, f"{name} is missing"
+
+
+def _value(value: Any, rule: Rule, pointer: str, texts: bool) -> Iterator[_Violation]:
+    if texts and isinstance(value, str):
+        value = _typed(value, rule.kind)
+    if not _is_kind(value, rule.kind):
+        if rule.or_text and isinstance(value, str):
+            return
+        if rule.kind == "time" and parse_time(value) is not None:
+            yield pointer, NOT_IN_SCHEMA, Severity.INFO, f"expected an ISO-8601 time, found {shown(value)}; read as one"
+            return
+        percent = dialects.rate(value) if rule.rate else None
+        if percent is not None:
+            yield pointer, NOT_IN_SCHEMA, Severity.INFO, _read_as(value, percent)
+        else:
+            expected = _NAMES.get(rule.kind, f"a {rule.kind}")
+            yield pointer, NOT_IN_SCHEMA, Severity.WARNING, f"expected {expected}, found {shown(value)}"
+    elif isinstance(value, str):
+        yield from ((pointer, NOT_IN_SCHEMA, *found) for found in _string(value, rule))
+    elif isinstance(value, bool):
+        return
+    elif isinstance(value, int | float):
+        if not rule.low <= value <= rule.high:
+            percent = dialects.rate(value) if rule.rate else None
+            if percent is not None:
+                yield pointer, NOT_IN_SCHEMA, Severity.INFO, _read_as(value, percent)
+                return
+            limits = f"from {rule.low:g} to {rule.high:g}" if rule.high < math.inf else f"of at least {rule.low:g}"
+            yield pointer, NOT_IN_SCHEMA, Severity.WARNING, f"expected a number {limits}, found {shown(value)}"
+    elif isinstance(value, list) and rule.items is not None:
+        for index, item in enumerate(value):
+            if item is not None:
+                yield from _value(item, rule.items, f"{pointer}/{index}", texts)
+            else:
+                yield f"{pointer}/{index}", NOT_IN_SCHEMA, Severity.WARNING, "is null"
+    elif isinstance(value, dict) and rule.kind == "texts":
+        for name, item in value.items():
+            if not isinstance(item, str):
+                message = f"expected a string, found {shown(item)}"
+                yield f"{pointer}/{escaped(str(name))}", NOT_IN_SCHEMA, Severity.WARNING, message
+    elif isinstance(value, dict):
+        yield from _object(value, rule, pointer, texts)
+
+
+def _is_kind(value: Any, kind: str) -> bool:
+    if kind == "any":
+        return True
+    if isinstance(value, bool):
+        return kind == "boolean"
+    whole = kind == "integer" and isinstance(value, float) and value.is_integer()
+    return whole or isinstance(value, _CLASSES[kind])
+
+
+def _typed(value: str, kind: str) -> Any:
+    """The number or boolean that a string spells, where one is expected; else the string."""
+    found: Any = None
+    if kind == "integer":
+        found = dialects.number(value)
+        found = int(found) if found is not None and found.is_integer() else found
+    elif kind == "number":
+        found = dialects.number(value)
+    elif kind == "boolean":
+        found = dialects.flag(value)
+    return value if found is None else found
+
+
+def _string(value: str, rule: Rule) -> Iterator[tuple[Severity, str]]:
+    if rule.kind == "time":
+        if parse_time(value) is None:
+            yield Severity.WARNING, f"expected an ISO-8601 time, found {shown(value)}"
+    elif rule.words:
+        if value not in rule.words and value not in rule.tolerated:
+            yield Severity.WARNING, f"{shown(value)} is not one of {', '.join(rule.words)}"
+    elif rule.pattern and not re.fullmatch(rule.pattern, value):
+        severity = Severity.INFO if rule.advisory else Severity.WARNING
+        yield severity, f"{shown(value)} does not match {rule.pattern}"
+    elif len(value) < rule.length:
+        yield Severity.WARNING, f"has {len(value)} characters; at least {rule.length} are expected"
+
+
+def _read_as(value: Any, rate: float) -> str:
+    return f"expected a number from 0 to 1, found {shown(value)}; read as {rate * 100:.3g} %"
