@@ -3,6 +3,6 @@
 What scripts may rely on is described in `core.cli.shapes` (JSON) and in `ralphdeck --help` (exit codes).
 """
 
-from core.cli.entry import main
+from core.cli.entry import alias, main
 
-__all__ = ["main"]
+__all__ = ["alias", "main"]

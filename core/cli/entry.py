@@ -8,12 +8,14 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
 from core import __version__
+from core.cli.aliases import translate_alias
 from core.cli.lazy import load
 from core.cli.options import Invocation, project_option, readonly_option, theme_option
 from core.errors import RalphdeckError
@@ -102,6 +104,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names, or the dashboard if it is a path."""
+        args = translate_alias(args)
         word = args[0]
         if word in COMMANDS or word == "dashboard":
             return super().resolve_command(ctx, args)
@@ -190,6 +193,11 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code. Never shows a traceback."""
     gc.set_threshold(_GARBAGE_AFTER)
     sys.exit(run(args))
+
+
+def alias() -> NoReturn:
+    """Run the command that the name of the program stands for, see `core.cli.aliases`."""
+    main([Path(sys.argv[0]).stem, *sys.argv[1:]])
 
 
 def run(args: Sequence[str] | None = None) -> int:
