@@ -31,7 +31,8 @@ from core.sources.event_log import append_events
 from core.sources.json_text import JsonText
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import Record, find, merge_records
-from core.sources.patterns import CLAIMED_RATE, read_record
+from core.sources.patterns import read_record
+from core.sources.schema import CLAIMED_RATE
 from core.sources.writing import curation_lock, rewrite
 from core.text import visible_line
 

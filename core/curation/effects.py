@@ -10,7 +10,7 @@ from core.records.decisions import Effect
 from core.sources.json_text import BadJson, JsonText, Path, parsed
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import Record, empty_file, id_key, insert_all, records, remove_all
-from core.sources.patterns import CLAIMED_RATE
+from core.sources.schema import CLAIMED_RATE
 from core.text import visible_line
 
 _MISSING: Final = object()

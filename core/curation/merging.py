@@ -17,7 +17,8 @@ from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
 from core.records.times import iso, parse_time
 from core.sources.dialects import texts
 from core.sources.pattern_text import id_key
-from core.sources.patterns import CLAIMED_RATE, read_patterns
+from core.sources.patterns import read_patterns
+from core.sources.schema import CLAIMED_RATE
 from core.text import visible_line
 
 ORIGINS: Final = "origins"

@@ -23,7 +23,7 @@ from core.records.findings import Finding
 from core.records.patterns import Pattern, PatternType
 from core.similarity import SimilarityIndex
 from core.sources.pattern_text import id_key
-from core.sources.patterns import CLAIMED_RATE
+from core.sources.schema import CLAIMED_RATE
 from core.text import visible_line
 
 _NUMBERED: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z0-9-]{1,80})-\d{3}")

@@ -25,13 +25,11 @@ from core.sources.fields import Fields, shown
 from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
 from core.sources.pattern_shapes import ID_KEYS, LISTS, is_entry, layout, snaked
 from core.sources.reading import Decoded, Problem, decode, decode_json, decode_jsonl, other_encoding
-from core.sources.schema import PATTERNS
+from core.sources.schema import CLAIMED_RATE, PATTERNS
 from core.sources.schema import REGISTRY as REGISTRY_SCHEMA
 from core.sources.validation import check
 from core.text import visible_line
 
-CLAIMED_RATE: Final = "claimed_rate"
-"""The key that keeps a claimed rate once recorded results replace it (docs/scoring.md#claimed-rates)."""
 MAX_USES: Final = 10**9
 """Counts beyond this are no counts of uses."""
 

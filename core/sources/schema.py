@@ -12,6 +12,9 @@ from typing import Final
 
 from core.records.patterns import PatternType
 
+CLAIMED_RATE: Final = "claimed_rate"
+"""The key that keeps a claimed rate once recorded results replace it (docs/scoring.md#claimed-rates)."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -89,6 +92,7 @@ _OTHERS: Final = {
     "effectiveness_trend": _TREND,
     "successful_applications": _COUNT,
     "failed_applications": _COUNT,
+    CLAIMED_RATE: _SHARE,
     "related_patterns": _TEXTS,
     "inverted_from": _STRING,
     "aliases": _TEXTS,
