@@ -50,7 +50,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     no_single_loop: bool = True
     """No pattern is proven by the results of a single loop; what a person promoted is that person's word."""
     log_verified: bool = True
-    """Every line of the log of decisions is as it was written."""
+    """The hash chain of the log of decisions is intact."""
     max_tokens: int | None = 2000
     """Tokens, as estimated, of the contexts of running and paused loops and of the last tasks."""
     max_questions: int | None = None

@@ -38,7 +38,7 @@ def check_command(policy: Path | None, as_json: bool) -> None:
       no-quarantined: on     no loop gets what waits in quarantine
       no-critical: on        nor what the scan finds dangerous and nobody released
       no-single-loop: on     nothing is proven by one loop alone
-      log-verified: on       the log of decisions is as it was written
+      log-verified: on       the hash chain of the log of decisions is intact
       max-tokens: 2000       of the contexts of running and paused loops and last tasks
       max-questions: off     open questions in Review
       max-blocked: off       patterns in quarantine

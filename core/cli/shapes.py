@@ -108,7 +108,8 @@ better_pattern_id, source_loops, lint}], findings}.
 With a verdict: {decision, summary, warnings, written}, as promote prints it; with --auto: {decisions: [such]}""",
     "log": """\
 {decisions: [{id, at, by, verb, subject, reason, before, after, group, undone}], findings}.
-With --verify: {lines, linked, decisions, problems: [{line, what}]}""",
+With --verify: {lines, linked, decisions, heads, problems: [{line, what}]}. With --head:
+{kind, project, lines, hash, at}""",
     "why": """\
 {id, state, computed_state, decided_by, pin: {state, at, by, reason, decision_id}, pin_stale, contradicted,
 faded, injectable, success_rate, claimed_rate, interval, successes, failures, helpful, harmful,

@@ -1,9 +1,12 @@
-"""The hash chain of the ledger: no line can be changed, taken out, put in or moved without a trace.
+"""The hash chain of the ledger: shows accidents and careless edits.
 
-Each line ends with its number and with the hash of what stood from the line before on that did so (of all that stood
-before, where none did): `…,"line":12,"chain":"<SHA-256>"}`. So it vouches, through that line, for everything before.
-Who vouches for the last line is the anchor, a small file beside the ledger: a number and a hash as the next line will
-bear them. A crash may leave it behind the ledger, never ahead of it.
+Each line ends with its number and the hash of everything since the last line that has one:
+`…,"line":12,"chain":"<SHA-256>"}`. So each hash depends on all lines before. The anchor, a small file beside the
+ledger, records the number and the hash that the next line will have. A crash may leave it behind the ledger, never
+ahead of it.
+
+There is no key: whoever can write the ledger can compute the chain and the anchor anew. Such an edit is only found
+against a head that was kept elsewhere; see `core.curation.heads` and docs/safety.md#log.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class DecisionLog:
 
 
 def break_finding(found: Break) -> Finding:
-    """What is not as it was written, as a finding."""
+    """A break in the hash chain as a finding."""
     return Finding(FILE, f"line {found.line}", Severity.ERROR, CODE, found.what)
 
 

@@ -1,4 +1,4 @@
-"""Whether the ledger is as it was written (safety: in the files)."""
+"""Checks the hash chain of the ledger, its anchor, and heads that are kept elsewhere; see docs/safety.md#log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from core.curation.breaks import Break, Seams, last_lines
 from core.curation.chain import Chain, Place, read_anchor
+from core.curation.heads import Head, missing_heads
 from core.curation.ledger import break_finding, read_decisions
 from core.errors import Unwritable
 from core.paths import ProjectPaths
@@ -17,33 +18,39 @@ from core.text import plural
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """What became of looking at every line.
+    """The result of checking every line.
 
     Attributes:
         lines: All of them; `linked` are those that bear a hash.
         decisions: Those among them that count.
-        problems: In the order of the lines; none if all is as it was written.
+        problems: In the order of the lines; none if the chain is intact, and every head on it.
+        heads: How many heads were compared.
+        end: The end of the ledger.
     """
 
     lines: int
     linked: int
     decisions: int
     problems: tuple[Break, ...]
+    heads: int = 0
+    end: Place
 
     @property
     def summary(self) -> str:
         """In one line."""
         what = f"{plural(self.lines, 'line')}, {plural(self.decisions, 'decision')}"
         if self.problems:
-            return f"{what}: {plural(len(self.problems), 'place')} not as written"
-        older = f"; {self.linked:,} bear a hash, those before are older" if 0 < self.linked < self.lines else ""
+            return f"{what}: {plural(len(self.problems), 'break')} in the hash chain"
+        first = self.lines - self.linked + 1
+        older = f"; lines before {first:,} are older and have no hash" if 0 < self.linked < self.lines else ""
+        heads = f"; {plural(self.heads, 'head')} kept elsewhere fit" if self.heads else ""
         if self.lines and not self.linked:
-            older = "; written by an older version: nothing vouches for them before the next decision"
-        return f"{what}: as written{older}"
+            return f"{what}: no hash chain yet, the next decision begins it{heads}"
+        return f"{what}: hash chain intact{older}{heads}"
 
 
-def verify_ledger(paths: ProjectPaths) -> Verification:
-    """Look at every line of a project's ledger, see `verify`.
+def verify_ledger(paths: ProjectPaths, heads: Sequence[Head] = ()) -> Verification:
+    """Check every line of a project's ledger, see `verify`.
 
     Raises:
         Unwritable: It is there but cannot be read.
@@ -52,23 +59,25 @@ def verify_ledger(paths: ProjectPaths) -> Verification:
     raw = read_file(paths.ledger, paths.aiwg, MAX_PATTERN_BYTES)
     if isinstance(raw, Problem):
         raise Unwritable(f"cannot read {paths.ledger}: it {raw.message}")
-    return verify(raw.data if raw else b"", anchor)
+    return verify(raw.data if raw else b"", anchor, heads)
 
 
-def verify(data: bytes, anchor: Place | None) -> Verification:
-    """Look at every line of a ledger.
+def verify(data: bytes, anchor: Place | None, heads: Sequence[Head] = ()) -> Verification:
+    """Check every line of a ledger.
 
     What has no line end yet is no line: a crash may leave the beginning of one, which the next writer sets aside.
 
     Args:
         data: The ledger.
         anchor: Read before `data` was; None if there is none.
+        heads: Earlier ends of the ledger, kept elsewhere.
     """
     *lines, rest = data.split(b"\n")
     seams = Seams()
     for line in lines:
         seams.feed(line)
     problems = [*seams.breaks, *last_lines(seams.places, anchor, is_begun=seams.chain.is_begun)]
+    problems += missing_heads(heads, seams.places)
     if rest.strip() and not rest.startswith(b"{"):
         problems.append(Break(len(lines) + 1, "has no end, and is not the beginning of a decision either"))
     return Verification(
@@ -76,13 +85,15 @@ def verify(data: bytes, anchor: Place | None) -> Verification:
         linked=seams.linked,
         decisions=len(read_decisions(data)[0]),
         problems=tuple(sorted(problems)),
+        heads=len(heads),
+        end=seams.places[-1],
     )
 
 
 def end_findings(
     paths: ProjectPaths, stamp: Stamp | None, places: Sequence[Place], *, is_chained: bool
 ) -> Iterator[Finding]:
-    """Where the end of a ledger that was read is not what its anchor tells by now.
+    """Where the end of a ledger that was read is not the one that its anchor records.
 
     Args:
         paths: The project.

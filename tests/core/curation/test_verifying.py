@@ -91,17 +91,20 @@ def test_any_single_change_is_found(data: st.DataObject) -> None:
 def test_a_ledger_that_nobody_touched_is_as_written(paths: ProjectPaths, ledger: Ledger) -> None:
     found = verify_ledger(paths)
     assert (found.lines, found.linked, found.decisions, found.problems) == (4, 4, 4, ())
-    assert found.summary == "4 lines, 4 decisions: as written"
+    assert found.summary == "4 lines, 4 decisions: hash chain intact"
     assert read_anchor(paths.ledger) is not None
 
 
 def test_the_first_decision_seals_what_an_older_version_wrote(paths: ProjectPaths) -> None:
-    assert verify_ledger(paths).summary == "0 lines, 0 decisions: as written"
+    assert verify_ledger(paths).summary == "0 lines, 0 decisions: hash chain intact"
     paths.curation.mkdir(parents=True)
     paths.ledger.write_bytes(document(1) + b"\n" + document(2) + b"\n")
-    assert "nothing vouches for them" in verify_ledger(paths).summary
+    assert "no hash chain yet" in verify_ledger(paths).summary
     Ledger(paths).append(made(3))
-    assert verify_ledger(paths).summary == "3 lines, 1 decision: as written; 1 bear a hash, those before are older"
+    assert (
+        verify_ledger(paths).summary
+        == "3 lines, 1 decision: hash chain intact; lines before 3 are older and have no hash"
+    )
     edit(paths, lambda lines: [lines[0].replace(b"note 1", b"note 9"), *lines[1:]])
     assert told(verify_ledger(paths)) == [(1, "one of lines 1 to 2 was changed after it was written")]
 
@@ -148,7 +151,7 @@ def test_two_who_write_in_turn_make_one_chain(paths: ProjectPaths, ledger: Ledge
     other = Ledger(paths)
     for number in range(10, 14):
         (ledger if number % 2 else other).append(made(number), made(number * 10))
-    assert verify_ledger(paths).summary == "12 lines, 12 decisions: as written"
+    assert verify_ledger(paths).summary == "12 lines, 12 decisions: hash chain intact"
 
 
 def test_a_crash_before_the_anchor_is_no_break(paths: ProjectPaths, ledger: Ledger) -> None:
@@ -200,9 +203,9 @@ def test_an_anchor_that_is_gone_is_told(paths: ProjectPaths, ledger: Ledger, con
 @pytest.mark.parametrize(
     ("data", "line"), [(b'{"kind":"note"}\nnoise \x93\n', 2), (b"\x93noise\n\n[]\n", 1), (b"\x93noise", 1)]
 )
-def test_what_no_version_can_have_written_is_not_as_written(data: bytes, line: int) -> None:
+def test_what_no_version_can_have_written_breaks_the_chain(data: bytes, line: int) -> None:
     assert told(verify(data, None))[0][0] == line
-    assert "as written" not in verify(data, None).summary.replace("not as written", "")
+    assert "intact" not in verify(data, None).summary
 
 
 def test_a_snapshot_tells_what_is_not_as_written_while_the_ledger_grows(paths: ProjectPaths, ledger: Ledger) -> None:
