@@ -49,7 +49,7 @@ _SHARES: Final = frozenset({"rate", "low"})
 """Numbers 0..1, which may be typed as percent."""
 _WORDS: Final[Mapping[str, Sequence[str]]] = {
     "type": tuple(kind.value for kind in PatternType),
-    "state": tuple(state.value for state in STATES),
+    "state": (*(state.value for state in STATES), "quarantine", "held"),
 }
 """Fields that take one of a few words, or the beginning of one."""
 
@@ -242,7 +242,11 @@ class PatternCatalog:
                 return _flags(p.id in found for p in self._of(self._records, rows))
             case "state":
                 codes = [n for n, state in enumerate(STATES) if state.value.startswith(value)]
-                return np.isin(board.state_codes[rows], codes)
+                mask: Mask = np.isin(board.state_codes[rows], codes)
+                for state, flags in (("quarantine", board.quarantined & ~board.held), ("held", board.held)):
+                    if state.startswith(value):
+                        mask |= flags[rows]
+                return mask
             case "is":
                 return self._is(value, rows)
             case "type":

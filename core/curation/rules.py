@@ -166,7 +166,9 @@ def promote(case: Case) -> Draft:
 
 
 def promote_among_many(case: Case) -> Draft:
-    """Promote one of several patterns; a text that waits in quarantine is to be read and released by itself."""
+    """Promote one of several patterns; a held or quarantined text is to be read and released first."""
+    if case.assessment.held:
+        raise Refused(f"{case.name} is held: read it and approve it first")
     if case.assessment.quarantined:
         raise Refused(f"{case.name} is in quarantine: read it and release it by itself")
     return promote(case)

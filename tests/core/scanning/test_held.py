@@ -16,6 +16,7 @@ from core.deck import Deck
 from core.episodes.planning import plan_text
 from core.errors import BadInput, Refused
 from core.paths import ProjectPaths
+from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
@@ -223,3 +224,15 @@ def test_a_burst_of_held_patterns_is_queued_and_approved_in_little_time(tmp_path
     assert not any(item.kind == HELD for item in deck.view.queue) and time.perf_counter() - begin < 5
     deck.undo()
     assert int(deck.view.board.held.sum()) == 300, "one undo takes back all"
+
+
+def test_filters_find_held_patterns_and_bulk_promotion_skips_them(paths: ProjectPaths) -> None:
+    deck = opened(paths)
+    view = deck.view
+    catalog = PatternCatalog(view.snapshot.patterns, view.board, view.snapshot.curation.pins, "ada")
+    for text in ("state:held", "is:held", "is:quarantined -state:quarantine"):
+        assert list(catalog.select(parse_query(text, PATTERN_FIELDS), "id", False)) == [ID], text
+    assert not list(catalog.select(parse_query("state:quarantine", PATTERN_FIELDS), "id", False))
+    decided = deck.decide_many(Verb.PROMOTE, [ID, PLAIN])
+    assert [one.subject for one in decided.decisions] == [PLAIN]
+    assert [one.why for one in decided.refused] == [f"{ID} is held: read it and approve it first"]
