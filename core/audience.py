@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,7 +72,8 @@ class Contexts:
     """
 
     def __init__(self) -> None:
-        self._vectors: object = None
+        self._vectors: list[object] = []
+        self._learnings: object = None
         self._relevant: dict[str, Relevance] = {}
         self._view: View | None = None
         self._given: dict[str, Given] = {}
@@ -91,12 +93,20 @@ class Contexts:
         return view.given(self._relevant[task] if same and task in self._relevant else view.relevance(task))
 
     def _base_on(self, view: View) -> None:
-        vectors = view.embeddings.vectors if view.embeddings is not None and available() else None
-        if view is self._view and vectors is self._vectors:
+        sources = (view.embeddings, view.task_embeddings)
+        vectors = [one.vectors if one is not None and available() else None for one in sources]
+        same_vectors = len(self._vectors) == len(vectors) and all(map(operator.is_, vectors, self._vectors))
+        if view is self._view and same_vectors:
             return
-        if self._view is None or vectors is not self._vectors or not same_texts(self._view, view):
+        learnings = view.learnings.learnings
+        if (
+            self._view is None
+            or not same_vectors
+            or learnings is not self._learnings
+            or not same_texts(self._view, view)
+        ):
             self._relevant = {}
-        self._view, self._vectors, self._given = view, vectors, {}
+        self._view, self._vectors, self._learnings, self._given = view, [*vectors], learnings, {}
 
 
 def same_texts(one: View, other: View) -> bool:

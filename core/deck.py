@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from core.curation.batches import PRUNE
 from core.curation.counting import Counted, brought_counts, record_events
@@ -19,7 +19,7 @@ from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.pruning import Prune, to_prune
 from core.records.decisions import Decision
-from core.records.events import Event, event_id
+from core.records.events import INJECTED_REFLECTION, Event, event_id
 from core.records.patterns import Pattern, PatternType
 from core.records.times import parse_time
 from core.retrieval.ranking import Injection
@@ -266,11 +266,11 @@ class Deck(Decider):
                     warnings += failed
             return view
 
-    def inject(self, loop_id: str, injection: Injection) -> tuple[str, ...]:
-        """Write down which patterns a loop got (semantics 6.6).
+    def inject(self, loop_id: str, injection: Injection) -> Injected:
+        """Record which patterns and reflections a loop got, so that their effect can be measured.
 
         Returns:
-            Those that it had not got before; the others stand written already.
+            Those that were not on record for this loop yet.
 
         Raises:
             BadInput: An id is no valid Unicode.
@@ -278,20 +278,37 @@ class Deck(Decider):
         """
         with self._lock:
             self.apply((self.project.events,))
-            known = {
-                event.pattern_id
-                for event in self._view.snapshot.events
-                if event.kind == "injected" and event.loop_id == loop_id
-            }
-            new = tuple(chosen.pattern_id for chosen in injection.chosen if chosen.pattern_id not in known)
+            events = [event for event in self._view.snapshot.events if event.loop_id == loop_id]
+            known = {event.pattern_id for event in events if event.kind == "injected"}
+            patterns = tuple(one.pattern_id for one in injection.chosen if one.pattern_id not in known)
+            known = {event.reflection_id for event in events if event.kind == INJECTED_REFLECTION}
+            reflections = tuple(one.id for one in injection.reflections.chosen if one.id not in known)
             at = self._clock()
-            events = [
-                Event(id=event_id(at), at=at, kind="injected", pattern_id=id, loop_id=loop_id, by=self.by) for id in new
-            ]
-            if events:
-                append_events(self.project, *events)
+
+            def made(kind: str, *, pattern_id: str = "", reflection_id: str = "") -> Event:
+                return Event(
+                    id=event_id(at),
+                    at=at,
+                    kind=kind,
+                    pattern_id=pattern_id,
+                    loop_id=loop_id,
+                    by=self.by,
+                    reflection_id=reflection_id,
+                )
+
+            new = [made("injected", pattern_id=id) for id in patterns]
+            new += [made(INJECTED_REFLECTION, reflection_id=id) for id in reflections]
+            if new:
+                append_events(self.project, *new)
                 self.apply((self.project.events,))
-            return new
+            return Injected(patterns, reflections)
+
+
+class Injected(NamedTuple):
+    """IDs that were recorded as injected into a loop."""
+
+    patterns: tuple[str, ...]
+    reflections: tuple[str, ...]
 
 
 def _text_hash(patterns: Mapping[str, Pattern], pattern_id: str) -> str | None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from core.paths import ProjectPaths
 from core.records.episodes import Task
+from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask
 from core.retrieval.embedding import (
@@ -43,6 +44,8 @@ _TEXTS_KEPT: Final = 64
 Record = TypeVar("Record")
 PastTask = Task | MemoryTask
 """A task of the episodic memory (1) or of the cross-task memory."""
+Work = PastTask | Loop
+"""What has a description to be compared by: a past task, or a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Subject(Generic[Record]):
     key: Callable[[Record], str]
 
 
-def _task_key(task: PastTask) -> str:
+def _task_key(task: Work) -> str:
     text = task_text(task)
     return sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
 
@@ -71,7 +74,7 @@ PATTERNS: Final[Subject[Pattern]] = Subject(
     "memory/embeddings/patterns.vec", "meaning_text-1", meaning_text, lambda pattern: pattern.content_hash
 )
 """(0) Storage Structure `memory/embeddings/`."""
-TASKS: Final[Subject[PastTask]] = Subject("index/embeddings/tasks.vec", "task_text-1", task_text, _task_key)
+TASKS: Final[Subject[Work]] = Subject("index/embeddings/tasks.vec", "task_text-1", task_text, _task_key)
 """(1) storage `index/embeddings/`."""
 
 

@@ -14,7 +14,7 @@ from core.curation.prospects import Prospects
 from core.debug_memory.index import LazyDebugIndex
 from core.debug_memory.waiting import escalated
 from core.embeddings import PATTERNS, TASKS, Embeddings
-from core.episodes.similar import past_tasks
+from core.episodes.similar import comparable
 from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.scoreboard import Scoreboard
 from core.library import Library
@@ -23,6 +23,7 @@ from core.records.findings import Finding
 from core.records.loops import LoopStory
 from core.records.patterns import PatternType
 from core.retrieval.index import LazyIndex
+from core.retrieval.learnings import LazyLearnings
 from core.review.items import ReviewItem
 from core.review.probes import Probes
 from core.review.queue import Found, review_queue
@@ -160,7 +161,7 @@ class Reader:
         if self.is_readonly:
             return 0
         made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
-        return made + self.task_embeddings.make(past_tasks(self._view.snapshot), stop=stop)
+        return made + self.task_embeddings.make(comparable(self._view.snapshot), stop=stop)
 
     def story(self, loop_id: str) -> LoopStory:
         """The details of one loop, read now."""
@@ -217,10 +218,12 @@ class Reader:
             index = LazyIndex(snapshot.patterns)
             likeness = LazySimilarity(snapshot.patterns)
             debug = LazyDebugIndex(snapshot.debug_sessions)
+            learnings = LazyLearnings(snapshot)
         else:
             board = self._view.board.updated(snapshot, delta, now)
             index, likeness = self._view.lazy_index, self._view.lazy_likeness
             debug = self._view.lazy_debug
+            learnings = self._view.lazy_learnings.updated(snapshot)
             if delta.debug_sessions:
                 debug = debug.updated(snapshot.debug_sessions, delta.debug_sessions)
             if delta.patterns:
@@ -242,6 +245,8 @@ class Reader:
             self._prospects.offers,
             self.embeddings,
             lazy_debug=debug,
+            lazy_learnings=learnings,
+            task_embeddings=self.task_embeddings,
         )
 
     def _asks_anew(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:

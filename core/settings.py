@@ -235,15 +235,21 @@ class InjectionSettings(Struct, frozen=True, kw_only=True):
     """Longest single untrusted line in the rendered context."""
     order: Literal["score", "lower-bound"] = "score"
     """`score` (the documents' rule) or `lower-bound` (of the 90 % interval)."""
+    include_reflections: bool = True
+    max_reflections: int = 3
+    reflection_share: float = 0.25
+    """Part of `max_tokens` that is reserved for reflections, 0..1; what they do not need goes to the patterns."""
+    min_reflection_relevance: float = 0.25
 
     def __post_init__(self) -> None:
         _check_flags(
             self,
             *("enabled", "include_error_patterns", "include_success_patterns"),
-            *("include_anti_patterns", "include_code_templates"),
+            *("include_anti_patterns", "include_code_templates", "include_reflections"),
         )
         _check_counts(self, "top_k_patterns", "max_patterns_injected", "max_tokens", "max_field_chars")
-        _check_shares(self, "min_success_rate")
+        _check_counts(self, "max_reflections")
+        _check_shares(self, "min_success_rate", "reflection_share", "min_reflection_relevance")
         check_choice(self.order, "order", ("score", "lower-bound"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -13,7 +13,7 @@ import numpy as np
 from core.curation.ledger import FILE as LEDGER
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
 from core.debug_memory.waiting import Escalated, recent_escalations
-from core.embeddings import Coverage, Embeddings
+from core.embeddings import Coverage, Embeddings, Work
 from core.errors import UnknownRecord
 from core.extraction.proposals import Extraction
 from core.learning.explanation import Explanation, explain
@@ -32,9 +32,11 @@ from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Suspicion
 from core.retrieval.index import LazyIndex, PatternIndex
+from core.retrieval.learnings import LazyLearnings, LearningIndex, Match
 from core.retrieval.ranking import Given, Injection, prepare_context, prepare_injection
+from core.retrieval.reflections import ReflectionChoice
 from core.retrieval.relevance import Closeness, Relevance, relevance
-from core.retrieval.task import analyse_task
+from core.retrieval.task import TaskProfile, analyse_task
 from core.review.items import ReviewItem
 from core.review.telling import burst_text
 from core.scanning.rules import COUNTS
@@ -61,7 +63,7 @@ class View:
         now: The moment the scores are for.
         offers: What could be extracted from loops that have ended, as far as somebody has looked.
         embeddings: What patterns mean, as far as their vectors are made; shared by all views of a deck. None: only
-            words are compared.
+            words are compared. `task_embeddings` are those of past tasks and loops.
     """
 
     snapshot: Snapshot
@@ -74,6 +76,8 @@ class View:
     offers: Mapping[str, Extraction]
     embeddings: Embeddings[Pattern] | None = None
     lazy_debug: LazyDebugIndex = field(default_factory=lambda: LazyDebugIndex({}))
+    lazy_learnings: LazyLearnings = field(default_factory=lambda: LazyLearnings(Snapshot()))
+    task_embeddings: Embeddings[Work] | None = None
 
     @property
     def index(self) -> PatternIndex:
@@ -85,6 +89,7 @@ class View:
         rates together with what computes them.
         """
         self.lazy_index.get()
+        self.lazy_learnings.get()
         _ = self.board.interval
 
     @property
@@ -96,6 +101,11 @@ class View:
     def debug(self) -> DebugIndex:
         """The debug sessions, searchable; the first to ask waits until it is made."""
         return self.lazy_debug.get()
+
+    @property
+    def learnings(self) -> LearningIndex:
+        """What tasks and loops have learned, searchable; the first call waits until it is indexed."""
+        return self.lazy_learnings.get()
 
     @property
     def coverage(self) -> Coverage | None:
@@ -243,24 +253,48 @@ class View:
         """What the pattern would become as an anti-pattern."""
         return self.board.proposal(self.pattern(pattern_id).id)
 
-    def injection(self, task: str, settings: InjectionSettings | None = None) -> Injection:
-        """What a loop with this task would get injected; the preview and `inject` print the same bytes."""
+    def injection(self, task: str, settings: InjectionSettings | None = None, category: str = "") -> Injection:
+        """What a loop with this task would get injected; the preview and `inject` print the same bytes.
+
+        Args:
+            task: The task.
+            settings: Other ones than those of the project.
+            category: Of the task, instead of the recognised one.
+        """
+        profile = analyse_task(task)
+        if category:
+            profile = msgspec.structs.replace(profile, category=category)
+        settings = self._injecting(settings)
         return prepare_injection(
-            analyse_task(task),
+            profile,
             self.index,
             self.snapshot.patterns,
             self.board,
-            self._injecting(settings),
+            settings,
             self._closeness(task),
+            self._reflections(self._learned(profile), settings),
         )
 
     def relevance(self, task: str) -> Relevance:
-        """How relevant the patterns are to a task: the part of `given` that no state and no count changes."""
-        return relevance(analyse_task(task), self.index, self.snapshot.patterns, self._closeness(task))
+        """How relevant patterns and learnings are to a task: the part of `given` that no state and no count changes."""
+        profile = analyse_task(task)
+        found = relevance(profile, self.index, self.snapshot.patterns, self._closeness(task))
+        return replace(found, learnings=self._learned(profile))
 
     def given(self, found: Relevance) -> Given:
         """The context of `injection` alone, many times as fast; `found` is what `relevance` says of the task."""
-        return prepare_context(found, self.index, self.snapshot.patterns, self.board, self._injecting(None))
+        settings = self._injecting(None)
+        learned = self._reflections(found.learnings, settings)
+        return prepare_context(found, self.index, self.snapshot.patterns, self.board, settings, learned)
+
+    def _learned(self, profile: TaskProfile) -> tuple[Match, ...]:
+        index = self.learnings
+        embeddings = self.task_embeddings
+        close = embeddings.closeness(profile.text, index.work_keys, index.works) if embeddings is not None else None
+        return index.matches(profile, close)
+
+    def _reflections(self, matches: tuple[Match, ...], settings: InjectionSettings) -> ReflectionChoice:
+        return ReflectionChoice(matches, settings, self.now, self.settings.learning.half_life_days)
 
     def _injecting(self, settings: InjectionSettings | None) -> InjectionSettings:
         settings = settings or self.settings.injection

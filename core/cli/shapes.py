@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from core.records.reflections import Reflection
     from core.recurring import Cluster
     from core.retrieval.ranking import Injection
+    from core.retrieval.reflections import ChosenReflection
 
 Shape = dict[str, Any]
 
@@ -45,7 +46,7 @@ DOCUMENTS: Final = {
     "loops": """\
 {loops: [{id, task, status, raw_status, sources, iteration, max_iterations, started_at, ended_at,
 ended_approximate, archived, liveness, liveness_reason, last_sign, badges, aliases, quality,
-injected, uses: [{id, applied, success, inferred, iteration, at}], extracted, files,
+injected, injected_reflections, uses: [{id, applied, success, inferred, iteration, at}], extracted, files,
 outcome: {verdict, raw, decayed, parts, reasoning, error_count, retry_count}}], findings}""",
     "patterns list": """\
 {patterns: [{id, type, title, state, computed_state, decided_by, pinned, faded, contradicted,
@@ -84,6 +85,8 @@ With --recurring: {recurring: [{id, text, loops, kinds, first_at, last_at, refle
     "inject": """\
 {context, tokens, bytes, category, languages, error_types, patterns: [{id, type, score, relevance,
 effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}],
+reflections: [{id, learning, task, sources, same_ids, outcome, draft, at, score, relevance, outcome_factor, decay,
+parts, matched_by}], reflections_left_out: [{id, learning, reason, score}],
 matched_by: meaning or words, findings}""",
     "embed": """\
 {made, patterns, tasks_made, tasks, model}""",
@@ -399,10 +402,34 @@ def injection_json(injection: Injection) -> Shape:
         "left_out": [
             {"id": left.pattern_id, "reason": left.reason, "score": number(left.score)} for left in injection.left_out
         ],
+        "reflections": [_reflection_chosen_json(one) for one in injection.reflections.chosen],
+        "reflections_left_out": [
+            {"id": left.id, "learning": left.text, "reason": left.reason, "score": number(left.score)}
+            for left in injection.reflections.left_out
+        ],
         "category": injection.profile.category or None,
         "languages": list(injection.profile.languages),
         "error_types": list(injection.profile.error_types),
         "matched_by": injection.matched_by,
+    }
+
+
+def _reflection_chosen_json(one: ChosenReflection) -> Shape:
+    return {
+        "id": one.id,
+        "learning": one.text,
+        "task": one.title or None,
+        "sources": list(one.sources),
+        "same_ids": list(one.same_ids),
+        "outcome": one.outcome.value,
+        "draft": one.draft,
+        "at": iso(one.at),
+        "score": number(one.score),
+        "relevance": number(one.relevance),
+        "outcome_factor": number(one.outcome_factor),
+        "decay": number(one.decay),
+        "parts": {name: number(part) for name, part in one.parts.items()},
+        "matched_by": "meaning" if one.by_meaning else "words",
     }
 
 

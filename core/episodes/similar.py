@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from core.embeddings import Embeddings, PastTask
+from core.embeddings import Embeddings, PastTask, Work
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -63,10 +63,17 @@ def past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
     return {**snapshot.memory_tasks, **snapshot.tasks}
 
 
+def comparable(snapshot: Snapshot) -> Mapping[str, Work]:
+    """All that gets a vector to be compared by meaning: the past tasks, and the loops that learned something."""
+    learned = {reflection.loop_id for reflection in snapshot.reflections.values()}
+    loops = {id: loop for id, loop in snapshot.loops.items() if id in learned}
+    return {**loops, **past_tasks(snapshot)}
+
+
 def similar_tasks(
     asked: str | PastTask,
     snapshot: Snapshot,
-    embeddings: Embeddings[PastTask] | None = None,
+    embeddings: Embeddings[Work] | None = None,
     limit: int = MOST_TASKS,
 ) -> tuple[SimilarTask, ...]:
     """The past tasks that are most like a task or a text, best first; never the task itself.
@@ -90,7 +97,7 @@ def similar_tasks(
 
 
 def _by_meaning(
-    text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[PastTask] | None
+    text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[Work] | None
 ) -> dict[str, tuple[float, str]]:
     ids = tuple(tasks)
     close = embeddings.closeness(text, ids, tasks) if embeddings is not None and text else None

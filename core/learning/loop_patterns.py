@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from core.learning.uses import Beads, UseTable, origin
-from core.records.events import Event, Observation
+from core.records.events import INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType
 
@@ -78,3 +78,12 @@ def patterns_of_loop(
             new = first is None or first.loop_id in (loop.id, *loop.aliases, event.loop_id)
             extracted[event.pattern_id] = ExtractedPattern(pattern_id=event.pattern_id, new=new)
     return LoopPatterns(uses=tuple(uses), extracted=tuple(extracted.values()))
+
+
+def injected_reflections(events: Iterable[Event]) -> dict[str, list[str]]:
+    """IDs of the reflections that loops got, each once, by the loop ID in the event."""
+    found: dict[str, dict[str, None]] = {}
+    for event in events:
+        if event.kind == INJECTED_REFLECTION and event.loop_id and event.reflection_id:
+            found.setdefault(event.loop_id, {})[event.reflection_id] = None
+    return {loop_id: list(ids) for loop_id, ids in found.items()}

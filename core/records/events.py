@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
+
+INJECTED_REFLECTION: Final = "injected-reflection"
+"""Kind of the event that a loop got a reflection in its context."""
 
 
 def event_id(at: datetime) -> str:
@@ -60,7 +64,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     Attributes:
         id: Unique.
         at: When, UTC.
-        kind: injected, applied, extracted, outcome, feedback, counted, error or resolved.
+        kind: injected, applied, extracted, outcome, feedback, counted, error, resolved or injected-reflection.
         pattern_id, loop_id: "" where the event has none. The bead of (2) is a loop or an attempt: `loop_id` is
             the id of either. An outcome without a pattern is that of the whole loop.
         success: For applied / outcome / feedback; None = unknown, of feedback on a criterion neutral.
@@ -71,6 +75,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         signals: Of an outcome.
         error: Of an error.
         resolves: Of kind resolved: the id of the error event.
+        reflection_id: Of kind injected-reflection: the reflection that the loop got.
         decision: The decision that it came of; if that is taken back, it does not count.
         unrecorded: Of kind counted: the evidence that the pattern's record alone told of when ralphdeck began, or
             went on, to keep its counts.
@@ -91,6 +96,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     error: ErrorNote | None = None
     resolves: str = ""
     decision: str = ""
+    reflection_id: str = ""
     unrecorded: tuple[Observation, ...] = ()
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from core.errors import RalphdeckError
 from core.records.episodes import Task
+from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask
 from core.text import visible_line
@@ -75,11 +76,14 @@ def meaning_text(pattern: Pattern) -> str:
     return ". ".join(filter(None, dict.fromkeys(texts)))
 
 
-def task_text(task: Task | MemoryTask) -> str:
-    """What a task is about, for `Embedder.embed`."""
+def task_text(task: Task | MemoryTask | Loop) -> str:
+    """What a task or the task of a loop is about, for `Embedder.embed`."""
     criteria = task.criteria if isinstance(task, Task) else ""
+    if isinstance(task, Loop):
+        criteria = "; ".join(criterion[:_MAX_CHARS] for criterion in task.criteria[:_MAX_LIST])
+    description = task.task if isinstance(task, Loop) else task.description
     tags = ", ".join(tag[:_MAX_TAG] for tag in task.tags[:_MAX_LIST])
-    return ". ".join(filter(None, (task.description[:_MAX_CHARS], criteria[:_MAX_CHARS], tags)))
+    return ". ".join(filter(None, (description[:_MAX_CHARS], criteria[:_MAX_CHARS], tags)))
 
 
 def available() -> bool:

@@ -16,8 +16,9 @@ from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.times import day_of
 from core.retrieval.index import TYPES, PatternIndex
+from core.retrieval.reflections import ReflectionChoice, Section
 from core.retrieval.relevance import Closeness, Relevance, relevance
-from core.retrieval.rendering import Item, count_tokens, render_context
+from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
 from core.scanning.rendered import put_together, when_cut
 from core.scanning.telling import told
@@ -79,6 +80,7 @@ class Injection(Struct, frozen=True, kw_only=True):
         chosen: Best first.
         left_out: Most deserving first.
         matched_by: `meaning` if any pattern was compared by it, else `words`.
+        reflections: The learnings in it, and those that were left out.
     """
 
     profile: TaskProfile
@@ -88,6 +90,7 @@ class Injection(Struct, frozen=True, kw_only=True):
     chosen: tuple[Chosen, ...]
     left_out: tuple[LeftOut, ...]
     matched_by: MatchedBy
+    reflections: Section = Section()
 
 
 class Given(NamedTuple):
@@ -111,16 +114,18 @@ def prepare_injection(
     board: Scoreboard,
     settings: InjectionSettings,
     closeness: Closeness | None = None,
+    learned: ReflectionChoice | None = None,
 ) -> Injection:
-    """Choose, order and render the patterns for a task.
+    """Choose, order and render the patterns for a task, and then what similar tasks have learned.
 
     Ranked by score (or by lower bound, `settings.order`), then as `_Ranking` breaks ties; duplicates and what does
     not fit the budget are passed over; at most `top_k_patterns`, never more than `max_patterns_injected`.
-    `closeness` is what `Embeddings.closeness` says of the task; without it patterns are found by words.
+    `closeness` is what `Embeddings.closeness` says of the task; without it patterns are found by words. The
+    reflections in `learned` keep their share of the budget, see docs/scoring.md#reflections.
     """
     found = relevance(profile, index, patterns, closeness)
     ranking = _Ranking(found, index, patterns, board, settings)
-    selection = _Selection(patterns, board, settings)
+    selection = _Selection(patterns, board, settings, learned)
     chosen: list[Chosen] = []
     left_out: list[LeftOut] = []
     for candidate in ranking.candidates():
@@ -132,7 +137,7 @@ def prepare_injection(
     left_out += ranking.refused({*(one.pattern_id for one in chosen), *(one.pattern_id for one in left_out)})
     if len(patterns) > LIST_ALL_UP_TO:
         del left_out[MAX_LEFT_OUT:]
-    context = selection.context
+    context, reflections = selection.finished()
     return Injection(
         profile=profile,
         context=context,
@@ -141,6 +146,7 @@ def prepare_injection(
         chosen=tuple(chosen),
         left_out=tuple(left_out),
         matched_by="words" if closeness is None else "meaning",
+        reflections=reflections,
     )
 
 
@@ -150,18 +156,20 @@ def prepare_context(
     patterns: Mapping[str, Pattern],
     board: Scoreboard,
     settings: InjectionSettings,
+    learned: ReflectionChoice | None = None,
 ) -> Given:
     """The context alone that `prepare_injection` gives, without a word on what is left out: many times as fast.
 
     `found` is what `relevance` says of the task.
     """
-    selection = _Selection(patterns, board, settings)
+    selection = _Selection(patterns, board, settings, learned)
     for candidate in _Ranking(found, index, patterns, board, settings).candidates():
         if selection.is_full:
             break
         selection.why_not(candidate)
     ids = tuple(pattern.id for pattern, _ in selection.items)
-    return Given(selection.context, count_tokens(selection.context), ids)
+    context, _ = selection.finished()
+    return Given(context, count_tokens(context), ids)
 
 
 class _Selection:
@@ -172,8 +180,16 @@ class _Selection:
         context: Its text, "" while there is nothing in it.
     """
 
-    def __init__(self, patterns: Mapping[str, Pattern], board: Scoreboard, settings: InjectionSettings) -> None:
+    def __init__(
+        self,
+        patterns: Mapping[str, Pattern],
+        board: Scoreboard,
+        settings: InjectionSettings,
+        learned: ReflectionChoice | None,
+    ) -> None:
         self._patterns, self._board, self._settings = patterns, board, settings
+        self._learned = learned
+        self._max_tokens = settings.max_tokens - (learned.reserved_tokens if learned is not None else 0)
         self._top = max(min(settings.top_k_patterns, settings.max_patterns_injected), 0)
         self._originals: dict[tuple[str, ...], str] = {}
         self._too_long = 0
@@ -195,7 +211,7 @@ class _Selection:
             return f"below the top {self._top} ({candidate.score:.2f})"
         more = [*self.items, (pattern, self._board.assessment(pattern.id))]
         longer = render_context(more, self._settings)
-        if count_tokens(longer) > self._settings.max_tokens:
+        if count_tokens(longer) > self._max_tokens:
             self._too_long += 1
             return "over the token budget"
         orders = self._board.stops_orders(pattern.id)
@@ -205,6 +221,12 @@ class _Selection:
             return f"with the patterns before it the context {does}"
         self.items, self.context = more, longer
         return ""
+
+    def finished(self) -> tuple[str, Section]:
+        """The whole context, with the reflections behind the patterns."""
+        if self._learned is None:
+            return self.context, Section()
+        return self._learned.finish(self.context, REFLECTIONS_ONLY)
 
 
 def _content(pattern: Pattern) -> tuple[str, ...]:

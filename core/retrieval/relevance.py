@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.task import TaskProfile
 from core.text import matcher
+
+if TYPE_CHECKING:
+    from core.retrieval.learnings import Match
 
 Floats = NDArray[np.float64]
 Closeness = NDArray[np.float32]
@@ -85,12 +88,14 @@ class Relevance:
         values: Relevance, 0..1, of each.
         parts: Each part of it, 0..1 before its weight, by name.
         by_meaning: Whether the meaning of each is known.
+        learnings: What tasks and loops have learned that fits the task.
     """
 
     rows: NDArray[np.int64]
     values: Floats
     parts: Mapping[str, Floats]
     by_meaning: NDArray[np.bool_]
+    learnings: tuple[Match, ...] = ()
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
         """What each part adds to the relevance of the pattern at `place`; they sum to it."""

@@ -17,6 +17,8 @@ from core.text import plural, visible_line
 
 TITLE: Final = "## Cross-Loop Learning Context"
 INTRODUCTION: Final = "Patterns from previous loops that may help with this task:"
+REFLECTIONS_ONLY: Final = f"{TITLE}\n\nReflections from previous loops that may help with this task:\n"
+"""What precedes the Reflections section in a context without patterns."""
 SECTIONS: Final = {
     PatternType.ERROR: "### Error Patterns",
     PatternType.SUCCESS: "### Success Patterns",
@@ -65,7 +67,7 @@ def count_tokens(text: str) -> int:
 
 def _error(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
-    lines = [_head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
+    lines = [head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     if pattern.error_pattern:
         lines.append(f"   - Error: {quoted(pattern.error_pattern, limit)}")
     if pattern.description:
@@ -80,7 +82,7 @@ def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, sett
         detail = f"avg {rounded(average * 10) / 10:g} iterations"
     else:
         detail = plural(assessment.uses, "use")
-    lines = [_head(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
+    lines = [head(number, pattern.description or pattern.title, _success(assessment, detail), limit)]
     if pattern.steps:
         lines.append("   - Steps:")
         lines += (f"     {place}. {bare(step, limit)}" for place, step in enumerate(pattern.steps[:MAX_STEPS], 1))
@@ -90,7 +92,7 @@ def _success_pattern(number: int, pattern: Pattern, assessment: Assessment, sett
 def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
     rate = "no result yet" if assessment.rate is None else f"{_percent(assessment.rate)} failure rate"
-    lines = [_head(number, pattern.title, rate, limit)]
+    lines = [head(number, pattern.title, rate, limit)]
     if pattern.description and pattern.description != pattern.title:
         lines.append(f"   - {bare(pattern.description, limit)}")
     if pattern.better_alternative:
@@ -102,7 +104,7 @@ def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: Injec
 
 def _code(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
-    lines = [_head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
+    lines = [head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
     if pattern.description and pattern.description != pattern.title:
         lines.append(f"   - Use: {field(pattern.description, limit)}")
     return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
@@ -116,7 +118,8 @@ _BLOCKS: Final[dict[PatternType, Callable[[int, Pattern, Assessment, InjectionSe
 }
 
 
-def _head(number: int, name: str, detail: str, limit: int) -> str:
+def head(number: int, name: str, detail: str, limit: int) -> str:
+    """The first line of one entry: its number, its name in bold, and a detail in brackets."""
     # Inside the bold a single asterisk or backslash at either end would already break it.
     escaped = name.replace("\\", "\\\\").replace("*", "\\*")
     return f"{number}. **{field(escaped, limit)}** ({detail})"

@@ -8,13 +8,18 @@ from zlib import crc32
 
 import msgspec
 
-from core.records.events import ErrorNote, ErrorType, Event, Observation, Signals
+from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
 from core.sources.dialects import MAX_COUNT
 from core.sources.fields import Fields, document
 from core.sources.reading import decode_json
 
-KINDS: Final = frozenset({"injected", "applied", "extracted", "outcome", "feedback", "counted", "error", "resolved"})
+KINDS: Final = frozenset(
+    {
+        *("injected", "applied", "extracted", "outcome", "feedback", "counted", "error", "resolved"),
+        INJECTED_REFLECTION,
+    }
+)
 _ERROR_TYPES: Final = tuple(ErrorType)
 _decoder: Final = msgspec.json.Decoder(Event)
 
@@ -148,6 +153,7 @@ def _event(fields: Fields) -> Event | None:
         error=_error(fields.inside("error")),
         resolves=fields.text("resolves"),
         decision=fields.text("decision"),
+        reflection_id=fields.text("reflection_id"),
     )
 
 

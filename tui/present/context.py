@@ -10,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 from textual.content import Content
 
+from core.deck import Injected
 from core.differences import COME, GONE, SAME, line_changes
 from core.records.loops import Loop
 from core.records.patterns import Pattern
@@ -290,10 +291,17 @@ def loop_choices(loops: Sequence[Loop]) -> list[tuple[str, Content]]:
     ]
 
 
-def recorded(new: int, all_of_them: int, loop_id: str) -> str:
+def recorded(new: Injected, injection: Injection, loop_id: str) -> str:
     """What was written into a loop's record, for a toast."""
     loop = visible_line(loop_id, 60)
-    if not new:
-        return f"nothing new: {loop} has all {plural(all_of_them, 'pattern')} on record as injected"
-    known = f"; {all_of_them - new:,} were on record" if new < all_of_them else ""
-    return f"recorded: {plural(new, 'pattern')} injected into {loop}{known}. y copies the text"
+    counts = (
+        (len(new.patterns), len(injection.chosen), "pattern"),
+        (len(new.reflections), len(injection.reflections.chosen), "reflection"),
+    )
+    if not any(count for count, _, _ in counts):
+        known = " and ".join(plural(total, noun) for _, total, noun in counts if total)
+        return f"nothing new: {loop} has all {known} on record as injected"
+    added = " and ".join(plural(count, noun) for count, _, noun in counts if count)
+    known_before = sum(total - count for count, total, _ in counts)
+    known = f"; {known_before:,} were on record" if known_before else ""
+    return f"recorded: {added} injected into {loop}{known}. y copies the text"

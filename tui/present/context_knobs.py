@@ -72,7 +72,8 @@ class Knob:
     def _most(self, settings: InjectionSettings) -> float:
         if self.unit is Unit.SHARE:
             return 1.0
-        return settings.max_patterns_injected if self.field == "top_k_patterns" else _MOST_TOKENS
+        most = {"top_k_patterns": settings.max_patterns_injected, "max_reflections": _MOST_REFLECTIONS}
+        return most.get(self.field, _MOST_TOKENS)
 
     def stepped(self, settings: InjectionSettings, steps: int) -> str:
         """The field's text so many steps above or below the value in these settings."""
@@ -85,6 +86,7 @@ class Knob:
 
 _MOST_TOKENS: Final = 100_000
 """A budget beyond this lets in all that `max_patterns_injected` does."""
+_MOST_REFLECTIONS: Final = 20
 _SWITCH: Final[Mapping[str, object]] = {"on": True, "off": False}
 _ORDERS: Final[Mapping[str, object]] = {"score": "score", "lower": "lower-bound"}
 
@@ -94,6 +96,7 @@ KNOBS: Final = {
         Knob("top_k_patterns", "top_k", "patterns", least=1),
         Knob("min_success_rate", "min_rate", "min rate", step=0.05, unit=Unit.SHARE),
         Knob("max_tokens", "budget", "tokens", step=100, least=100),
+        Knob("max_reflections", "reflections", "reflections"),
         Knob("order", "order", "order", words=_ORDERS),
         Knob("include_error_patterns", "errors", "errors", words=_SWITCH),
         Knob("include_success_patterns", "successes", "successes", words=_SWITCH),

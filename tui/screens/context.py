@@ -39,12 +39,13 @@ class ContextPlace(Place):
     place = "context"
     ABOUT = (
         "The exact text that `ralphdeck inject` prints for a task: byte for byte. Beside it each pattern with its "
-        "score, part by part, and what was left out and why; tab and enter go there. Below it the knobs: with them you "
-        "try other settings, and what that changes in the text is marked at once. n, f, b and tab put the cursor into "
-        "a knob: digits are typed there, also those that go to places elsewhere, until enter or esc leaves it. In the "
-        "list + and - mark what the knobs let in and leave out; # is the rank, and 2→3 says that in the other order "
-        "(o: by score, or by the lower bound of the success rate's interval) it would be 3, - that it would be left "
-        "out. Only I writes: which patterns a running loop got."
+        "score, part by part, then the reflections (what similar tasks and loops learned), and what was left out and "
+        "why; tab and enter go there. Below it the knobs: with them you try other settings, and what that changes in "
+        "the text is marked at once. n, f, b, m and tab put the cursor into a knob: digits are typed there, also those "
+        "that go to places elsewhere, until enter or esc leaves it. In the list + and - mark what the knobs let in and "
+        "leave out; # is the rank, and 2→3 says that in the other order (o: by score, or by the lower bound of the "
+        "success rate's interval) it would be 3, - that it would be left out. Only I writes: which patterns and "
+        "reflections a running loop got."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("rank", "#", 5),
@@ -278,6 +279,10 @@ class ContextPlace(Place):
         """To the most tokens."""
         self.knobs.enter("max_tokens")
 
+    def do_reflections(self) -> None:
+        """To the number of reflections."""
+        self.knobs.enter("max_reflections")
+
     def do_order(self) -> None:
         """By score or by lower bound."""
         self.knobs.step("order", 1)
@@ -319,7 +324,7 @@ class ContextPlace(Place):
         if action == "compare" and (self._preview is None or not self._preview.differs):
             return "turn a knob first: what that changes is shown at once, and c leaves it out"
         if action == "put_back" and self.knobs.field is None:
-            return "n, f or b goes to a knob; R puts all of them back"
+            return "n, f, b or m goes to a knob; R puts all of them back"
         if action == "put_all_back" and not (self.knobs.turned or self.knobs.fault):
             return "all knobs stand as the project has them"
         if action == "pick_loop" and not self._running_loops():
@@ -462,4 +467,4 @@ def _recorded(deck: Deck, loop_id: str, injection: Injection) -> str:
     """
     if not deck.view.loop(loop_id).status.active:
         raise Refused(f"{visible_line(loop_id, 60)} has ended: nothing is recorded")
-    return present.recorded(len(deck.inject(loop_id, injection)), len(injection.chosen), loop_id)
+    return present.recorded(deck.inject(loop_id, injection), injection, loop_id)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.embeddings import Embeddings, PastTask
+from core.embeddings import Embeddings, Work
 from core.episodes.similar import SIMILAR, SimilarTask, similar_tasks
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
@@ -47,13 +47,13 @@ def ids(found: Sequence[SimilarTask]) -> list[str]:
 OTHERS = (task("other-1", "Paginate the invoices endpoint"), task("other-2", "Document how to install the tool"))
 
 
-class Meaning(Embeddings[PastTask]):
+class Meaning(Embeddings[Work]):
     """Tells made-up cosines; NaN for a task that it does not know."""
 
     def __init__(self, cosines: Mapping[str, float]) -> None:
         self._cosines = cosines
 
-    def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, PastTask]) -> Closeness | None:
+    def closeness(self, text: str, ids: Sequence[str], records: Mapping[str, Work]) -> Closeness | None:
         return np.array([self._cosines.get(id, np.nan) for id in ids], np.float32)
 
 

@@ -4,11 +4,13 @@ import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.deck import Deck
+from core.deck import Deck, Injected
 from core.errors import BadInput
 from core.paths import ProjectPaths
+from core.records.loops import Outcome
 from core.records.patterns import PatternType
 from core.retrieval.ranking import Chosen, Injection, LeftOut
+from core.retrieval.reflections import ChosenReflection, Section
 from core.retrieval.relevance import MEANING_WEIGHTS
 from core.retrieval.task import analyse_task
 from core.sample import copy_sample
@@ -213,12 +215,29 @@ def test_hostile_text_draws_no_lines_and_no_codes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("new", "expected"),
+    ("patterns", "reflections", "expected"),
     [
-        (5, "recorded: 5 patterns injected into loop-1. y copies the text"),
-        (1, "recorded: 1 pattern injected into loop-1; 4 were on record. y copies the text"),
-        (0, "nothing new: loop-1 has all 5 patterns on record as injected"),
+        (2, 1, "recorded: 2 patterns and 1 reflection injected into loop-1. y copies the text"),
+        (1, 0, "recorded: 1 pattern injected into loop-1; 2 were on record. y copies the text"),
+        (0, 0, "nothing new: loop-1 has all 2 patterns and 1 reflection on record as injected"),
     ],
 )
-def test_what_was_recorded_is_told(new: int, expected: str) -> None:
-    assert present.recorded(new, 5, "loop-1") == expected
+def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: int, expected: str) -> None:
+    learned = ChosenReflection(
+        id="refl-1",
+        text="Types first",
+        title="Fix login",
+        outcome=Outcome.SUCCESS,
+        draft=False,
+        sources=("ralph-a",),
+        same_ids=("refl-1",),
+        score=0.5,
+        relevance=0.5,
+        outcome_factor=1.0,
+        decay=1.0,
+        parts={"task": 0.5, "learning": 0.0},
+        by_meaning=False,
+    )
+    injected = replace(injection("x", "pat-a", "pat-b"), reflections=Section(chosen=(learned,)))
+    new = Injected(("x",) * patterns, ("y",) * reflections)
+    assert present.recorded(new, injected, "loop-1") == expected

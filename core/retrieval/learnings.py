@@ -1,0 +1,415 @@
+"""An inverted index over what tasks and loops have learned: what fits a task (docs/scoring.md#reflections)."""
+
+from __future__ import annotations
+
+import math
+import threading
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from core.embeddings import Work
+from core.records.episodes import Task, TaskStatus
+from core.records.loops import Loop, LoopStatus, Outcome
+from core.records.reflections import MemoryTask
+from core.retrieval.embedding import task_text
+from core.retrieval.relevance import SAME, UNRELATED, Closeness, Floats
+from core.retrieval.task import TaskProfile
+from core.retrieval.words import content_words
+from core.snapshot import Snapshot
+
+WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}
+"""What each part adds to the relevance of a learning. `task`: how similar its task is to the one asked about.
+`learning`: the share of the asked task's rare words that the learning contains."""
+UNTITLED_WEIGHTS: Final[Mapping[str, float]] = {"task": 0.0, "learning": 0.6}
+"""The same for a learning whose task is unknown."""
+MAX_MATCHES: Final = 200
+"""Learnings that one task is matched with, the most relevant ones."""
+_MAX_TIED: Final = 5_000
+"""Learnings of the same relevance as the last match that are ordered by ID."""
+_FLOOR: Final = 0.05
+"""A learning of lower relevance does not match at all."""
+_MAX_COMPARED: Final = 200
+"""Tasks whose words are compared exactly: those that share most of the rare words."""
+_SALIENT_WORDS: Final = 8
+"""How many of a task's rarest words make full coverage."""
+_OUTDATED_SHARE: Final = 2
+"""An index of which more than one row in this many is outdated is built anew."""
+_MEMORY: Final = "memory/"
+"""Prefix of the source of all key learnings of a task of the cross-task memory."""
+_BY_STATUS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
+_BY_LOOP_STATUS: Final = {
+    LoopStatus.COMPLETED: Outcome.SUCCESS,
+    LoopStatus.FAILED: Outcome.FAILURE,
+    LoopStatus.CRASHED: Outcome.FAILURE,
+    LoopStatus.LIMIT: Outcome.TIMEOUT,
+}
+
+Rows = NDArray[np.int32]
+
+
+class Learning(Struct, frozen=True, kw_only=True, gc=False):
+    """One learning and the task or loop that it comes from; all texts are untrusted.
+
+    Attributes:
+        id: Of the reflection; of a key learning of the cross-task memory, `<task>#<number>`.
+        text: The learning, on however many lines.
+        source: ID of the loop, else of the task.
+        title: What that was to do, "" if unknown.
+        outcome: Of the attempt, else of the task or loop, else of the reflection itself.
+        effectiveness: Recorded effect of the reflection: helpful, neutral, unhelpful or "".
+        draft: Whether it was only drafted from a log.
+    """
+
+    id: str
+    text: str
+    source: str
+    title: str = ""
+    outcome: Outcome = Outcome.UNKNOWN
+    effectiveness: str = ""
+    at: datetime | None = None
+    draft: bool = False
+
+
+class Match(Struct, frozen=True, kw_only=True, gc=False):
+    """A learning that fits a task.
+
+    Attributes:
+        relevance: 0..1, the weighted sum of the parts.
+        task: Similarity of the tasks, 0..1.
+        words: Share of the asked task's rare words that the learning contains, 0..1.
+        by_meaning: Whether `task` compares meaning, not words.
+    """
+
+    learning: Learning
+    relevance: float
+    task: float
+    words: float
+    by_meaning: bool
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """What each part adds to the relevance; they sum to it."""
+        weights = WEIGHTS if self.learning.title else UNTITLED_WEIGHTS
+        return {"task": self.task * weights["task"], "learning": self.words * weights["learning"]}
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Sets of words by row, and rows by word; rows are only added."""
+
+    sets: tuple[frozenset[str], ...] = ()
+    rows: Mapping[str, Rows] = field(default_factory=dict)
+
+    def extended(self, more: Sequence[frozenset[str]]) -> _Words:
+        """With more rows behind the others."""
+        if not more:
+            return self
+        added: dict[str, array[int]] = {}
+        for row, words in enumerate(more, len(self.sets)):
+            for word in words:
+                added.setdefault(word, array("i")).append(row)
+        known = dict(self.rows)
+        for word, places in added.items():
+            new = np.array(places, np.int32)
+            known[word] = np.concatenate((known[word], new)) if word in known else new
+        return _Words((*self.sets, *more), known)
+
+    def count(self, word: str, live: NDArray[np.bool_]) -> int:
+        """How many of the live rows contain a word."""
+        found = self.rows.get(word)
+        return 0 if found is None else int(np.count_nonzero(live[found]))
+
+
+@dataclass(frozen=True)
+class LearningIndex:
+    """All learnings of a project, searchable. Never changed, only replaced.
+
+    Attributes:
+        snapshot: What it was made from.
+        works: The tasks and loops that learned something, by key: `task/<id>` or `loop/<id>`.
+        work_keys: The key of each row of tasks and loops, "" for an outdated row.
+        learnings: By row, None for an outdated row.
+    """
+
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    works: Mapping[str, Work] = field(default_factory=dict)
+    work_keys: tuple[str, ...] = ()
+    learnings: tuple[Learning | None, ...] = ()
+    _work_words: _Words = field(default_factory=_Words)
+    _words: _Words = field(default_factory=_Words)
+    _work_of: Rows = field(default_factory=lambda: np.empty(0, np.int32))
+    _rows_of: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Rows of the learnings of each source: a reflection, or all key learnings of a memory task."""
+    _work_rows: Mapping[str, int] = field(default_factory=dict)
+    _sources_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Sources of the learnings of each task and loop, by key."""
+
+    @classmethod
+    def build(cls, snapshot: Snapshot) -> LearningIndex:
+        """Index everything: about 30 us a learning."""
+        return cls()._replaced(snapshot, [*snapshot.reflections, *map(_memory_source, snapshot.memory_tasks)])
+
+    def updated(self, snapshot: Snapshot) -> LearningIndex:
+        """The index of a newer snapshot; with the same `learnings` if none of them changed."""
+        before = self.snapshot
+        sources = set(_changed(before.reflections, snapshot.reflections))
+        sources |= {_memory_source(id) for id in _changed(before.memory_tasks, snapshot.memory_tasks)}
+        works = [f"task/{id}" for id in _changed(before.tasks, snapshot.tasks)]
+        works += [f"task/{id}" for id in _changed(before.memory_tasks, snapshot.memory_tasks)]
+        works += [f"loop/{id}" for id in _changed(before.loops, snapshot.loops)]
+        works = [key for key in works if _described(_work(key, before)) != _described(_work(key, snapshot))]
+        works += [f"task/{id.rpartition('.')[0]}" for id in _changed(before.attempts, snapshot.attempts)]
+        for key in works:
+            sources |= self._sources_of.get(key, frozenset())
+        if not sources:
+            return replace(self, snapshot=snapshot)
+        made = self._replaced(snapshot, sources)
+        outdated = sum(one is None for one in made.learnings)
+        return LearningIndex.build(snapshot) if outdated * _OUTDATED_SHARE > len(made.learnings) else made
+
+    def _replaced(self, snapshot: Snapshot, sources: Iterable[str]) -> LearningIndex:
+        """With the learnings of some sources read anew from a snapshot."""
+        learnings, work_keys, rows_of = list(self.learnings), list(self.work_keys), dict(self._rows_of)
+        works, work_rows = dict(self.works), dict(self._work_rows)
+        sources_of: dict[str, set[str]] = {}
+        work_words: list[frozenset[str]] = []
+        words: list[frozenset[str]] = []
+        work_of = array("i")
+        for source in sources:
+            for row in rows_of.pop(source, ()):
+                learnings[row] = None
+            for learning, key in _learnings(source, snapshot):
+                work = _work(key, snapshot)
+                if key not in work_rows or _described(works.get(key)) != _described(work):
+                    if key in work_rows:
+                        work_keys[work_rows[key]] = ""
+                    work_rows[key] = len(work_keys)
+                    work_keys.append(key)
+                    work_words.append(frozenset(content_words(task_text(work) if work is not None else "")))
+                    works.pop(key, None)
+                    if work is not None:
+                        works[key] = work
+                rows_of[source] = (*rows_of.get(source, ()), len(learnings))
+                sources_of.setdefault(key, set(self._sources_of.get(key, ()))).add(source)
+                learnings.append(learning)
+                work_of.append(work_rows[key])
+                words.append(frozenset(content_words(learning.text)))
+        return LearningIndex(
+            snapshot,
+            works,
+            tuple(work_keys),
+            tuple(learnings),
+            self._work_words.extended(work_words),
+            self._words.extended(words),
+            np.concatenate((self._work_of, np.array(work_of, np.int32))),
+            rows_of,
+            work_rows,
+            {**self._sources_of, **{key: frozenset(found) for key, found in sources_of.items()}},
+        )
+
+    def matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[Match, ...]:
+        """The learnings that fit a task, the most relevant first; at most `MAX_MATCHES`.
+
+        Args:
+            profile: The task.
+            closeness: The cosine of the task and each of `work_keys`, NaN where unknown; None: only words are compared.
+        """
+        if not self.learnings:
+            return ()
+        by_meaning = np.zeros(len(self.work_keys), np.bool_)
+        similar = np.zeros(len(self.work_keys))
+        if closeness is not None:
+            by_meaning = ~np.isnan(closeness)
+            similar = np.clip((np.nan_to_num(closeness).astype(np.float64) - UNRELATED) / (SAME - UNRELATED), 0.0, 1.0)
+        for row, score in self._similar_by_words(profile.words):
+            if not by_meaning[row]:
+                similar[row] = score
+        covered = self._covered(profile.words)
+        task = similar[self._work_of]
+        titled = self._is_known[self._work_of]
+        relevance = np.where(
+            titled, WEIGHTS["task"] * task + WEIGHTS["learning"] * covered, UNTITLED_WEIGHTS["learning"] * covered
+        )
+        rows = np.flatnonzero((relevance >= _FLOOR) & self._live)
+        if len(rows) > MAX_MATCHES:
+            least = np.partition(relevance[rows], -MAX_MATCHES)[-MAX_MATCHES]
+            rows = rows[relevance[rows] >= least][:_MAX_TIED]
+        found = [
+            Match(
+                learning=learning,
+                relevance=float(relevance[row]),
+                task=float(task[row]) if titled[row] else 0.0,
+                words=float(covered[row]),
+                by_meaning=bool(by_meaning[self._work_of[row]]),
+            )
+            for row in rows.tolist()
+            if (learning := self.learnings[row]) is not None
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.relevance, one.learning.id))[:MAX_MATCHES])
+
+    @cached_property
+    def _live(self) -> NDArray[np.bool_]:
+        """For each row of learnings whether it is not outdated."""
+        return np.fromiter((one is not None for one in self.learnings), np.bool_, len(self.learnings))
+
+    @cached_property
+    def _live_works(self) -> NDArray[np.bool_]:
+        """For each row of tasks and loops whether it has a learning; only these count for how rare a word is."""
+        live = np.zeros(len(self.work_keys), np.bool_)
+        live[self._work_of[self._live]] = True
+        return live
+
+    @cached_property
+    def _is_known(self) -> NDArray[np.bool_]:
+        """For each row of tasks and loops whether it has a description."""
+        return np.fromiter((key in self.works for key in self.work_keys), np.bool_, len(self.work_keys))
+
+    def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
+        """Rows of tasks and loops with the cosine of both sets of words, each word by its idf."""
+        live = self._live_works
+        size = int(np.count_nonzero(live))
+        squares: dict[str, float] = {}
+
+        def square(word: str) -> float:
+            if word not in squares:
+                squares[word] = math.log1p(size / max(self._work_words.count(word, live), 1)) ** 2
+            return squares[word]
+
+        shared = np.zeros(len(self.work_keys))
+        for word in sorted(asked):  # in one order, so that every process gets the same sums
+            if (holding := self._work_words.rows.get(word)) is not None:
+                shared[holding] += square(word)
+        rows = np.flatnonzero(shared * live)
+        if len(rows) > _MAX_COMPARED:
+            rows = rows[np.argsort(-shared[rows], kind="stable")[:_MAX_COMPARED]]
+        length = math.sqrt(math.fsum(map(square, asked)))
+        for row in rows.tolist():
+            other = math.sqrt(math.fsum(map(square, self._work_words.sets[row])))
+            yield row, min(float(shared[row]) / (length * other), 1.0)
+
+    def _covered(self, asked: frozenset[str]) -> Floats:
+        """For each learning the share of the asked task's rare words that it contains."""
+        part = np.zeros(len(self.learnings))
+        size = int(np.count_nonzero(self._live))
+        weights = []
+        for word in sorted(asked):
+            rows = self._words.rows.get(word)
+            weights.append(math.log1p(size / max(self._words.count(word, self._live), 1)))
+            if rows is not None:
+                part[rows] += weights[-1]
+        full = math.fsum(sorted(weights, reverse=True)[:_SALIENT_WORDS])
+        return np.minimum(part / full, 1.0) if full else part
+
+
+class LazyLearnings:
+    """The learnings of a project, indexed when first needed; safe to use from any thread."""
+
+    def __init__(self, snapshot: Snapshot, base: LearningIndex | None = None) -> None:
+        self._snapshot = snapshot
+        self._made = base
+        self._lock = threading.Lock()
+
+    def get(self) -> LearningIndex:
+        """The index of this snapshot."""
+        with self._lock:
+            if self._made is None:
+                self._made = LearningIndex.build(self._snapshot)
+            elif self._made.snapshot is not self._snapshot:
+                self._made = self._made.updated(self._snapshot)
+            return self._made
+
+    def updated(self, snapshot: Snapshot) -> LazyLearnings:
+        """The same for a newer snapshot."""
+        with self._lock:
+            return LazyLearnings(snapshot, self._made)
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """IDs that were added, changed or removed."""
+    if before is not after:
+        for id, record in after.items():
+            known = before.get(id)
+            if known is not record and known != record:
+                yield id
+        yield from before.keys() - after.keys()
+
+
+def _memory_source(task_id: str) -> str:
+    return f"{_MEMORY}{task_id}"
+
+
+def _learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
+    """The learnings of one source, each with the key of its task or loop; none of a source that is gone."""
+    if source.startswith(_MEMORY):
+        memory = snapshot.memory_tasks.get(source.removeprefix(_MEMORY))
+        for number, text in enumerate(memory.learnings if memory is not None else (), 1):
+            if memory is not None and text.strip():
+                yield _of_memory(memory, number, text), f"task/{memory.id}"
+        return
+    reflection = snapshot.reflections.get(source)
+    if reflection is None or reflection.superseded or not reflection.teaches or not reflection.text.strip():
+        return
+    task_id, loop_id = reflection.task_id, reflection.loop_id
+    known = task_id in snapshot.tasks or task_id in snapshot.memory_tasks
+    key = f"task/{task_id}" if known or not loop_id else f"loop/{loop_id}"
+    work = _work(key, snapshot)
+    attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
+    outcomes = (attempt.outcome if attempt is not None else Outcome.UNKNOWN, _outcome(work), reflection.outcome)
+    learning = Learning(
+        id=reflection.id,
+        text=reflection.text,
+        source=loop_id or task_id or reflection.file,
+        title=_title(work),
+        outcome=next((one for one in outcomes if one is not Outcome.UNKNOWN), Outcome.UNKNOWN),
+        effectiveness=reflection.effectiveness,
+        at=reflection.at,
+        draft=reflection.draft,
+    )
+    yield learning, key
+
+
+def _of_memory(task: MemoryTask, number: int, text: str) -> Learning:
+    return Learning(
+        id=f"{task.id}#{number}",
+        text=text,
+        source=task.id,
+        title=task.description,
+        outcome=task.outcome,
+        at=task.at,
+    )
+
+
+def _work(key: str, snapshot: Snapshot) -> Work | None:
+    """The task or loop with this key, None if it is unknown or has no description."""
+    kind, _, id = key.partition("/")
+    work: Work | None = snapshot.loops.get(id)
+    if kind == "task":
+        work = snapshot.tasks.get(id) or snapshot.memory_tasks.get(id)
+    return work if work is not None and _title(work).strip() else None
+
+
+def _title(work: Work | None) -> str:
+    if work is None:
+        return ""
+    return work.task if isinstance(work, Loop) else work.description
+
+
+def _outcome(work: Work | None) -> Outcome:
+    if isinstance(work, Loop):
+        return _BY_LOOP_STATUS.get(work.status, Outcome.UNKNOWN)
+    if isinstance(work, Task):
+        return _BY_STATUS.get(work.status, Outcome.UNKNOWN)
+    return work.outcome if work is not None else Outcome.UNKNOWN
+
+
+def _described(work: Work | None) -> tuple[str, Outcome]:
+    """All of a task or loop that its learnings depend on."""
+    return ("", Outcome.UNKNOWN) if work is None else (task_text(work), _outcome(work))

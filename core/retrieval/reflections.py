@@ -1,0 +1,273 @@
+"""The Reflections section of a context: which learnings a task gets, and how they are written.
+
+The rules and numbers are in docs/scoring.md#reflections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.learning.decay import decayed_value
+from core.prompt_text import field
+from core.records.loops import Outcome
+from core.recurring import ALIKE, Saying
+from core.retrieval.learnings import Learning, Match
+from core.retrieval.rendering import count_tokens, head
+from core.scanning.rendered import completed_by
+from core.scanning.scan import scan_text
+from core.scanning.telling import meaning
+from core.settings import InjectionSettings
+from core.similarity import ManyTexts
+from core.text import plural, visible_line
+
+HEADING: Final = "### Reflections"
+OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {
+    Outcome.SUCCESS: 1.0,
+    Outcome.PARTIAL: 0.9,
+    Outcome.UNKNOWN: 0.8,
+    Outcome.SKIPPED: 0.8,
+    Outcome.FAILURE: 0.7,
+    Outcome.TIMEOUT: 0.7,
+}
+"""Factor for the outcome of the attempt, task or loop; what was learned from a failure still counts."""
+EFFECT_FACTORS: Final[Mapping[str, float]] = {"helpful": 1.0, "neutral": 0.75, "unhelpful": 0.25}
+"""Factor where the reflection itself records its effect; it replaces that of the outcome."""
+DRAFT_FACTOR: Final = 0.5
+"""Factor for a learning that was only drafted from a log."""
+MAX_LEFT_OUT: Final = 50
+"""Learnings listed with the reason why they are left out."""
+_MAX_TITLE: Final = 120
+"""Characters of the task that a learning comes from."""
+
+
+class ChosenReflection(Struct, frozen=True, kw_only=True):
+    """One learning of the section and where its place comes from.
+
+    Attributes:
+        id, text, title: Of the learning that stands for all that say the same; untrusted.
+        sources: IDs of the loops and tasks that learned it, the most relevant first.
+        same_ids: IDs of all learnings that say the same, this one first.
+        score: relevance x outcome_factor x decay.
+        relevance: 0..1, the sum of `parts`.
+        by_meaning: Whether the tasks were compared by meaning, not by words.
+    """
+
+    id: str
+    text: str
+    title: str
+    outcome: Outcome
+    draft: bool
+    sources: tuple[str, ...]
+    same_ids: tuple[str, ...]
+    score: float
+    relevance: float
+    outcome_factor: float
+    decay: float
+    parts: dict[str, float]
+    by_meaning: bool
+    at: datetime | None = None
+
+
+class ReflectionLeftOut(Struct, frozen=True, kw_only=True):
+    """One learning that is not in the section, why not, and the score that it has."""
+
+    id: str
+    text: str
+    reason: str
+    score: float
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """The Reflections section of one context.
+
+    Attributes:
+        chosen: Best first.
+        left_out: Best first, at most `MAX_LEFT_OUT`.
+    """
+
+    chosen: tuple[ChosenReflection, ...] = ()
+    left_out: tuple[ReflectionLeftOut, ...] = ()
+
+
+class ReflectionChoice:
+    """Chooses the reflections of one context: first within their share of the budget, then within what is left.
+
+    Args:
+        matches: The learnings that fit the task.
+        settings: Limits and switches.
+        now: The time for the decay.
+        half_life_days: See docs/scoring.md#half-life.
+    """
+
+    def __init__(
+        self, matches: Sequence[Match], settings: InjectionSettings, now: datetime, half_life_days: float
+    ) -> None:
+        self._settings = settings
+        self._left_out: list[ReflectionLeftOut] = []
+        self._chosen: list[ChosenReflection] = []
+        self._waiting: list[ChosenReflection] = []
+        if not settings.enabled:
+            return
+        groups = _grouped(_scored(matches, now, half_life_days))
+        for one in groups:
+            if reason := self._why_unfit(one):
+                self._leave_out(one, reason)
+            else:
+                self._waiting.append(one)
+        self._fill("", int(settings.max_tokens * settings.reflection_share))
+
+    @property
+    def reserved_tokens(self) -> int:
+        """Tokens that the patterns have to leave free."""
+        return count_tokens("\n" + render_reflections(self._chosen, self._settings)) if self._chosen else 0
+
+    def finish(self, patterns: str, introduction: str) -> tuple[str, Section]:
+        """The whole context and its Reflections section.
+
+        Args:
+            patterns: The rendered patterns, "" if there are none.
+            introduction: What precedes the section if there are no patterns.
+        """
+        settings, before = self._settings, patterns or introduction
+        self._fill(before, settings.max_tokens)
+        kept: list[ChosenReflection] = []
+        for one in sorted(self._chosen, key=_by_score):
+            text = f"{before}\n{render_reflections(kept, settings)}" if kept else before
+            if count_tokens(f"{before}\n{render_reflections([*kept, one], settings)}") > settings.max_tokens:
+                self._waiting.append(one)
+            elif does := completed_by(_block_text(len(kept) + 1, one, settings), text):
+                self._leave_out(one, f"with the text before it the context {does}")
+            else:
+                kept.append(one)
+        full = len(kept) >= settings.max_reflections
+        for one in self._waiting:
+            below = f"below the top {settings.max_reflections} ({one.score:.2f})"
+            self._leave_out(one, below if full else "over the token budget")
+        section = render_reflections(kept, settings)
+        left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
+        context = f"{before}\n{section}" if section else patterns
+        return context, Section(chosen=tuple(kept), left_out=left_out)
+
+    def _fill(self, before: str, budget: int) -> None:
+        """Choose the next ones, best first, as long as the context stays within a budget of tokens."""
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            more = [*self._chosen, one]
+            fits = count_tokens(f"{before}\n{render_reflections(more, self._settings)}") <= budget
+            if len(more) <= self._settings.max_reflections and fits:
+                self._chosen = more
+            else:
+                self._waiting.append(one)
+
+    def _why_unfit(self, one: ChosenReflection) -> str:
+        """Why a learning cannot be in any context of this task, "" if it can."""
+        settings = self._settings
+        if not settings.include_reflections:
+            return "reflections are switched off"
+        if one.relevance < settings.min_reflection_relevance:
+            return f"below min relevance {settings.min_reflection_relevance:.2f} ({one.relevance:.2f})"
+        return why_stopped(one.text, settings.max_field_chars)
+
+    def _leave_out(self, one: ChosenReflection, reason: str) -> None:
+        self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))
+
+
+@lru_cache(4096)
+def why_stopped(text: str, limit: int) -> str:
+    """Why a text may not be injected as it is or cut to `limit` characters, "" if it may."""
+    for part in dict.fromkeys((text, visible_line(text.strip(), limit))):
+        for suspicion in scan_text(part):
+            if suspicion.severity.stops:
+                return f"{suspicion.severity.value}: its text {meaning(suspicion)}"
+    return ""
+
+
+def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSettings) -> str:
+    """The section; "" without any reflection. Texts are data, as in `render_context`."""
+    if not chosen:
+        return ""
+    blocks = (_block_text(number, one, settings) for number, one in enumerate(chosen, 1))
+    return "\n".join((f"{HEADING}\n", *blocks))
+
+
+def _block_text(number: int, one: ChosenReflection, settings: InjectionSettings) -> str:
+    limit = settings.max_field_chars
+    details = [one.outcome.told or "no outcome yet", *["drafted from the log"] * one.draft]
+    if len(one.sources) > 1:
+        details.append(f"learned {len(one.sources):,} times")
+    title = "" if why_stopped(one.title, limit) else one.title.strip()
+    lines = [
+        head(number, title or "A similar task", ", ".join(details), min(limit, _MAX_TITLE)),
+        f"   - Learning: {field(one.text, limit)}",
+    ]
+    if len(one.sources) > 1:
+        lines.append(f"   - Source: {plural(len(one.sources), 'loop or task', 'loops and tasks')}")
+    elif not why_stopped(one.sources[0], limit):
+        lines.append(f"   - Source: {field(one.sources[0], limit)}")
+    return "\n".join(lines) + "\n"
+
+
+def _scored(matches: Iterable[Match], now: datetime, half_life_days: float) -> list[ChosenReflection]:
+    found = []
+    for match in matches:
+        learning = match.learning
+        factor = _outcome_factor(learning)
+        faded = 1.0 if learning.at is None else decayed_value(learning.at, now, half_life_days)
+        found.append(
+            ChosenReflection(
+                id=learning.id,
+                text=learning.text,
+                title=learning.title,
+                outcome=learning.outcome,
+                draft=learning.draft,
+                sources=(learning.source,),
+                same_ids=(learning.id,),
+                score=match.relevance * factor * faded,
+                relevance=match.relevance,
+                outcome_factor=factor,
+                decay=faded,
+                parts=match.parts,
+                by_meaning=match.by_meaning,
+                at=learning.at,
+            )
+        )
+    return sorted(found, key=_by_score)
+
+
+def _by_score(one: ChosenReflection | ReflectionLeftOut) -> tuple[float, str]:
+    return -one.score, one.id
+
+
+def _outcome_factor(learning: Learning) -> float:
+    factor = EFFECT_FACTORS.get(learning.effectiveness, OUTCOME_FACTORS[learning.outcome])
+    return factor * DRAFT_FACTOR if learning.draft else factor
+
+
+def _grouped(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
+    """Each learning once, with all loops and tasks that learned the same; in order."""
+    texts = ManyTexts()
+    groups: list[list[ChosenReflection]] = []
+    sayings: list[Saying] = []
+    by_letters: dict[tuple[str, bool, str], int] = {}
+    for one in scored:
+        saying = Saying.of(one.text)
+        place = by_letters.get(saying.letters)
+        if place is None:
+            alike = [row for row, _ in texts.alike(saying.words, ALIKE)]
+            place = next((row for row in alike if not saying.demand.differs(sayings[row].demand)), None)
+        if place is None:
+            place = len(groups)
+            texts.add(saying.words)
+            sayings.append(saying)
+            groups.append([])
+        by_letters.setdefault(saying.letters, place)
+        groups[place].append(one)
+    for first, *others in groups:
+        sources = tuple(dict.fromkeys(source for one in (first, *others) for source in one.sources))
+        yield replace(first, sources=sources, same_ids=tuple(one.id for one in (first, *others))) if others else first
