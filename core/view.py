@@ -294,7 +294,8 @@ class View:
         return index.matches(profile, close)
 
     def _reflections(self, matches: tuple[Match, ...], settings: InjectionSettings) -> ReflectionChoice:
-        return ReflectionChoice(matches, settings, self.now, self.settings.learning.half_life_days)
+        half_life, orders = self.settings.learning.half_life_days, self.settings.scan.holds_other_texts
+        return ReflectionChoice(matches, settings, self.now, half_life, orders=orders)
 
     def _injecting(self, settings: InjectionSettings | None) -> InjectionSettings:
         settings = settings or self.settings.injection

@@ -20,8 +20,7 @@ from core.recurring import ALIKE, Saying
 from core.retrieval.learnings import Learning, Match
 from core.retrieval.rendering import count_tokens, head
 from core.scanning.rendered import completed_by
-from core.scanning.scan import scan_text
-from core.scanning.telling import meaning
+from core.scanning.telling import why_withheld
 from core.settings import InjectionSettings
 from core.similarity import ManyTexts
 from core.text import plural, visible_line
@@ -103,12 +102,20 @@ class ReflectionChoice:
         settings: Limits and switches.
         now: The time for the decay.
         half_life_days: See docs/scoring.md#half-life.
+        orders: Whether texts that give orders are held: `settings.scan.holds_other_texts`.
     """
 
     def __init__(
-        self, matches: Sequence[Match], settings: InjectionSettings, now: datetime, half_life_days: float
+        self,
+        matches: Sequence[Match],
+        settings: InjectionSettings,
+        now: datetime,
+        half_life_days: float,
+        *,
+        orders: bool = True,
     ) -> None:
         self._settings = settings
+        self._orders = orders
         self._left_out: list[ReflectionLeftOut] = []
         self._chosen: list[ChosenReflection] = []
         self._waiting: list[ChosenReflection] = []
@@ -172,20 +179,29 @@ class ReflectionChoice:
             return "reflections are switched off"
         if one.relevance < settings.min_reflection_relevance:
             return f"below min relevance {settings.min_reflection_relevance:.2f} ({one.relevance:.2f})"
-        return why_stopped(one.text, settings.max_field_chars)
+        return why_stopped(one.text, settings.max_field_chars, self._orders)
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))
 
 
 @lru_cache(4096)
-def why_stopped(text: str, limit: int) -> str:
-    """Why a text may not be injected as it is or cut to `limit` characters, "" if it may."""
-    for part in dict.fromkeys((text, visible_line(text.strip(), limit))):
-        for suspicion in scan_text(part):
-            if suspicion.severity.stops:
-                return f"{suspicion.severity.value}: its text {meaning(suspicion)}"
-    return ""
+def why_stopped(text: str, limit: int, orders: bool) -> str:
+    """Why a text may not be injected as it is or cut to `limit` characters, "" if it may.
+
+    Args:
+        text: Of a learning, a task or an ID.
+        limit: Characters that are injected.
+        orders: Whether a text that gives orders is held.
+    """
+
+    def shown(text: str) -> str:
+        return visible_line(text.strip(), limit)
+
+    if does := why_withheld(text, shown, orders=False):
+        return f"blocked: its text {does}"
+    does = why_withheld(text, shown, orders=orders)
+    return f"held: its text {does}" if does else ""
 
 
 def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSettings) -> str:
@@ -201,14 +217,14 @@ def _block_text(number: int, one: ChosenReflection, settings: InjectionSettings)
     details = [one.outcome.told or "no outcome yet", *["drafted from the log"] * one.draft]
     if len(one.sources) > 1:
         details.append(f"learned {len(one.sources):,} times")
-    title = "" if why_stopped(one.title, limit) else one.title.strip()
+    title = "" if why_stopped(one.title, limit, True) else one.title.strip()
     lines = [
         head(number, title or "A similar task", ", ".join(details), min(limit, _MAX_TITLE)),
         f"   - Learning: {field(one.text, limit)}",
     ]
     if len(one.sources) > 1:
         lines.append(f"   - Source: {plural(len(one.sources), 'loop or task', 'loops and tasks')}")
-    elif not why_stopped(one.sources[0], limit):
+    elif not why_stopped(one.sources[0], limit, True):
         lines.append(f"   - Source: {field(one.sources[0], limit)}")
     return "\n".join(lines) + "\n"
 

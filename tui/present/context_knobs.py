@@ -96,12 +96,12 @@ KNOBS: Final = {
         Knob("top_k_patterns", "top_k", "patterns", least=1),
         Knob("min_success_rate", "min_rate", "min rate", step=0.05, unit=Unit.SHARE),
         Knob("max_tokens", "budget", "tokens", step=100, least=100),
-        Knob("max_reflections", "reflections", "reflections"),
         Knob("order", "order", "order", words=_ORDERS),
         Knob("include_error_patterns", "errors", "errors", words=_SWITCH),
         Knob("include_success_patterns", "successes", "successes", words=_SWITCH),
         Knob("include_anti_patterns", "antis", "anti", words=_SWITCH),
         Knob("include_code_templates", "templates", "templates", words=_SWITCH),
+        Knob("max_reflections", "reflections", "learnings"),
     )
 }
 """The knobs by field, in the order in which they stand on the screen."""
