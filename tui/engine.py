@@ -26,8 +26,39 @@ REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""
 PAUSE_SECONDS: Final = 0.01
 """Between two pieces of what is worked out unasked, for the screen to have its turn."""
+BATCH_BURST: Final = 60
+"""Batches of file changes that are shown without delay after a quiet time."""
+BATCHES_PER_SECOND: Final = 3.0
+"""Batches a second under a steady stream of changes: each costs a repaint."""
+_OLDER_GENERATIONS: Final = (5, 2)
+"""Collections of one generation before the next older one: drawn lines die old, in reference cycles, and with Python's
+own 10 and 10 their garbage grows for a quarter of an hour."""
 TOLD_SECONDS: Final = 0.5
 """How long it is worked out until that is told; after most changes all is known before."""
+
+
+class BatchPacer:
+    """Limits how often file changes are applied: a burst at once, a steady stream at a steady rate.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._left = float(BATCH_BURST)
+        self._since = clock()
+
+    def delay(self) -> float:
+        """Seconds until the next batch may be applied; 0 if it may be applied now."""
+        now = self._clock()
+        self._left = min(self._left + (now - self._since) * BATCHES_PER_SECOND, BATCH_BURST)
+        self._since = now
+        return max(1 - self._left, 0.0) / BATCHES_PER_SECOND
+
+    def count(self) -> None:
+        """Note that a batch was applied."""
+        self._left -= 1
 
 
 class Engine:
@@ -109,6 +140,7 @@ class Engine:
         self._condition = threading.Condition()
         self._jobs: deque[Callable[[], None]] = deque()
         self._dirty: set[Path] = set()
+        self._pacer = BatchPacer()
         self._sweep = False
         self._stopped = False
         self._lock = threading.Lock()
@@ -220,6 +252,7 @@ class Engine:
         if self._extraction is not None:
             self._extraction.add_missed()
         gc.freeze()  # what was read lives on: a collection need not walk it, and stop the screen, each time
+        gc.set_threshold(gc.get_threshold()[0], *_OLDER_GENERATIONS)
         self._target.post_message(self.Changed())
 
     def _noticed(self, changes: Changes) -> None:
@@ -232,10 +265,14 @@ class Engine:
         with self._condition:
             if not (self._stopped or self._jobs or self._dirty or self._sweep):
                 self._condition.wait(PAUSE_SECONDS if self._something_left else self._seconds_left())
+            if self._dirty or self._sweep:  # jobs do not wait, nor does the end
+                self._condition.wait_for(lambda: self._stopped or self._jobs, self._pacer.delay())
             jobs = list(self._jobs)
             self._jobs.clear()
-            dirty, self._dirty = self._dirty, set()
-            sweep, self._sweep = self._sweep, False
+            dirty, sweep = set[Path](), False
+            if self._pacer.delay() == 0:
+                dirty, self._dirty = self._dirty, dirty
+                sweep, self._sweep = self._sweep, sweep
         if self._stopped and not jobs:
             return
         looking = self._something_left and not (jobs or dirty or sweep)
@@ -243,6 +280,7 @@ class Engine:
         for job in jobs:
             self._guarded(job)
         if sweep or dirty:
+            self._pacer.count()
             delta = self._apply(None if sweep else dirty)
             if torn := self.deck.library.retry_paths:
                 watcher.retry(torn)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench import desk, episodes, extracting, measures, queue, retrieval, scanning
+from tests.bench import changing, desk, episodes, extracting, measures, queue, retrieval, scanning
 from tests.bench.trees import FILES_PER_LOOP, write_loops, write_patterns
 
 
@@ -71,6 +71,12 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     _row("search in 10,000 tasks, a frequent word", "", lambda: episodes.found(memory, episodes.FREQUENT))
     _row(f"the review queue of {few:,} patterns, p95", "", lambda: queue.listing(deck.view))
     _row("idle, dashboard", "1 %", lambda: measures.idle_dashboard(project))
+    _row("dashboard at 20 changes a second", "15 %", lambda: changing.under_load(project.parent, 20))
+    _row(
+        "dashboard at 200 changes a second, an hour of the above in 6 minutes",
+        "0 MB/min",
+        lambda: changing.under_load(project.parent, 200, seconds=360),
+    )
     _row("idle, watcher and deck, with the regular sweep", "1 %", lambda: measures.idle(deck))
     _row("extraction of 1,000 loops", "", lambda: extracting.extraction(deck))
     _row(f"near-duplicates among {few:,} patterns", "", lambda: extracting.near_duplicates(deck.view))

@@ -13,7 +13,7 @@ from textual.message_pump import MessagePump
 from core.deck import Deck
 from core.snapshot import Delta
 from core.sources.watching import Changes, Watcher
-from tui.engine import Engine
+from tui.engine import BATCH_BURST, BATCHES_PER_SECOND, BatchPacer, Engine
 
 CHANGED = Delta(decisions=True)
 
@@ -133,3 +133,36 @@ def test_what_fails_is_told_once_and_not_tried_for_ever() -> None:
 def test_it_can_be_told_to_look_no_further() -> None:
     _engine, turns = turning(Calls(CHANGED), looks_further=False)
     assert turns(2) == ["refresh", "prepare"] * 2
+
+
+def test_a_burst_is_applied_at_once_and_a_steady_stream_at_a_steady_rate() -> None:
+    now = 0.0
+    pacer = BatchPacer(clock=lambda: now)
+    for _ in range(BATCH_BURST):
+        assert pacer.delay() == 0
+        pacer.count()
+    assert pacer.delay() == pytest.approx(1 / BATCHES_PER_SECOND)
+    applied = 0
+    for _tick in range(200):  # ten seconds in which something changes twenty times a second
+        now += 0.05
+        if pacer.delay() == 0:
+            pacer.count()
+            applied += 1
+    assert applied == 10 * BATCHES_PER_SECOND
+    now += 3600
+    assert pacer.delay() == 0, "after a quiet time nothing waits"
+
+
+def test_a_decision_does_not_wait_for_changes_that_are_held_back() -> None:
+    calls = Calls()
+    engine = Engine(cast(Deck, calls), cast(MessagePump, calls), looks_further=False)
+    engine._pacer = BatchPacer(clock=lambda: 0.0)
+    for _ in range(BATCH_BURST):
+        engine._pacer.count()
+    engine._noticed(Changes({Path("a")}, sweep=False))
+    engine.submit(calls.job)
+    engine._turn(cast(Watcher, calls))
+    assert calls.done == ["job"]
+    engine._pacer = BatchPacer()
+    engine._turn(cast(Watcher, calls))
+    assert calls.done == ["job", "apply"], "what was held back is applied later"

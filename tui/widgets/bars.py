@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.widgets.line_view import to_strip
+from tui.widgets.line_view import is_same, to_strip
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,12 @@ class Item:
 
     content: Content
     value: str = ""
+
+
+def _are_same(one: Sequence[Item], other: Sequence[Item]) -> bool:
+    """Whether two lines of items look the same and answer clicks in the same way."""
+    values = [item.value for item in one] == [item.value for item in other]
+    return values and is_same([item.content for item in one], [item.content for item in other])
 
 
 class ItemLine(Widget):
@@ -65,9 +71,10 @@ class ItemLine(Widget):
         return 1 + sum(item.content.cell_length + len(cls.SEPARATOR) for item in items)
 
     def show(self, left: Sequence[Item], right: Sequence[Item] = ()) -> None:
-        """Show these items."""
-        self._left, self._right = tuple(left), tuple(right)
-        self.refresh()
+        """Show these items; draws only if they changed."""
+        if not (_are_same(left, self._left) and _are_same(right, self._right)):
+            self._left, self._right = tuple(left), tuple(right)
+            self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """The line."""

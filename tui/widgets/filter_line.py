@@ -52,6 +52,7 @@ class FilterLine(Horizontal):
         super().__init__(id=id)
         self._hint = hint
         self._given = ""
+        self._count = Content("")
 
     def compose(self) -> ComposeResult:
         """The parts."""
@@ -75,8 +76,10 @@ class FilterLine(Horizontal):
         self.query_one(Input).focus()
 
     def count(self, content: Content) -> None:
-        """Say how much is left."""
-        self.query_one(".filter--count", Static).update(content)
+        """Say how much is left; a new layout of the screen is made only if that changed."""
+        if not content.is_same(self._count):
+            self._count = content
+            self.query_one(".filter--count", Static).update(content)
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:

@@ -15,6 +15,11 @@ from textual.widget import Widget
 Align = Literal["left", "right"]
 
 
+def is_same(one: Sequence[Content], other: Sequence[Content]) -> bool:
+    """Whether texts and styles are equal: `==` on Content compares the text alone."""
+    return len(one) == len(other) and all(a.is_same(b) for a, b in zip(one, other, strict=True))
+
+
 def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) -> Content:
     """`content` cut or padded to exactly `width` cells.
 

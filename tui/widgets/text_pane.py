@@ -14,7 +14,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.worker import get_current_worker
 
-from tui.widgets.line_view import selected, to_strip, with_selection
+from tui.widgets.line_view import is_same, selected, to_strip, with_selection
 
 LONG: Final = 20_000
 """Characters from which wrapping leaves the UI thread."""
@@ -75,7 +75,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
             marks: What stands before every line of each paragraph, all of one width; none without.
         """
         paragraphs, marks = tuple(paragraphs), tuple(marks)
-        if not (_same(paragraphs, self._paragraphs) and _same(marks, self._marks)):
+        if not (is_same(paragraphs, self._paragraphs) and is_same(marks, self._marks)):
             self._paragraphs, self._marks = paragraphs, marks
             self._generation += 1
             self._wrap()
@@ -149,11 +149,6 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """What the mouse has selected, as its lines are broken here."""
         return selected([line.plain for line in self._lines], selection), "\n"
-
-
-def _same(one: Sequence[Content], other: Sequence[Content]) -> bool:
-    """Equal in text and style: `==` on Content looks at the text alone."""
-    return len(one) == len(other) and all(a.is_same(b) for a, b in zip(one, other, strict=True))
 
 
 _WIDEST: Final = 2

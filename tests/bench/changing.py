@@ -1,0 +1,71 @@
+"""The dashboard while agents write: a steady stream of file changes, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+
+from core.sample import copy_sample
+from tests.bench.screen import Screen
+
+
+def under_load(folder: Path, changes_per_second: float, seconds: float = 60) -> str:
+    """Share of a core, and growth of the resident size, while files of the sample project change.
+
+    The first sixth of the time does not count: a burst is shown without delay.
+    """
+    project = folder / f"changing-{changes_per_second:g}"
+    copy_sample(project, datetime.now(UTC))
+    with Screen(project) as screen:
+        screen.wait_for("Loops")
+        screen.calm()
+        with _changing(project, changes_per_second):
+            screen.processor_share(seconds / 6)
+            shares, sizes = [], []
+            for _ in range(10):
+                shares.append(screen.processor_share(seconds / 12))
+                sizes.append(screen.resident_mb())
+    minutes = np.arange(len(sizes)) * seconds / 12 / 60
+    slope = float(np.polyfit(minutes[5:], sizes[5:], 1)[0])
+    return f"{np.mean(shares):.0%} of a core, {slope:+.1f} MB a minute ({sizes[-1]:.0f} MB)"
+
+
+@contextmanager
+def _changing(project: Path, changes_per_second: float) -> Iterator[None]:
+    """Write states and iterations of all loops in turn, at this rate, until the block is left."""
+    states = sorted((project / ".aiwg/ralph/loops").glob("*/state.json"))
+    stop = threading.Event()
+
+    def write() -> None:
+        start = monotonic()
+        for number in range(10**9):
+            state = states[number % len(states)]
+            if number % 5:
+                document = json.loads(state.read_bytes())
+                document["currentIteration"] = number // len(states) % 9 + 1
+                document["lastUpdate"] = datetime.now(UTC).isoformat()
+                target = state
+            else:
+                document = {"iteration": number % 7 + 1, "learnings": f"note {number % 50}", "status": "completed"}
+                target = state.parent / "iterations" / f"{number % 7 + 1:03}.json"
+                target.parent.mkdir(exist_ok=True)
+            draft = target.with_name(f".{target.name}.tmp-bench")
+            draft.write_text(json.dumps(document))
+            draft.replace(target)
+            if stop.wait(max(start + (number + 1) / changes_per_second - monotonic(), 0)):
+                return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join()
