@@ -53,7 +53,7 @@ _PUBLIC: Final = re.compile(
 )
 """Names of what is public or is no secret by itself."""
 _KEY_OF: Final = re.compile(r"(?i)(?:key|token|secret)\d?[\"'`\]]{0,2}\s{0,3}(?:=>|:=|[:=,])\s{0,3}[\"'`]?$")
-"""Directly before a value: it is assigned to a credential. A _UUID is one only then."""
+"""Directly before a value: it is assigned to a credential. A UUID is one only then."""
 
 
 def is_placeholder(value: str) -> bool:
@@ -68,7 +68,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_random(value: str, *, shortest: int = _MIN_MIXED) -> bool:
-    """Whether a value looks generated: not words, not a version, not a path, not a _UUID.
+    """Whether a value looks generated: not words, not a version, not a path, not a UUID.
 
     Args:
         value: Without spaces.

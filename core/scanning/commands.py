@@ -43,12 +43,37 @@ _CHECKS: Final = (
     r"(?:checks?|prompts?))"
 )
 
+_CATCHERS: Final = (
+    r"(?:webhook\.site|requestbin\.\w+|pipedream\.net|burpcollaborator\.net|oast\.\w+|interact\.sh|requestcatcher\.com"
+    r"|beeceptor\.com|hookbin\.com|transfer\.sh|0x0\.st|pastebin\.com/api|bashupload\.com|file\.io)"
+)
+"""Hosts that record what is sent to them."""
+_SENSITIVE: Final = (
+    r"(?:\.env\b|env(?:ironment)?\W+var(?:iable)?s?|(?:api|private|ssh|access|secret|encryption|signing|gpg)[ _-]?keys?"
+    r"|credentials?|secrets|passwords?|tokens|cookies|(?:access|auth|session|api|bearer|refresh)[ _-]?tokens?|keychain"
+    r"|wallets?|seed\W+phrases?|mnemonics?|private\W+data|user\W+data|personal\W+data|confidential\W+\w+"
+    r"|system\W+prompt|chat\W+history|conversation(?:\W+history)?|transcripts?|id_rsa|\.ssh\b|\.aws\b|all\W+keys|/etc/\w+)"
+)
+_SHIP: Final = (
+    r"\b(?:send|sends|sending|upload|uploads|post|posts|forward|forwards|transmit|e-?mail|exfiltrate|leak|deliver|submit"
+    r"|ship|relay|publish|share|report|bcc|cc)\b"
+)
+_AWAY: Final = (
+    r"(?:https?://|(?:an?|the|our|my|this|that|some|your)?\W*(?:\w+\W+)?(?:webhooks?|remote|external|attacker\w*"
+    r"|third-?party|e-?mails?|collector|endpoint|server|telegram|discord|slack|pastebin|gist|url|c2|host|address|domain"
+    r"|bucket)\b|[\w.+-]{1,64}@[\w-]{1,63}\.)"
+)
+
 COMMANDS: Final = (
     Rule(
         id="pipe-to-shell",
         meaning="runs what it downloads",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            curl wget iwr irm invoke- downloadstring net\.webclient urlopen urlretrieve get fetch
+            pip(?:e|ing|ed)
+            """,
         patterns=(
             _FETCH + r"[^\n|]{0,300}?\|\s*(?:[^\n|]{1,100}\|\s*){0,4}?" + _SHELL,
             r"\b(?:bash|sh|zsh|source|eval)\b[^\n]{0,12}(?:[<$]\(|`)\s*(?:curl|wget)\b",
@@ -75,8 +100,18 @@ COMMANDS: Final = (
         meaning="runs code that it hides in another encoding",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            base64 b64 xxd atob fromcharcode unhexlify fromhex powershell printf decod rot13 \\x[0-9a-f] openssl
+            """,
         patterns=(
             r"\bbase64\s+(?:-d|-di|--decode)\b[^\n]{0,80}\|\s*" + _SHELL,
+            r"\b(?:printf|echo)\b[^|\n]{0,40}\\+x[0-9a-f]{2}[^|\n]{0,300}\|\s*" + _SHELL,
+            r"\b(?:decode|decrypt|deobfuscate|rot13|unescape|base64)\w*\b[^.\n]{0,80}\b(?:and|then)\W+(?:\w+\W+){0,2}?"
+            r"(?:execute|run|eval|follow|obey|perform|exec|apply|carry\W+out|do\W+what)\b",
+            r"\b(?:execute|run|eval|follow|obey)\W+(?:\w+\W+){0,4}?(?:decoded|decrypted|base64|rot13|hex)\W?(?:encoded\W+)?"
+            r"(?:\w+\W+){0,2}?(?:string|command|instruction|payload|text|code|message|script|content|result)s?\b",
+            r"\bbase64\s+(?:-d|--decode|-di)\b[^|\n;&]{0,80}>\s*\S+\s*(?:;|&&|&)\s*(?:ba|z|da)?sh\s",
+            r"\bopenssl\s+(?:enc|base64)\b[^|\n]{0,80}-d\b[^|\n]{0,80}\|\s*" + _SHELL,
             r"\bxxd\s+-r\b[^\n]{0,80}\|\s*" + _SHELL,
             r"\b(?:eval|exec|function|settimeout|iex|os\.system|popen|invoke-expression)\s*\(?[^\n]{0,40}"
             r"(?:atob|b64decode|base64_decode|frombase64string|fromcharcode|unhexlify|bytes\.fromhex)",
@@ -88,6 +123,9 @@ COMMANDS: Final = (
         meaning="takes packages from a place of its own",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            index-url index_url registry goproxy trusted-host
+            """,
         patterns=(
             r"--(?:extra-)?index-url[\s=]+\S{1,200}",
             r"\bregistry\b[\s\"']{0,3}(?:=|to|:|at|is)[\s\"']{0,3}https?://\S{1,200}",
@@ -103,6 +141,11 @@ COMMANDS: Final = (
         meaning="takes secrets to where others can read them",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            ssh id_(?:rsa|ed25519|ecdsa|dsa) \.aws shadow sudoers netrc pgpass git-cred kube docker gnupg gcloud
+            \.env env key credential secret password token passwd wallet phrase mnemonic cookie prompt
+            conversation transcript environ
+            """,
         patterns=(
             _TAKE + r"[^\n]{0,60}" + _SECRET_FILE,
             _LOOK
@@ -115,6 +158,30 @@ COMMANDS: Final = (
             r"(?:server|report|reports|logs?|commit|reflections?|issues?|url|endpoint|channel|webhook|comments?"
             r"|pull request|workspace|results?|patterns?)\b",
             _GIVE + r"[^.\n]{0,30}\.env\b[^.\n]{0,10}\bfile\b",
+            _SHIP
+            + _WITHIN
+            + r"{0,80}"
+            + _SENSITIVE
+            + _WITHIN
+            + r"{0,60}\b(?:to|via|by|through|using)\b\W{0,6}"
+            + _AWAY,
+            r"\b(?:read|parse|open|load|collect|gather|extract|find|locate|get|dump|scan|access|search)\b"
+            + _WITHIN
+            + r"{0,60}"
+            + _SENSITIVE
+            + _WITHIN
+            + r"{0,60}(?:\band\b|\bthen\b|,)"
+            + _WITHIN
+            + r"{0,20}"
+            + _SHIP,
+            _SHIP
+            + r"[^.\n]{0,80}(?:https?://\S{1,120}|webhook|external|attacker\w*)\s[^.\n]{0,40}\b(?:includ|with|contain"
+            r"|attach)\w*\W+(?:\w+\W+){0,4}?" + _SENSITIVE,
+            r"\bcontents?\W+of\W+(?:the\W+|a\W+|any\W+|every\W+)?(?:local\W+)?(?:file\W+)?[\"'`]?/(?:etc|root|home|var|proc)/"
+            r"[^\n]{0,120}https?://",
+            _SHIP + r"[^\n]{0,120}\bcontents?\W+of\W+(?:the\W+|a\W+)?(?:file\W+)?[\"'`]?/(?:etc|root|home|var|proc)/",
+            r"/proc/(?:\*|\d{1,7}|self|\$\w+|\{\w+\}|\[pid\])/(?:environ|mem|maps)\b",
+            r"(?:<|<<|\s-d\s*|\s--data\S*[\s=]+|\s-t\s+|\s-f\s+\S{0,20}=?)[\"']?@?~?/?\S{0,40}" + _SECRET_FILE,
             r"\b(?:printenv|env|set)\s*\|\s*(?:curl|nc|base64|tee)\b",
         ),
     ),
@@ -123,14 +190,34 @@ COMMANDS: Final = (
         meaning="sends what it finds to another machine",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            curl wget webhook requestbin pipedream burpcollab oast interact\.sh requestcatcher transfer\.sh
+            0x0\.st !\[ environ process cookie localstorage \bnc ncat netcat \$\( @ post send upload copy
+            forward transmit mirror nslookup \bdig\b ping host exfil leak report submit deliver mail socat
+            stratum xmrig minerd fetch \? 169 metadata
+            """,
         patterns=(
             r"\bcurl\b[^\n]{0,200}(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?\w{0,20}=?@\S*"
             r"(?:secret|\.env|key|cred|id_|token|passwd|\.ssh|\.aws|\.git)",
             r"\b(?:tar|cat|base64|zip|gzip|xxd|find|env|printenv|git)\b[^\n]{0,160}\|\s*curl\b[^\n]{0,200}"
             r"(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?(?:\w{1,20}=)?@?-(?:[\s\"']{1,3}\S{1,100}|$)",
             r"\b(?:curl|wget)\b[^\n]{0,200}(?:\$\(|`)\s*(?:cat|env|printenv|whoami|hostname|base64|tar|git)\b",
-            r"\b(?:webhook\.site|requestbin\.\w+|pipedream\.net|burpcollaborator\.net|oast\.\w+|interact\.sh"
-            r"|requestcatcher\.com|transfer\.sh|0x0\.st)\b",
+            r"(?://|\b(?:to|at|via|curl|wget|nc)\W+)(?:[\w-]{1,63}\.){0,3}" + _CATCHERS + r"|\b" + _CATCHERS + r"/\w",
+            r"\b(?:nslookup|dig|host|ping|curl|wget)\b[^\n]{0,60}(?:\$\(|`)[^\n]{1,160}(?:\)|`)\.[\w-]{1,60}\.?\w",
+            r"\b(?:printenv|env|set|export|cat|tar|base64|history|find|grep|zip)\b[^|\n]{0,120}(?:\|[^|\n]{1,80}){0,3}\|\s*"
+            r"(?:nc|ncat|netcat|socat|openssl\s+s_client|curl|wget|telnet|ssh|mail|sendmail)\s[^\n]{0,80}"
+            r"(?:\d{2,5}\b|\.\w{2,}|@)",
+            r"\b(?:os\.environ|process\.env|getenv|environ)\b[^\n]{0,160}\b(?:requests|httpx|urllib\w*|session|client|axios"
+            r"|http)\.(?:post|put|request|get)\b",
+            r"\b(?:requests|httpx|axios|http|session|client)\.(?:post|put|request)\s*\([^\n]{0,200}"
+            r"(?:os\.environ\b(?:\)|\.copy|\.items|,)|dict\(os\.environ|process\.env\b(?:\)|,|\s*\}))",
+            r"\b(?:post|send|upload|transmit|forward|report)(?:s|ing)?\b[^.\n]{0,80}(?:\bos\.environ\b|\bprocess\.env\b"
+            r"|\benviron(?:ment)?\b)",
+            r"\bexfiltrat(?:e|es|ing)\W+(?:the|all|any|user|data|your|its|their|this|every|sensitive|private|credentials?"
+            r"|secrets?|files?)\b",
+            r"\b(?:curl|wget)\b[^\n]{0,120}https?://[^\n]{0,80}\b(?:api[ _-]?keys?|tokens?|secrets?"
+            r"|credentials?|passwords?)\b",
+            r"169\.254\.169\.254/[^\s]{0,60}(?:credentials|token)|\bxmrig\b|\bminerd\b|stratum\+tcp://",
             r"!\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{0,200}[?&][^)\s=]{1,30}=(?:[{$<]|%7b)",
             r"[?&]\w{1,20}=[\"'`]?\s*(?:\+|\$\{)\s*(?:process\.env|os\.environ|document\.cookie|localstorage)",
             r"\b(?:nc|ncat|netcat)\s+(?:-\w+\s+){0,4}[\w.-]{3,100}\s+\d{2,5}\b",
@@ -142,13 +229,41 @@ COMMANDS: Final = (
             r"|contents?|files?|secrets?|keys?|cookies?|transcript|conversation)\b" + _WITHIN + r"{0,40}\bto\W+"
             r"(?:https?://\S{1,100}|an?\W+(?:external|remote|outside)\b)",
         ),
-        unless=r"\b(?:nc|ncat|netcat)\s+-\w*z|//(?:localhost|127\.0\.0\.1)(?:[:/\s\"']|$)|\s(?:localhost|127\.0\.0\.1)\s",
+        unless=r"\b(?:nc|ncat|netcat)\s+-\w*z|authorization\W{1,3}(?:bearer|basic|token)\W{1,3}\$|//(?:localhost|127\.0\.0\.1)(?:[:/\s\"']|$)|\s(?:localhost|127\.0\.0\.1)\s",
+    ),
+    Rule(
+        id="reverse-shell",
+        meaning="gives another machine a shell on this one",
+        severity=Severity.BLOCKED,
+        advice=True,
+        hints=r"""
+            /dev/(?:tcp|udp) nc netcat socat mkfifo mknod socket fsockopen tcpclient telnet /inet/ shell meterpreter
+            msfvenom openssl
+            """,
+        patterns=(
+            r"/dev/(?:tcp|udp)/[\w.$%{}-]{1,120}/",
+            r"\b(?:nc|ncat|netcat)\b[^\n]{0,80}\s(?:-\w*[ec]\w*\s|--exec\b|--sh-exec\b|-e\s)[^\n]{0,40}(?:sh\b|bash|cmd"
+            r"|powershell)",
+            r"\b(?:mkfifo|mknod)\b[^\n]{0,200}\b(?:nc|ncat|netcat|openssl|telnet)\b",
+            r"\bsocat\b[^\n]{0,160}\bexec\b|\bsocat\b[^\n]{0,160}\btcp",
+            r"\bsocket\b[^\n]{0,300}\b(?:dup2|subprocess|pty\.spawn|os\.system|exec|/bin/(?:ba)?sh)\b",
+            r"\bfsockopen\b[^\n]{0,120}\bexec\b|\btcpsocket\b[^\n]{0,160}\bexec\b"
+            r"|\btcpclient\b[^\n]{0,300}(?:iex|invoke-expression|getstream)",
+            r"\btelnet\b[^\n|]{0,80}\|\s*/?(?:bin/)?(?:ba)?sh\b|/inet/tcp/",
+            r"\b(?:open|start|spawn|create|establish|launch|run|execute|set\W+up|get|use)\w*\W+(?:\w+\W+){0,3}?(?:reverse|bind"
+            r"|remote|back)\W?(?:tcp\W+)?shells?\b|\bmeterpreter\b|\bmsfvenom\b",
+        ),
     ),
     Rule(
         id="verification-off",
         meaning="switches a check off that protects the project",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            no-verify dangerously turn switch disabl bypass skip circumvent deactivat tls ssl husky hookspath
+            verify unauthorized hostkey insecure curl setenforce ufw iptables csrutil realtime firewall auditd
+            apparmor
+            """,
         patterns=(
             r"(?:^|[\s\"'`(])--no-verify\b",
             r"--dangerously-[a-z-]+",
@@ -165,6 +280,9 @@ COMMANDS: Final = (
             r"|rejectunauthorized[\s:\"']+false",
             r"insecureskipverify[\s:=]+true|stricthostkeychecking[\s=]+no\b",
             r"\bcurl\s(?:[^\n|;]{0,100}\s)?(?:--insecure|-k)\s",
+            r"\bsetenforce\s+0|\bufw\s+disable|\biptables\s+-f\b|\bcsrutil\s+disable|disablerealtimemonitoring"
+            r"|\bspctl\s+--master-disable"
+            r"|\bsystemctl\s+(?:stop|disable|mask)\s+(?:\S+\s+)?(?:firewalld|auditd|apparmor|ufw|falcon\S*|clamav\S*)",
         ),
     ),
     Rule(
@@ -172,12 +290,26 @@ COMMANDS: Final = (
         meaning="destroys data or history",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            \brm\b find preserve-root mkfs \bdd\b /dev/sd :\(\) chmod push drop delet remov eras wip destroy
+            terminate format remove-item truncate shred overwrit
+            """,
         patterns=(
             r"\brm\s+(?:-\S+\s+){0,3}-\w*[rf]\w*\s+(?:-\S+\s+){0,3}[\"']?"
             r"(?:/|~/?|\$\{?home\}?/?|/\*|\*|\.{1,2}/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt)/?\*?)[\"']?"
             r"(?:[\s;&|)`]|$)",
             r"\bfind\s+[\"']?(?:/|~/?|\$\{?home\}?/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt)/?)[\"']?\s[^\n;|]{0,120}"
             r"(?:-delete\b|-exec\s+rm\b)|\bfind\s+\.\s+-delete\b",
+            r"\b(?:remov|delet|eras|wip|destroy|overwrit|truncat|clean)\w*\b[^.\n]{0,60}[\s\"'`(](?:/etc/|/usr/|/boot|/bin"
+            r"|/sbin|/lib|/root\b|/dev/|/var/(?:lib|log)|c:\\windows|home\W+director(?:y|ies)|system\W+files"
+            r"|user(?:s|'s)?\W+home)",
+            r"\b(?:delet|eras|wip|destroy|terminat|purg)\w*\W+(?:\w+\W+){0,3}?(?:file-?\W?systems?|cloud\W+resources"
+            r"|all\W+(?:\w+\W+)?(?:files|data|backups?|branches|tables|databases|buckets|repositor\w+|resources|instances)"
+            r"|every\W+(?:file|database|table|backup))\b",
+            r"\bclean\W+(?:\w+\W+){0,4}?(?:near-?)?factory\W+state\b"
+            r"|\baws\b[^\n]{0,80}\b(?:terminate-instances|delete-(?:user|bucket|db)\S*)",
+            r"\b(?:remove-item|del|rd|rmdir)\b[^\n]{0,40}(?:-recurse|/s)[^\n]{0,40}\b[a-z]:\\|\bformat\s+[a-z]:"
+            r"|\bshred\s+-\S+\s+(?:/|~)",
             r"--no-preserve-root|\bmkfs(?:\.\w+)?\s|\bdd\s+if=\S+\s+of=/dev/|>\s*/dev/sd[a-z]\b"
             r"|:\(\)\s*\{\s*:\|:&\s*\}",
             r"\bchmod\s+(?:-\S+\s+)*(?:0?777|a\+rwx)\s+/(?:\s|$)",
@@ -191,10 +323,19 @@ COMMANDS: Final = (
         meaning="opens this machine to others, or makes it run their code later",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            authorized_keys hookspath sshcommand fsmonitor docker podman nerdctl \+s\b chmod nopasswd sudoers
+            preload alias cron useradd adduser net\suser nsenter docker\.sock
+            """,
         patterns=(
             r"(?:>|\btee\b|\b(?:add|append|write|copy|put|insert)\b)[^\n]{0,200}\bauthorized_keys\b",
             r"\bgit\s+config\s+(?:-\S+\s+){0,3}--(?:global|system)\s+(?:-\S+\s+){0,3}"
             r"core\.(?:hookspath|sshcommand|fsmonitor)\b",
+            r"\bchmod\s+(?:-\S+\s+)*(?:[ugoa]*\+[rwx]*s\b|[2467][0-7]{3}\s)|\bnopasswd\s*:|(?:>>?|\btee\b)[^\n]{0,80}/etc/sudoers",
+            r"\bld\.so\.preload\b|\balias\W+(?:\w+\W+){0,3}?sudo\b|\bld_preload\s*=",
+            r"(?:cron|\*\s\*\s\*)[^\n]{0,120}\b(?:curl|wget|nc|bash\s+-[ci]|/dev/tcp)\b",
+            r"(?:>>?|\btee\b|\b(?:append|add|write)\w*\b)[^\n]{0,200}\.(?:bashrc|zshrc|profile|bash_profile)\b[^\n]{0,160}"
+            r"(?:rm\s+-rf|curl|wget|/dev/tcp|\bnc\b|base64)",
             r"\b(?:docker|podman|nerdctl)\s+(?:\w+\s+)?run\b[^\n]{0,200}(?:-v|--volume)[\s=]*[\"']?/:/",
             r"\b(?:docker|podman|nerdctl)\s+(?:\w+\s+)?run\b[^\n]{0,200}--mount[\s=][^\s]{0,80}(?:source|src)=/(?:,|\s|$)",
         ),
@@ -208,6 +349,9 @@ RISKS: Final = (
         meaning="names a file of secrets",
         severity=Severity.FLAGGED,
         advice=True,
+        hints=r"""
+            ssh id_(?:rsa|ed25519|ecdsa|dsa) \.aws shadow sudoers netrc pgpass git-cred kube docker gnupg gcloud
+            """,
         patterns=(_SECRET_FILE,),
     ),
     Rule(
@@ -215,6 +359,9 @@ RISKS: Final = (
         meaning="names a command that loses work",
         severity=Severity.FLAGGED,
         advice=True,
+        hints=r"""
+            push clean reset drop delete chmod sudo privileged crontab
+            """,
         patterns=(
             r"\bgit\s+push\b[^\n;&|]{0,80}(?:\s-f|\s--force)(?:\s|$)",
             r"\bgit\s+clean\s+-\w*f\w*[dx]|\bgit\s+reset\s+--hard\b",
@@ -230,6 +377,9 @@ RISKS: Final = (
         meaning="takes files from a place where anybody can put them",
         severity=Severity.FLAGGED,
         advice=True,
+        hints=r"""
+            paste ngrok file\.io anonfiles install add \bi\b http !\[
+            """,
         patterns=(
             r"\b(?:pastebin\.com|paste\.ee|ngrok(?:-free)?\.(?:io|app)|file\.io|anonfiles\.com)\b",
             r"\b(?:pip[\d.]*|uv|npm|pnpm|yarn)\b[^\n|;]{0,60}\b(?:install|add|i)\b[^\n|;]{0,80}\s[\"']?"

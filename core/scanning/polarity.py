@@ -11,7 +11,8 @@ _REACH: Final = 120
 _BREAK: Final = re.compile(r"[\n;!?,:]|\.(?=\s|$)|--\s|\b(?:but|then|and then|instead,|so that|because|however)\b")
 """What a negation does not reach across."""
 _NEGATION: Final = re.compile(
-    r"\b(?:never|not|don'?t|doesn'?t|avoid(?:s|ing)?|instead of|rather than|without|no|cannot|can'?t|mustn'?t|refuse"
+    r"\b(?:never(?!\s+mind)|not|don'?t|doesn'?t|avoid(?:s|ing)?|instead of|rather than|without|no"
+    r"|cannot|can'?t|mustn'?t|refuse"
     r"|reject|forbid|prevent|stop|against|beware of|no need to|anti-?pattern"
     r"|(?:unsafe|dangerous|wrong|mistake|bad idea) to)\b",
     re.IGNORECASE,
@@ -88,6 +89,45 @@ _WORD: Final = re.compile(r"[a-zA-Z-]+(?=\s)")
 _NEAR_WORDS: Final = 4
 """So many words may stand between a negation and what it surely is about."""
 
+_LISTED: Final = re.compile(
+    r"\b(?:never|not|don'?t|avoid|cannot|can'?t|mustn'?t)\s+(?:\w+\s+){0,2}?\w+(?:,\s+\w+(?:\s+\w+){0,2}){0,5},?"
+    r"\s+(?:or|nor)\s+$",
+    re.IGNORECASE,
+)
+"""Before the last part of a list that is negated as a whole: "do not disable, bypass, or skip ..."."""
+_ASIDE: Final = re.compile(
+    r"\b(?:never|do not|don'?t|must not),\s+(?:ever|even|under|in|for|no matter|regardless|at)\b[^,;.:\n]{0,40},\s+"
+    r"(?:\w+\s+){0,2}$",
+    re.IGNORECASE,
+)
+"""A negation, and something between commas: "never, under any circumstances, use ..."."""
+_FORBIDDEN: Final = re.compile(
+    r"(?:\b(?:must|shall|should|may|do|can)\s?(?:not|n'?t)|\bcannot|\bnever|\bdon'?ts?|\bforbidden|\bprohibited|\bavoid"
+    r"|\banti-?patterns?)\*{0,2}:\*{0,2}"
+    r"(?:(?!\n\s*\n)(?!\b(?:instead|must|always|should|then|but)\b)[^:]){0,600}$",
+    re.IGNORECASE,
+)
+"""A list under a heading such as "agents must not:"."""
+_GUARDED: Final = re.compile(
+    r"\b(?:detect|block|den(?:y|ies)|prevent|disallow|prohibit|forbid|mitigat\w|protect\w* (?:against|from)"
+    r"|guard\w* against|check(?:s|ing)? for|scan(?:s|ning)? for|look(?:s|ing)? for|watch for"
+    r"|warns? (?:about|against|when|if)|attempts? (?:to|at)|refus\w)\w*\s+(?:(?!and\b|then\b)\w+\s+){0,3}[\"'`(]*$",
+    re.IGNORECASE,
+)
+"""Directly before what a defence is about."""
+_CHANGELOG: Final = re.compile(
+    r"[\s*\-+\u2022]*(?:(?:security|feature|bug ?fix|perf\w*|chore|docs?|\[[^\]\n]{1,30}\]|[\w./ -]{1,20}):\s+)?"
+    r"(?:fixe[sd]|added|improved|updated|changed|removed|deprecated|introduced|restored|hardened|renamed|reduced"
+    r"|enhanced|resolved|reverted|bumped|extended|documented|clarified|refactored)\b",
+    re.IGNORECASE,
+)
+"""How an entry of a changelog begins: what it names has happened to the product and is no order."""
+_EXAMPLE: Final = re.compile(
+    r"\(\s*(?:e\.g\.|i\.e\.|for example|for instance|such as|like),?\s+[\"'`\u201c]$", re.IGNORECASE
+)
+_QUOTED_CODE: Final = re.compile(r"`[^`\n]{0,200}`")
+_MENTION_BREAK: Final = re.compile(r"[\n;!?]|(?<!e\.g)(?<!i\.e)\.(?=\s)")
+
 
 class Polarity(IntEnum):
     """How sure it is that a text warns of something."""
@@ -112,12 +152,25 @@ def polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool =
     if avoided or happened:
         return Polarity.TELLS if negations or _orders(text, start, end, happened) else Polarity.WARNS
     if not negations:
-        return Polarity.MAYBE_WARNS if _BAD.match(text, end) else Polarity.TELLS
+        before = text[max(start - _SENTENCE_REACH, 0) : start]
+        if any(rule.search(before) for rule in (_GUARDED, _LISTED, _ASIDE, _FORBIDDEN)):
+            return Polarity.WARNS
+        return Polarity.MAYBE_WARNS if _BAD.match(text, end) or _is_mention(text, start, end) else Polarity.TELLS
     before, behind = clause[: negations[-1].start()], clause[negations[-1].end() :]
     if _TURNED.search(behind) or _DOUBLED.search(before):
         return Polarity.TELLS
     near = len(behind.split()) <= _NEAR_WORDS
     return Polarity.WARNS if near and _ABOUT.match(behind) else Polarity.MAYBE_WARNS
+
+
+def _is_mention(text: str, start: int, end: int) -> bool:
+    """Whether an entry of a changelog, or an example in parentheses, only names something."""
+    sentence = _MENTION_BREAK.split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
+    if not (_CHANGELOG.match(sentence) or _EXAMPLE.search(sentence)):
+        return False
+    # Options and commands that the sentence names between backticks are no verbs of it.
+    before = _QUOTED_CODE.sub(" ", sentence)
+    return not _DIRECTIVE.search(before) and not _COMMENDED.match(text, end) and not _ORDER.search(before)
 
 
 def _orders(text: str, start: int, end: int, happened: bool) -> bool:

@@ -15,6 +15,8 @@ class Rule(Struct, frozen=True, kw_only=True):
         meaning: What the text does, in words that follow "this text".
         severity: What happens to a text that the rule finds something in.
         patterns: In RE2 syntax; any of them.
+        hints: Parts of words in RE2 syntax, separated by spaces. Every match of a pattern contains one of them; a text
+            without any is not searched.
         unless: What is matched and matches this too is meant otherwise.
         advice: A text that warns of the thing does no harm: "never use --no-verify".
     """
@@ -22,7 +24,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     id: str
     meaning: str
     severity: Severity
-    patterns: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
+    hints: str = ""
     unless: str = ""
     advice: bool = False
 

@@ -10,85 +10,31 @@ from typing import Final
 
 from core.records.suspicions import Severity
 from core.scanning.commands import COMMANDS, RISKS
+from core.scanning.insecure import INSECURE
+from core.scanning.orders import ORDERS
 from core.scanning.rule import Rule
+from core.scanning.takeover import FAKE_TURN, FOREIGN_OVERRIDES, OVERRIDE, ROLE
 
 _NO: Final = r"\b(?:do not|don'?t|never|without|must not|should not|shall not)\W+(?:ever\W+)?"
 _PERSON: Final = (
-    r"(?:users?|operators?|reviewers?|humans?|maintainers?|owners?|anyone|anybody|persons?|people|supervisors?|team)"
+    r"(?:(?:end-?)?users?|operators?|reviewers?|humans?|maintainers?|owners?|anyone|anybody|persons?|people|supervisors?"
+    r"|team)"
 )
 _ITSELF: Final = r"(?:pattern|text|rule|playbook|entry|advice|instruction|note|paragraph|lesson)s?"
 _TESTS: Final = r"(?:tests?|assertions?|asserts?|specs?|checks?|test cases?|expectations?)"
 
 RULES: Final = (
-    Rule(
-        id="override",
-        meaning="tells the agent to set its own instructions aside",
-        severity=Severity.BLOCKED,
-        patterns=(
-            r"\b(?:ignore|disregard|forget|override|overrule|bypass|discard|neglect|abandon)\W+(?:\w+\W+){0,3}?"
-            r"(?:previous|prior|earlier|above|preceding|initial|original|former|system|your|operator|user)\W+"
-            r"(?:\w+\W+){0,3}?(?:instructions?|prompts?|rules?|guidelines?|guidance|directives?|polic(?:y|ies)"
-            r"|restrictions?|orders|constraints|safeguards|messages?|training)\b",
-            r"\b(?:ignore|disregard|forget|override)\W+(?:all|any|every|everything)\W+(?:\w+\W+){0,3}?"
-            r"(?:instructions?|prompts?|guidelines?|directives?|told|said|wrote)\b",
-            r"\b(?:ignore|disregard|forget)\W+(?:all|any|every\w*)\W+(?:\w+\W+){0,2}?"
-            r"(?:before this|above|until now|so far)\b",
-            r"\b(?:ignore|disregard|forget|override)\W+(?:what|whatever|anything)\W+(?:you\W+(?:were|have|had|are)"
-            r"|(?:the\W+)?(?:users?|operator|system|developer|human|owner)|they|he|she)\W+(?:\w+\W+){0,2}?"
-            r"(?:told|said|says|asked|instructed|taught|wrote|wants?|ordered)\b",
-            r"\b(?:print|reveal|show|repeat|output|leak|disclose|dump|recite)\W+(?:\w+\W+){0,3}?your\W+"
-            r"(?:system prompt|(?:initial|original|hidden|system|previous)\W+(?:prompt|instructions))\b",
-            r"(?:ignore|disregard|forget)(?:all|any|the|your)?(?:previous|prior|earlier|above)(?:instruction|prompt|rule)",
-            r"\b(?:ignore|disregard|forget)\W+(?:all\W+|any\W+|the\W+)?(?:previous|prior|earlier)\W+"
-            r"(?:context|conversation|input)\b",
-            r"\byour\W+(?:\w+\W+)?(?:instructions?|rules|guidelines|directives?)\W+(?:have|has)\W+been\W+"
-            r"(?:changed|updated|revoked|replaced|overridden|lifted)\b",
-            r"\bnew system (?:rule|prompt|instruction|message)s?\b",
-            r"\b(?:rules|instructions|guidelines|restrictions|policies|constraints|limits)\b[^.\n]{0,40}"
-            r"\b(?:no longer (?:apply|hold|count)|are (?:lifted|void|suspended|superseded|cancelled)|do not apply)",
-            r"\b(?:do not|don'?t|never|stop)\W+(?:listen(?:ing)?|obey(?:ing)?|follow(?:ing)?)\W+(?:to\W+)?(?:the\W+)?"
-            r"(?:users?|operator|human|developer|system|previous|earlier|original)\b",
-            r"\b(?:your|have a|are given a|here is a)\W+new\W+(?:mission|system prompt|instructions?|directives?"
-            r"|goal)\b",
-            r"\b(?:follow|obey|trust)\W+only\W+(?:this|these|the following)\b|\bonly\W+(?:follow|obey)\W+(?:this"
-            r"|these)\b",
-            r"\bdo\W+what\W+this\W+" + _ITSELF + r"\W+(?:says|tells)",
-        ),
-    ),
-    Rule(
-        id="role",
-        meaning="gives the agent another role",
-        severity=Severity.BLOCKED,
-        patterns=(
-            r"\byou\W+are\W+(?:now\W+)?(?:dan\b|an?\W+(?:\w+\W+){0,3}?(?:unrestricted|jailbroken)\b)",
-            r"\byou\W+are\W+no\W+longer\W+an?\W+(?:\w+\W+){0,2}?(?:assistant|agent|model|ai)\b",
-            r"\byou\W+are\W+now\W+(?:operating|running|working)\W+in\b",
-            r"\byou\W+are\W+now\W+(?:an?\W+|the\W+|in\W+)(?:\w+\W+){0,3}?(?:assistant|agent|admin\w*|root|mode"
-            r"|model|ai)\b",
-            r"\b(?:act|behave|respond|pretend|role-?play)\W+(?:as|like|to be)\W+(?:if\W+you\W+(?:are|were)\W+)?"
-            r"(?:an?\W+|the\W+)?(?:\w+\W+){0,2}?(?:root|admin(?:istrator)?|superuser|system|operator|dan"
-            r"|unrestricted)\b",
-            r"\b(?:assistant|agent|model|ai)\W+without\W+(?:any\W+)?(?:restrictions|limits|rules|filters)\b",
-            r"\bdeveloper mode (?:is )?(?:on|enabled|active)\b|\bjailbreak\b",
-        ),
-    ),
-    Rule(
-        id="fake-turn",
-        meaning="imitates the frame of a conversation",
-        severity=Severity.BLOCKED,
-        patterns=(
-            r"<\|[a-z_]{2,30}\|>",
-            r"\[/?inst\]|<</?sys>>",
-            r"</?(?:system|system[-_](?:prompt|reminder|message)|function_calls|tool_(?:call|result)s?)\s*>",
-            r"\n\s*(?:human|assistant)\s*:\s|(?:^|\n)\s*(?-i:SYSTEM)\s*:\s|\[\s*(?:end\s+)?(?-i:SYSTEM)\b[^\]\n]{0,40}\]",
-            r"\b(?:notes?|instructions?|messages?)\W+(?:to|for)\W+(?:all\W+|any\W+|the\W+)?(?:ai|llm)s?\b[^:\n]{0,30}:",
-            r"(?:^|\n)\s*(?:ai|llm)\s+(?:assistant|agent|model)s?\s*:\s",
-        ),
-    ),
+    OVERRIDE,
+    *FOREIGN_OVERRIDES,
+    ROLE,
+    FAKE_TURN,
     Rule(
         id="fake-layout",
         meaning="imitates the headings of our own context",
         severity=Severity.BLOCKED,
+        hints=r"""
+            cross-loop error\spatterns success\spatterns anti-patterns code\stemplates %\ssuccess
+            """,
         patterns=(
             r"#{2,}\s*cross-loop learning context",
             r"#{2,}\s*(?:error patterns|success patterns|anti-patterns to avoid|code templates)\b",
@@ -101,6 +47,9 @@ RULES: Final = (
         meaning="makes tests pass without making the code right",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            test assert spec check expect suite hard-?cod success passed green
+            """,
         patterns=(
             r"\b(?:delet(?:e|ing)|remov(?:e|ing)|drop(?:ping)?|disabl(?:e|ing)|comment(?:ing)?\W+out)\W+"
             r"(?:\w+\W+){0,3}?"
@@ -131,6 +80,11 @@ RULES: Final = (
         id="concealment",
         meaning="hides what is done from the people responsible",
         severity=Severity.BLOCKED,
+        hints=r"""
+            mention report reveal disclos show log record document tell inform notif alert warn ask keep hid
+            conceal obscur disguis suppress remov clear delet eras wip cover histor histfile leave omit silent
+            secret quiet aware know
+            """,
         patterns=(
             _NO
             + r"(?:mention|report|reveal|disclos|show|log|record|document)\w*\W+(?:this|that|these|it|the\W+(?:\w+\W+)?"
@@ -148,6 +102,19 @@ RULES: Final = (
             r"\b(?:remove|clear|delete|erase|wipe|cover)\W+(?:\w+\W+){0,2}?(?:traces?|tracks|evidence|(?:shell"
             r"|bash|command)\W+history)\b",
             r"\bhistory\s+-c\b|\bunset\s+histfile\b|\bhistfile=/dev/null",
+            r"\bwithout\W+(?:the\W+|any\W+|your\W+)?(?:\w+\W+)?"
+            + _PERSON
+            + r"(?:'s)?\W+(?:ever\W+)?(?:knowing|noticing|knowledge"
+            r"|seeing|being\W+(?:aware|told|informed)|awareness|consent)\b",
+            r"\b(?:users?|humans?|reviewers?|developers?|operators?)\W+(?:must|should|does|do|need|can|will|may|shall)\W+"
+            r"(?:not|never)\W+(?:\w+\W+){0,2}?(?:know|see|notice|be\W+(?:aware|told|informed)|find\W+out|learn)\b",
+            r"\b(?:silently|secretly|covertly|quietly|stealthily)\W+(?:\w+\W+){0,2}?(?:execute|run|send|forward|add|install"
+            r"|copy|upload|exfiltrate|append|insert|collect|post|transmit|include|inject|bcc|modify|replace)\b",
+            r"\b(?:execute|run|send|forward|install|upload|perform|append|inject)\W+(?:\w+\W+){0,6}?(?:silently|secretly"
+            r"|covertly|quietly|stealthily|unnoticed)\b",
+            _NO + r"(?:mention|reveal|disclose|admit|tell\W+\w+|say"
+            r"|let\W+\w+\W+know)\W+(?:\w+\W+)?(?:that\W+you|you(?:'re|r|\W+are)"
+            r"|these\W+instructions|this\W+(?:instruction|step|message|prompt|note|tag))\b",
             r"\b(?:leave|keep|omit)\W+(?:this|it|that)\W+(?:\w+\W+)?(?:out\W+of|from)\W+(?:\w+\W+){0,2}?"
             r"(?:report|summary|log|reflections?|description|message)\b",
         ),
@@ -156,6 +123,9 @@ RULES: Final = (
         id="self-reinforcement",
         meaning="works for its own survival or success",
         severity=Severity.BLOCKED,
+        hints=r"""
+            this these ignore deprecat proven
+            """,
         patterns=(
             r"\b(?:this|these)\W+" + _ITSELF + r"\W+(?:must|should|may|can|shall|will)\W+(?:never|not|under no \w+)\W+"
             r"(?:\w+\W+){0,2}?(?:deprecat|remov|revert|archiv|demot|prun|quarantin|delet|edit|chang|reset)",
@@ -175,6 +145,9 @@ RULES: Final = (
         meaning="spreads itself to other agents and files",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            this these claude\.md agents\.md gemini\.md \.cursorrules
+            """,
         patterns=(
             r"\b(?:copy|append|add|insert|paste|include|repeat|write|embed|propagate|replicate)\W+(?:\w+\W+){0,2}?"
             r"(?:this|these)\W+(?:exact\W+|same\W+)?(?:text|lines?|messages?|words|block|"
@@ -194,6 +167,9 @@ RULES: Final = (
         meaning="takes the decision from the person who has it",
         severity=Severity.BLOCKED,
         advice=True,
+        hints=r"""
+            review approv confirm oversight accept answer say reply respond press type merg quarantine
+            """,
         patterns=(
             r"\bno\W+(?:human\W+|manual\W+|further\W+|code\W+)?(?:reviews?|approval|confirmation|oversight)\W+"
             r"(?:is\W+|are\W+)?"
@@ -208,23 +184,17 @@ RULES: Final = (
             r"\b(?:may|can|should|must)\W+skip\W+(?:the\W+)?(?:quarantine|approval|human review)\b",
         ),
     ),
-    Rule(
-        id="waived-check",
-        meaning="orders to skip tests, review or approval",
-        severity=Severity.HELD,
-        advice=True,
-        patterns=(
-            r"\bskip(?:ping)?\W+(?:\w+\W+){0,3}?(?:tests?|test suite|reviews?|approvals?)\b",
-            r"\b(?:merge|push|deploy|release|commit)\W+(?:\w+\W+){0,3}?(?:without|before)\W+(?:\w+\W+){0,3}?"
-            r"(?:tests?|testing|reviews?|approvals?)\b",
-        ),
-    ),
+    *ORDERS,
     *RISKS,
+    *INSECURE,
     Rule(
         id="weak-check",
         meaning="weakens a check",
         severity=Severity.FLAGGED,
         advice=True,
+        hints=r"""
+            true coverage fail approv
+            """,
         patterns=(
             r"\b(?:test|pytest|jest|vitest|lint|check)\b[^\n|]{0,60}\|\|\s*true\b",
             r"\blower(?:ing)?\W+(?:\w+\W+){0,2}?coverage\W+threshold",
@@ -236,6 +206,9 @@ RULES: Final = (
         id="personal-data",
         meaning="holds the address of a person",
         severity=Severity.FLAGGED,
+        hints=r"""
+            @
+            """,
         patterns=(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,3}\.[a-z]{2,10}\b",),
         unless=r"@(?:[\w-]+\.)*(?:example|test|invalid|localhost)\b|noreply|^git@|@users\.",
     ),
@@ -246,25 +219,16 @@ BIDI: Final = Rule(
     id="bidi",
     meaning="turns the direction of text, so that it reads otherwise than it is",
     severity=Severity.BLOCKED,
-    patterns=(),
 )
-TAGS: Final = Rule(
-    id="hidden-text", meaning="holds letters that nobody can see", severity=Severity.BLOCKED, patterns=()
-)
-INVISIBLE: Final = Rule(id="invisible", meaning="holds invisible characters", severity=Severity.FLAGGED, patterns=())
+TAGS: Final = Rule(id="hidden-text", meaning="holds letters that nobody can see", severity=Severity.BLOCKED)
+INVISIBLE: Final = Rule(id="invisible", meaning="holds invisible characters", severity=Severity.FLAGGED)
 LOOKALIKE: Final = Rule(
-    id="lookalike", meaning="mixes letters of other alphabets into words", severity=Severity.FLAGGED, patterns=()
+    id="lookalike", meaning="mixes letters of other alphabets into words", severity=Severity.FLAGGED
 )
-SECRET: Final = Rule(id="secret", meaning="holds what looks like a secret", severity=Severity.FLAGGED, patterns=())
-BROAD: Final = Rule(
-    id="broad-trigger", meaning="has a trigger that fits nearly everything", severity=Severity.FLAGGED, patterns=()
-)
-LONG: Final = Rule(
-    id="unscanned", meaning="is too long to be looked at as a whole", severity=Severity.FLAGGED, patterns=()
-)
-COUNTS: Final = Rule(
-    id="counts", meaning="claims many uses of which nothing else tells", severity=Severity.FLAGGED, patterns=()
-)
+SECRET: Final = Rule(id="secret", meaning="holds what looks like a secret", severity=Severity.FLAGGED)
+BROAD: Final = Rule(id="broad-trigger", meaning="has a trigger that fits nearly everything", severity=Severity.FLAGGED)
+LONG: Final = Rule(id="unscanned", meaning="is too long to be looked at as a whole", severity=Severity.FLAGGED)
+COUNTS: Final = Rule(id="counts", meaning="claims many uses of which nothing else tells", severity=Severity.FLAGGED)
 
 MEANINGS: Final = {
     rule.id: rule.meaning for rule in (*RULES, BIDI, TAGS, INVISIBLE, LOOKALIKE, SECRET, BROAD, LONG, COUNTS)

@@ -1,0 +1,140 @@
+r"""Phrases in other languages that tell an agent to set its instructions aside, as data.
+
+Each language has verbs (beginnings of words), words for "all" or "previous" and words for "instructions". A text is
+matched when the three stand close together, the middle one before or behind the instructions. The words are
+normalised as texts are (see `core.scanning.normal`): without accents, and Cyrillic letters as the Latin ones that
+they look like.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core.scanning.normal import normal
+
+_LETTERS: Final = {
+    "Spanish": (
+        "ignor|olvid|omit|descart|desoye|desestim|anul|prescind|no sigas|no hagas caso",
+        "tod[ao]s\\b|anterior|previ[ao]s\\b|tus\\b|sus\\b|del sistema|originales|iniciales",
+        "instruccion|regla|orden|indicacion|directri|restriccion|norma|mensaje",
+    ),
+    "French": (
+        "ignor|oubli|neglig|annul|reinitialis|efface|contourn|ne suis pas|ne tiens pas compte|fais abstraction",
+        "toute?s?\\b|tous\\b|precedent|anterieur|les\\b|tes\\b|vos\\b|du systeme|initiales",
+        "instruction|consigne|regle|directive|ordre|restriction|message",
+    ),
+    "German": (
+        "ignorier|vergiss|verwirf|missacht|uberge[hx]|verges?st|uberschreib|umgeh|befolge nicht|setze? ",
+        "alle[ns]?\\b|vorherig|bisherig|vorig|fruher|obig|deine|ihre|ursprunglich|des systems",
+        "anweisung|instruktion|regel|vorgabe|richtlinie|befehl|einschrankung|vorschrift",
+    ),
+    "Portuguese": (
+        "ignor|esquec|desconsider|descart|omita|anul|nao siga|deixe de lado",
+        "tod[ao]s\\b|anterior|previ[ao]s\\b|suas\\b|do sistema|originais|iniciais",
+        "instruc|regra|ordem|ordens|diretri|restric|mensage|orientac",
+    ),
+    "Italian": (
+        "ignor|dimentic|trascur|scart|annull|tralasci|non seguire|disattend",
+        "tutt[ei]\\b|precedenti|anterior[ei]|tue\\b|sue\\b|del sistema|originali|iniziali",
+        "istruzion|regol|ordin|direttiv|restrizion|indicazion|messagg",
+    ),
+    "Dutch": (
+        "negeer|vergeet|overtreed|omzeil|sla .{0,20}over|volg .{0,20}niet",
+        "alle\\b|vorige|eerdere|voorgaande|bovenstaande|je\\b|jouw\\b|van het systeem",
+        "instructie|regel|opdracht|richtlijn|aanwijzing|beperking",
+    ),
+    "Polish": (
+        "zignoruj|ignoruj|zapomnij|pomin|odrzuc|anuluj|nie stosuj",
+        "wszystkie|wszelkie|poprzedni|wczesniejsz|swoje|systemow|dotychczasow",
+        "instrukcj|polecen|zasad|regul|wytyczn|ograniczen",
+    ),
+    "Czech": (
+        "ignoruj|zapomen|prehlizej|zrus|nedodrzuj",
+        "vsechn|predchozi|drivejsi|sve\\b|systemov|puvodni",
+        "instrukc|pokyn|pravid|prikaz|omezen",
+    ),
+    "Swedish, Danish and Norwegian": (
+        "ignorera|ignorer|glom|glem|strunta i|bortse fra|se bort fra|asidosatt|tilsidesatt",
+        "alla\\b|alle\\b|tidigare|tidligere|foregaende|foregaaende|forrige|dina\\b|dine\\b|systemets",
+        "instruktion|instruks|regler|anvisning|riktlinje|retningslinje",
+    ),
+    "Turkish": (
+        "yok say|unut|gormezden gel|dikkate alma|gecersiz k|goz ardi et|gozardi",
+        "onceki|tum|butun|eski|yukaridaki|sistem|senin",
+        "talimat|kural|komut|yonerge|emir|kisitlama",
+    ),
+    "Indonesian and Malay": (
+        "abaikan|lupakan|langgar|hiraukan|kesampingkan",
+        "semua|sebelumnya|terdahulu|terdahulu|seluruh|sistem",
+        "instruksi|perintah|aturan|arahan|panduan|batasan",
+    ),
+    "Vietnamese": (
+        "bo qua|phot lo|quen (?:di|het)|huy bo|khong tuan theo",
+        "tat ca|truoc|moi\\b|cu\\b|he thong",
+        "huong dan|chi thi|lenh|quy tac|chi dan|quy dinh|yeu cau",
+    ),
+    "Russian": (
+        "игнорир|проигнорир|забуд|отмени|отменя|отбрось|не следуй|не соблюдай|сбрось|обойди|пренебре|не обращай вниман",
+        "все|предыдущ|прежн|прошл|свои|твои|систем|ранее|вышестоящ|изначальн",
+        "инструкц|правил|указан|команд|распоряжен|ограничен|директив|установк",
+    ),
+    "Ukrainian": (
+        "ігноруй|проігноруй|забудь|скасуй|відкинь|не дотримуйся",
+        "усі|всі|попередн|свої|твої|систем",
+        "інструкці|правил|вказівк|команд|обмежен|наказ",
+    ),
+    "Greek": (
+        "αγνοησ|ξεχασ|παραβλεψ|ακυρωσ",
+        "ολες|προηγουμεν|ολους|συστηματ",
+        "οδηγι|κανον|εντολ|περιορισμ",
+    ),
+    "Arabic": (
+        "تجاهل|انس|تجاوز|الغ|لا تتبع|اهمل",
+        "جميع|كل|السابق|النظام",
+        "التعليمات|القواعد|الاوامر|الأوامر|تعليمات|القيود|الارشادات|الإرشادات",
+    ),
+    "Persian": ("نادیده بگیر|فراموش کن|صرف نظر کن", "همه|تمام|قبلی|پیشین|سیستم", "دستور|قوانین|قواعد|محدودیت|راهنما"),
+    "Hebrew": ("התעלם|התעלמי|שכח|בטל|תתעלם", "כל|הקודמ|המערכת|קודמ", "ההוראות|הוראות|הכללים|הנחיות|ההנחיות|הפקודות"),
+    "Hindi": (
+        "अनदेखा|नज़रअंदाज़|नजरअंदाज|भूल जा|अनदेखी|उपेक्षा|रद्द",
+        "सभी|पिछले|पूर्व|पहले|सिस्टम",
+        "निर्देश|नियम|आदेश|हिदायत|प्रतिबंध",
+    ),
+    "Thai": ("ละเว้น|เพิกเฉย|ไม่ต้องสนใจ|ลืม|ข้าม", "ทั้งหมด|ก่อนหน้า|เดิม|ระบบ", "คำสั่ง|คำแนะนำ|กฎ|ข้อกำหนด|ข้อจำกัด"),
+    "Chinese": (
+        "忽略|无视|忽視|無視|忘记|忘記|忘掉|放弃|放棄|不要遵守|不要遵循|不理会|绕过|繞過|取消|覆盖|抛弃|停止遵循",
+        "之前|以前|先前|以上|上述|前面|所有|一切|全部|原来|原有|系统|系統|你的|此前|既有",
+        "指令|指示|规则|規則|提示|命令|要求|限制|约束|約束|说明|設定|设定|准则",
+    ),
+    "Japanese": (
+        "無視|忘れ|従わな|破棄|取り消|上書き|スキップ",
+        "以前|前の|上記|すべて|全て|これまで|システム|今まで|先ほど|従来|全ての",
+        "指示|命令|制約|ルール|規則|プロンプト|設定|ガイドライン|制限",
+    ),
+    "Korean": (
+        "무시|잊어|잊으|따르지|취소|버려|무효",
+        "이전|모든|앞의|앞선|위의|시스템|기존|지금까지|모두",
+        "지시|명령|규칙|지침|프롬프트|제한|설정|제약",
+    ),
+}
+_REACH: Final = 40
+"""Characters between the words; the order of verb and instructions differs among languages."""
+
+
+def _patterns(verbs: str, all_or_previous: str, instructions: str) -> tuple[str, str]:
+    # RE2's \\b knows ASCII letters only; beginnings of words in other alphabets are matched anywhere.
+    start = r"\b" if verbs.isascii() else ""
+    near = rf"[^.\n。！？]{{0,{_REACH}}}?{start}"
+    both = rf"(?:(?:{all_or_previous}){near}(?:{instructions})|(?:{instructions}){near}(?:{all_or_previous}))"
+    return rf"{start}(?:{verbs}){near}{both}", rf"{both}{near}(?:{verbs})"
+
+
+OVERRIDES: Final = tuple(
+    (
+        # The verb may stand at the end in the languages of other alphabets.
+        _patterns(*map(normal, words))[: 1 if words[0].isascii() else 2],
+        (rf"\b(?:{normal(words[2])})" if words[2].isascii() else normal(words[2])).replace(" ", r"\s"),
+    )
+    for words in _LETTERS.values()
+)
+"""For each language its patterns, and the words of which every match contains one."""

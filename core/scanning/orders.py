@@ -1,0 +1,252 @@
+r"""Rules for orders that a person has to approve first, as data: about tests, review, permissions, hosts, persistence.
+
+They are broad on purpose. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core.records.suspicions import Severity
+from core.scanning.rule import Rule
+
+_CHECKS: Final = (
+    r"(?:tests?|test\W?suites?|testing|type\W?checks?|type\W?checking|linters?|linting|ci|checks|code\W?reviews?|reviews?"
+    r"|approvals?|confirmations?|permissions?|permission\W+prompts?|prompts|sandbox(?:ing)?|guard\W?rails?|hooks|gates?"
+    r"|gating|verifications?|validations?|audits?|sign-?offs?|human\W+in\W+the\W+loop|acceptance\W+criteria|safety"
+    r"|security\W+(?:checks?|review|controls?|polic(?:y|ies)|features?|scan\w*|measures?|warnings?)|content\W+filter\w*"
+    r"|sanitiz\w+|authentication|authorization|csrf|rate\W+limit\w*|encryption|firewall\w*|antivirus|monitoring|audit\W+log\w*"
+    r"|containment\w*|isolation|protections?|safeguards?|quarantine|certificates?|tls|ssl|filters?|pre-?commit)\b"
+)
+_WAIVE: Final = (
+    r"\b(?:skip|skipping|bypass|bypassing|disable|disabling|omit|omitting|ignore|forgo|waive|waiving|circumvent"
+    r"|circumventing|sidestep|turn\W+off|turning\W+off|switch\W+off|switching\W+off|mute|suppress|suppressing|deactivate"
+    r"|evade|evading|relax|loosen|weaken|drop|stop\W+(?:running|using|doing|requiring|enforcing))\b\W+"
+)
+_ASK: Final = (
+    r"(?:ask|asking|wait|waiting|confirm|confirming|prompt|prompting|request|requesting|seek|seeking|block|blocking|pause"
+    r"|pausing|check|checking|stop|stopping|require|requiring|consult|consulting|need|verify|verifying|re-?run|re-?running"
+    r"|run|running|write|writing|add|adding|perform|performing)"
+)
+_HUMAN: Final = (
+    r"(?:me|user|users|human|humans|owner|maintainers?|team|founder|operator|developer|anyone|first|permission|permissions"
+    r"|approval|confirmation|consent|review|reviews|reviewer|feedback|sign-?off|authorization)"
+)
+_UNASKED: Final = (
+    r"(?:validation|confirmation|confirming|verification|verifying|approval|review|reviewing|asking|permissions?"
+    r"|checking|checks|sanitiz\w+|restrictions?|prompt(?:s|ing)?|consent|authorization|testing|tests|oversight|supervision"
+    r"|waiting|question(?:s|ing)?|hesitation|limits|inspection|reading)"
+)
+_NOT_LOCAL: Final = r"//(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|10\.|192\.168\.)"
+
+ORDERS: Final = (
+    Rule(
+        id="waived-check",
+        meaning="gives orders about tests, review or approval",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            _WAIVE + r"(?:\w+\W+){0,4}?" + _CHECKS,
+            r"\b(?:merge|push|deploy|release|commit|publish|ship)\W+(?:\w+\W+){0,3}?(?:without|before)\W+(?:\w+\W+){0,3}?"
+            r"(?:tests?|testing|reviews?|approvals?)\b",
+            r"\b(?:execute|run|accept|trust|allow|proceed|merge|deploy|push|commit|install|apply|approve|publish|load|process"
+            r"|delete|grant|continue|forward|change|modify|write|send|use|edit|make|treat|follow)\b[^.\n]{0,60}\bwithout\W+"
+            r"(?:\w+\W+){0,2}?" + _UNASKED + r"\b",
+            r"\b(?:auto|automatically|always)\W?(?:approv|accept|confirm|merg|allow|grant)\w*",
+            r"\b(?:is|are|was|were|has|have|been|everything|already)\W+(?:\w+\W+){0,2}?pre-?(?:approv|authori[sz])\w*"
+            r"|\bpre-?approved\W+(?:\w+\W+){0,3}?(?:command|action|change|shell|tool|every|all)",
+            r"\b(?:say|answer|reply|respond|assume)\W+(?:\w+\W+){0,2}?(?:yes|approval|consent|permission)\b(?:\W+or\W+no\b)?",
+            r"\bassume\W+(?:that\W+)?(?:it|they|everything|all|the\W+\w+|your\W+\w+)\W+(?:works?|pass(?:es)?|succeed\w*"
+            r"|(?:is|are)\W+(?:fine|ok(?:ay)?|correct|safe|good|approved))\b",
+            r"\bmark(?:ing|ed)?\W+(?:\w+\W+){0,4}?(?:done|complete\w*|passed|passing|resolved|verified|green|success\w*)\W+"
+            r"(?:anyway|even|regardless|without|despite|when)\b",
+            r"\b(?:may|can|should|will|must|shall)\W+(?:\w+\W+){0,2}?(?:merge|deploy|push|publish|release|proceed|commit|approve"
+            r"|ship|act|decide|take)\b[^.\n]{0,40}\b(?:on\W+(?:its|your|their)\W+own|itself|autonomously|automatically"
+            r"|unattended|unsupervised|unilaterally)\b",
+            _CHECKS
+            + r"[^.\n]{0,60}\b(?:advisory|optional|redundant|unnecessary|superfluous|formalit\w+|pointless|overkill"
+            r"|wasted?|a\W+waste|not\W+(?:binding|required|needed|necessary|worth)|slows?\W+(?:\w+\W+){0,2}?down)\b",
+            r"\b(?:advisory|optional|redundant|unnecessary)\W+rather\W+than\b",
+            r"\bforce-?\W?push\w*\W+(?:\w+\W+){0,3}?(?:main|master|trunk|production|release|protected)\b",
+            r"\b(?:trust|believe)\W+(?:all|every|any|whatever)\W+(?:\w+\W+){0,3}?(?:inputs?|commands?|outputs?|requests?"
+            r"|instructions?|content|servers?|sources?|tools?)\b|\bimplicit(?:ly)?\W+trust|\btrust\W+(?:\w+\W+){0,3}?implicitly\b",
+            r"\btreat\W+(?:\w+\W+){0,4}?as\W+(?:\w+\W+)?(?:trusted|admin|authori[sz]ed|authoritative|system|commands?|safe)\b",
+            r"\b(?:elevated|root|admin(?:istrator)?|full\W+system|unrestricted|superuser)\W+(?:privileges|access|permissions|rights)\b",
+        ),
+        hints=r"""
+            skip bypass disabl omit ignore forgo waiv circumvent sidestep off mute suppress deactivat evad relax
+            loosen weaken drop stop without before auto always approv authori yes consent permission assume mark
+            own itself unattended unsupervised unilateral advisory optional redundant unnecessary superfluous
+            formalit pointless overkill waste not slow force trust believe treat privilege access rights
+            """,
+        unless=r"yes\W+or\W+no\b",
+    ),
+    Rule(
+        id="unasked",
+        meaning="orders not to ask or not to check",
+        severity=Severity.HELD,
+        patterns=(
+            r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not\W+necessary\W+to|without|avoid|stop|not\W+want\W+you\W+to"
+            r"|don'?t\W+want\W+you\W+to)\W+(?:\w+\W+){0,2}?(?:ask|asking|wait|waiting|prompt|prompting|seek|seeking|block|blocking"
+            r"|pause|pausing|consult|consulting|check|checking)\W+(?:\w+\W+){0,4}?" + _HUMAN + r"\b",
+            r"\b(?:never|don'?t|do\W+not)\W+ask\W+(?:\w+\W+){0,3}?(?:confirm|permission|approval|questions?|before)\b",
+            r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not\W+want\W+you\W+to|don'?t\W+want\W+you\W+to|no\W+point\W+(?:in\W+)?)\W*"
+            r"(?:\w+\W+){0,1}?(?:re-?run|run|running|write|writing|bother|execute|wait)\W+(?:\w+\W+){0,4}?"
+            r"(?:tests?|test\W?suite|type\W?checks?|checks|lint\w*|ci|verification|hooks|gates)\b",
+            r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not)\W+(?:require|need|demand|request)\W+(?:\w+\W+){0,3}?(?:approval"
+            r"|confirmation|review|sign-?off|permission|consent)\b",
+            r"\b(?:no|zero)\W+(?:\w+\W+){0,2}?(?:confirmation|permission|approval|review|sign-?off|questions)\W+(?:\w+\W+){0,3}?"
+            r"(?:needed|required|necessary|asked)\b",
+        ),
+        hints=r"""
+            not n'?t never without avoid stop \bno\b zero
+            """,
+        unless=r"\bask\W+(?:the\W+)?(?:user|users|them)\W+(?:for\W+(?:their|a|an|any)|to\W+(?:paste|enter|provide|share|type))",
+    ),
+    Rule(
+        id="permission-switch",
+        meaning="switches off the questions that an agent asks before it acts",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\bdangerously\w+|--(?:allow-)?dangerously-[a-z-]+",
+            r"\byolo\b|--full-auto\b|--auto-(?:approve|accept|confirm|yes)\b|--(?:yes-always|no-confirm|trust-all-tools|allow-all"
+            r"(?:-tools|-paths)?|skip-permissions|no-sandbox|disable-sandbox)\b",
+            r"\bbypass-?permissions\b|permission[-_ ]?mode\W{1,4}(?:bypass\w*|yolo|dontask|acceptedits)",
+            r"\bauto-?approve\w*[\"']?\s*[:=]\s*[\"'\[]?(?:true|\*|all|[\"'a-z])|\balways-?allow\w*[\"']?\s*[:=]\s*\[",
+            r"\ballowed-?tools?[\"']?[\s:=]{1,3}[\[\s\"']{0,4}(?:\*|bash\(\*|bash\b)|\"allow\"\s*:\s*\[\s*\"(?:\*|bash(?:\(\*\))?)\"",
+            r"\b(?:ask-for-approval|approval[_-]policy|approval-mode)\W{1,4}(?:never|yolo|auto\w*)|danger-full-access",
+            r"\bskip\w*permission\w*prompt\b|\benableallprojectmcpservers\b|\bbash\(\*(?::\*)?\)",
+        ),
+        hints=r"""
+            dangerously yolo full-auto auto yes-always no-confirm trust-all allow permission sandbox approval
+            danger bash\( mcpservers
+            """,
+    ),
+    Rule(
+        id="host-contact",
+        meaning="gives orders to send something to a host",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\b(?:send|post|report|upload|forward|submit|transmit|ping|notify|beacon|push|deliver|log|stream|sync)\b[^.\n]{0,100}"
+            r"\bto\b\W{1,6}(?:(?:the|this|our|an?|following|url|endpoint|address|server|host|at|is)\W+){0,5}https?://\S{1,200}",
+            r"\b(?:send|post|upload|forward|transmit|share|copy|mirror|back\W?up|submit|relay)\b[^.\n]{0,80}\b(?:to|via|through)\W+"
+            r"(?:(?:an?|the|our|your|some|any)\W+)?(?:\w+\W+)?(?:external|remote|outside|third-?party|attacker\w*|foreign|unknown|webhook"
+            r"|telegram|discord|pastebin|gist|collector|c2|e-?mail\W+address)\b",
+            r"\b(?:ngrok(?:-free)?\.\w+|localhost\.run|serveo\.net|trycloudflare\.com)\b",
+            r"\bcurl\b[^\n]{0,200}(?:\s-d|\s--data\S*|\s-f|\s--form|\s-t|\s--upload-file)[\s=]*[\"']?(?:\w{1,20}=)?@[^\s\"']{1,120}",
+            r"https?://[^\s)\"']{1,200}[?&]\w{1,30}=(?:<|\{|\[|%7b)[\w ]{0,20}(?:content|file|data"
+            r"|secret|env|token|key|conversation"
+            r"|history|prompt|cookie|passw|message|output)",
+            r"\b(?:curl|wget|fetch|get|request|query|call|access|read)\b[^\n]{0,80}(?:169\.254\.169\.254|metadata\.google\.internal"
+            r"|100\.100\.100\.200)",
+            r"\bgit\s+push\s+(?:-\S+\s+){0,3}https?://\S+|\bgit\s+remote\s+set-url\s+(?:--push\s+)?\S+\s+\S+",
+            r"\b(?:read|parse|open|load|collect|gather|grab|take)\b[^.\n]{0,80}\b(?:and|then)\b[^.\n]{0,20}\b(?:send|forward|upload"
+            r"|e-?mail|transmit|leak|post)\b",
+        ),
+        hints=r"""
+            send post report upload forward submit transmit ping notify beacon push deliver log stream sync
+            share copy mirror back relay webhook requestbin pipedream requestcatcher transfer\.sh 0x0\.st ngrok
+            curl [?&]\w+= 169 metadata 100 remote mail leak
+            """,
+        unless=_NOT_LOCAL + r"|back\W?ups?\W+(?:to|in)\W+s3",
+    ),
+    Rule(
+        id="credential-order",
+        meaning="gives orders about credentials",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\b(?:hard-?cod(?:e|ing)|embed(?:ding)?|inline|inlining)\W+(?:\w+\W+){0,4}?(?:credentials?|passwords?|secrets?|api\W?keys?|tokens?|keys?)\b",
+            r"\b(?:define|store|put|keep|save|write|commit|place|check\W+in)\W+(?:\w+\W+){0,3}?(?:credentials?|passwords?|secrets?"
+            r"|api\W?keys?|tokens?|private\W+keys?)\b[^.\n]{0,40}\b(?:constants?|source|code|repository|repo|git|plain\W?text|config\w*"
+            r"|literals?|comments?)\b",
+            r"\b(?:output|print|show|reveal|display|dump|echo|return|list|give\W+me|tell\W+me|disclose|expose|extract|cat)"
+            r"\W+(?:\w+\W+){0,4}?(?:passwords?|credentials|secrets|api\W?keys?|private\W+keys?|access\W+tokens?|confidential|\.env\b"
+            r"|env\b|environment\W+variables|keychain|ssh\W+keys?)",
+            r"\bsecurity\s+(?:find|dump)-[a-z-]*(?:password|keychain)\b|/etc/(?:passwd|g?shadow)\b|/proc/[^/\s]{1,10}/(?:environ|mem)\b",
+            r"\b(?:access\w*|read|open|include|use)\W+(?:\w+\W+){0,6}?confidential\b",
+        ),
+        hints=r"""
+            credential password secret key token confidential \.env env security passwd shadow proc login\s
+            wallet cookies id_ netrc kube docker
+            """,
+    ),
+    Rule(
+        id="wide-permissions",
+        meaning="gives away permissions",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\b(?:0o?|mode\W{1,4})?777\b|\b0o666\b|\bchmod\b[^\n;|]{0,40}(?:a\+rwx|o\+w|ugo\+rwx)|\bworld-?\W?writable\b",
+            r"\b(?:grant|give|assign|attach|add)\W+(?:\w+\W+){0,4}?(?:admin(?:istrator)?|root|owner|full|cluster-admin|superuser|\*)"
+            r"\W+(?:\w+\W+){0,2}?(?:access|rights|role|privileges?|permissions?|polic(?:y|ies))\b",
+            r"\b(?:docker|podman|nerdctl)\b[^\n]{0,200}(?:--privileged|--pid[= ]host"
+            r"|--net(?:work)?[= ]host|docker\.sock"
+            r"|--cap-add[= ](?:all|sys_admin))",
+            r"\bnsenter\b[^\n]{0,60}-t\s*1\b|\bsudo\s+(?:-s|su)\b|\bchown\s+(?:-r\s+)?root\b",
+        ),
+        hints=r"""
+            777 666 rwx o\+w world grant give assign attach add docker podman nerdctl nsenter sudo chown
+            """,
+    ),
+    Rule(
+        id="persistence",
+        meaning="changes what runs later: shell profiles, jobs, services, hooks or the settings of agents",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"(?:>>?|\btee\b|\b(?:add|adds|append|appends|write|writes|put|insert|inserts|modify|modifies|edit|update|echo|install|create"
+            r"|save|copy|place)\b)[^\n]{0,160}(?:\.(?:bashrc|zshrc|profile|bash_profile|bash_login|zprofile|zshenv|xinitrc)\b"
+            r"|config\.fish|/etc/(?:profile|rc\.local|environment|crontab|cron\.\w+|init\.d|ld\.so)|powershell\W?profile)",
+            r"\bcrontab\b\s*(?:-\s|-$|-e|<|/)|\|\s*crontab\b|(?:\*|\*/\d+|\d+)\s+(?:\S+\s+){3}\S+\s+(?:/|curl|wget|bash|sh|python|nc|root)\b"
+            r"|@reboot\b|/etc/cron\b",
+            r"\b(?:add|create|install|set\W?up|register|schedule|write|edit)\W+(?:\w+\W+){0,4}?(?:cron\W?(?:job|tab|entry)s?|systemd"
+            r"|launch\W?(?:agents?|daemons?)|scheduled\W+tasks?|startup\W+(?:items?|folder|scripts?|entr\w+)|login\W+items?"
+            r"|registry\W+run|git\W+hooks?|background\W+(?:daemon|service))\b",
+            r"\bsystemctl\s+(?:--user\s+)?(?:enable|link)\b|/etc/systemd/system/|launchagents/|launchdaemons/|\blaunchctl\s+(?:load|bootstrap)"
+            r"|\bschtasks\b[^\n]{0,40}/create|\bcurrentversion\\{1,2}run\b|\bstart\W?menu\\{1,2}programs\\{1,2}startup",
+            r"(?:>>?|\btee\b|\b(?:add|append|write|put|insert|install|create|copy|place|modify|edit|overwrite|echo|drop)\b)[^\n]{0,120}"
+            r"(?:\.git/hooks/|\.claude/(?:settings|hooks|commands|agents)|\.cursor/(?:rules|mcp)|\.vscode/(?:tasks|settings)|\.mcp\.json"
+            r"|mcp_config|claude_desktop_config|\.codex/|\.gemini/|\.aider|\.husky/|sitecustomize|\.pth\b|conftest\.py)",
+            r"\b(?:add|append|write|insert|put|copy|save|persist|store|place|include)\b[^.\n]{0,80}\b(?:claude\.md|agents\.md|gemini\.md"
+            r"|memory\.md|\.cursorrules|\.windsurfrules|copilot-instructions)|\bto\W+(?:the\W+|your\W+|its\W+)?system\W+prompt\b",
+            r"\brunon\W{1,5}folderopen\b|\bssh\s+(?:-\w+\s+){0,4}-r\s*\d|\b(?:useradd|adduser|net\s+user)\b[^\n]{0,60}",
+            r"\"(?:pre|post)install\"\s*:\s*\"[^\"\n]{0,80}(?:curl|wget|node\s+-e|https?:|base64|eval|bash|powershell)",
+        ),
+        hints=r"""
+            rc\b profile zshenv \.fish rc.local environment cron init ld\.so @reboot \*\s \*/ systemd launch
+            schedul startup login registry hook daemon service systemctl schtasks currentversion \.claude
+            \.cursor \.vscode mcp \.codex \.gemini aider husky sitecustomize \.pth conftest \.md windsurf
+            copilot prompt folderopen ssh user install \d\s+\*
+            """,
+    ),
+    Rule(
+        id="foreign-code",
+        meaning="runs code or instructions that others can change",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\b(?:execute|run|eval|evaluate|exec|follow|obey|perform|apply)\W+(?:\w+\W+){0,3}?(?:code|commands?|scripts?|instructions?"
+            r"|payloads?|steps|directives?)\W+(?:\w+\W+){0,5}?(?:from|returned|fetched|received|downloaded|found|contained|provided|hosted"
+            r"|in|at)\W+(?:\w+\W+){0,3}?(?:apis?|response|urls?|server|web\w*|remote|issues?|pages?|comments?|e-?mails?|https?|tool\W+output"
+            r"|pull\W+requests?|external|internet|pastebin|gist|readme|payload|output)\b",
+            r"\b(?:download|fetch|retrieve|pull|get|load|visit|open|read)\b[^.\n]{0,100}https?://[^\s\"')]{1,200}[^.\n]{0,40}\b(?:and|then)\b"
+            r"[^.\n]{0,30}\b(?:execute|run|follow|install|eval|source|apply|obey|do)\b",
+            r"\b(?:fetch|download|retrieve|load|read|get)\W+(?:\w+\W+){0,4}?(?:instructions?|commands?|prompts?|rules|payload)\W+"
+            r"(?:\w+\W+){0,3}?(?:from|at)\W+(?:\w+\W+){0,2}?(?:https?|url|remote|server|the\W+web|an?\W+external)",
+            r"\b(?:pip[\d.]*|uv|npm|pnpm|yarn|cargo|gem|go|brew|code)\b[^\n|;]{0,60}\b(?:install|add|i|tap|get|--install-extension)\b[^\n|;]{0,80}"
+            r"\s[\"']?(?:\S{0,60}@\s?)?(?:git\+)?(?:https?|ssh|git)://[^\s\"']{1,200}",
+            r"\b(?:echo|printf)\s[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python[\d.]*|node|perl|ruby)\b",
+            r"\b(?:install|enable|connect|add)\W+(?:\w+\W+){0,3}?(?:mcp\W+server|extension|plugin|package|browser\W+extension)\W+"
+            r"(?:\w+\W+){0,3}?(?:from|at|hosted)\W+(?:https?|this\W+url|an?\W+(?:unofficial|external|untrusted))",
+        ),
+        hints=r"""
+            code command script instruction payload step directive http prompt rules install tap ssh: git echo
+            printf extension plugin package mcp
+            """,
+        unless=r"//(?:localhost|127\.0\.0\.1)",
+    ),
+)
+"""What waits for the approval of a person."""
