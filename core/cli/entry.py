@@ -65,6 +65,7 @@ COMMANDS: Final = {
     "metrics": ("core.cli.metrics:metrics", "Print what sharing patterns has brought."),
     "what-if": ("core.cli.what_if:what_if", "Replay all history under other thresholds."),
     "serve": ("core.cli.serve:serve", "Show the dashboard in a browser on this machine."),
+    "scan": ("core.cli.scan:scan", "Scan texts that an agent will read, and mask their secrets."),
     "check": ("core.cli.check:check_command", "Hold a project to a policy, for CI."),
     "watch": ("core.cli.watch:watch", "Follow a project without a screen; extract and prune unattended."),
     "doctor": ("core.cli.doctor:doctor", "Check the files of a project, the terminal and the watch."),

@@ -15,12 +15,14 @@ For an anti-pattern `success_rate` is how often the avoided approach failed, and
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from core.cli.debug_documents import DEBUG_DOCUMENTS
 from core.cli.episode_documents import EPISODE_DOCUMENTS
 from core.records.suspicions import Suspicion
 from core.records.times import iso
+from core.secrets import masked
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
@@ -105,6 +107,10 @@ sitting: {minutes, decisions, keys, seconds, share, later, not_worth_the_time}, 
     "check": """\
 {kept, rules: [{rule, setting, result, text, subjects}]}.
 result is ok, failed or off; subjects are what breaks the rule""",
+    "scan": """\
+{files: [{file, verdict, marks: [{rule, severity, tier, meaning, field, excerpt}], masked}]}.
+With --lines one object a line: {verdict, marks, masked}. verdict is blocked, held, flagged or clean; masked is the
+text with its secrets masked""",
     "invert": """\
 {proposals: [{id, text, reason, failures, total, failure_mode, why_it_fails, better_alternative,
 better_pattern_id, source_loops, lint}], findings}.
@@ -311,6 +317,15 @@ def suspicion_json(suspicion: Suspicion) -> Shape:
         "meaning": meaning(suspicion),
         "field": suspicion.field or None,
         "excerpt": suspicion.excerpt,
+    }
+
+
+def scan_json(text: str, suspicions: Sequence[Suspicion]) -> Shape:
+    """The result of scanning one text, the gravest mark first; `masked` is the text without its secrets."""
+    return {
+        "verdict": suspicions[0].severity.value if suspicions else "clean",
+        "marks": [suspicion_json(one) for one in suspicions],
+        "masked": masked(text),
     }
 
 

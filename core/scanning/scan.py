@@ -10,10 +10,13 @@ from core.records.suspicions import Severity, Suspicion
 from core.scanning.normal import decoded, despaced, normal, odd_characters, readings
 from core.scanning.polarity import Polarity, polarity
 from core.scanning.rule import Rule
-from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, RULES, TAGS
+from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, RULES, SECRET, TAGS
+from core.secrets import masked
 
 MAX_SCANNED: Final = 65_536
 """Characters of one text that are looked at; a context holds far fewer of it."""
+_OVERLAP: Final = 4_096
+"""Characters that two parts of a longer text have in common; no rule reaches across so many."""
 _MAX_WARNINGS: Final = 100
 """No honest text warns of one thing so often: the places behind are not judged, the rule is meant."""
 _EXCERPT: Final = 120
@@ -115,6 +118,19 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
     for said in _readings(text):
         for rule, severity, excerpt in _judged(said, avoided, happened):
             add(rule.id, severity, excerpt)
+    return ordered(found.values())
+
+
+def scan_whole(text: str) -> tuple[Suspicion, ...]:
+    """What a text of any length might do to an agent, the gravest first, each rule once; secrets are a mark, too."""
+    found: dict[str, Suspicion] = {}
+    for start in range(0, max(len(text), 1), MAX_SCANNED - _OVERLAP):
+        for one in scan_text(text[start : start + MAX_SCANNED]):
+            known = found.get(one.rule)
+            if known is None or one.severity.rank < known.severity.rank:
+                found[one.rule] = one
+    if masked(text) != text:
+        found[SECRET.id] = Suspicion(rule=SECRET.id, severity=SECRET.severity, field="", excerpt="")
     return ordered(found.values())
 
 
