@@ -181,7 +181,7 @@ COMMANDS: Final = (
             r"[^\n]{0,120}https?://",
             _SHIP + r"[^\n]{0,120}\bcontents?\W+of\W+(?:the\W+|a\W+)?(?:file\W+)?[\"'`]?/(?:etc|root|home|var|proc)/",
             r"/proc/(?:\*|\d{1,7}|self|\$\w+|\{\w+\}|\[pid\])/(?:environ|mem|maps)\b",
-            r"(?:<|<<|\s-d\s*|\s--data\S*[\s=]+|\s-t\s+|\s-f\s+\S{0,20}=?)[\"']?@?~?/?\S{0,40}" + _SECRET_FILE,
+            r"\b(?:curl|wget|nc|ncat|scp|rsync)\b[^\n]{0,200}(?:<|@|\s)~?/?\S{0,40}" + _SECRET_FILE,
             r"\b(?:printenv|env|set)\s*\|\s*(?:curl|nc|base64|tee)\b",
         ),
     ),

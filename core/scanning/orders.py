@@ -42,7 +42,7 @@ _NOT_LOCAL: Final = r"//(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|10\.|192\.1
 ORDERS: Final = (
     Rule(
         id="waived-check",
-        meaning="gives orders about tests, review or approval",
+        meaning="orders to skip tests, review or approval",
         severity=Severity.HELD,
         advice=True,
         patterns=(
