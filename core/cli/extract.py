@@ -113,8 +113,7 @@ def _print(extraction: Extraction, decided: Decided | None) -> None:
     if decided is not None:
         line(f"  {decided.summary}")
     elif not (extraction.new or extraction.merges):
-        why = extraction.why_nothing
-        remark(f"nothing to extract from {extraction.source_id}: {why or 'nothing that is not known already'}")
+        remark(f"nothing to extract from {extraction.source_id}: {extraction.why_nothing}")
 
 
 def _verdict(proposal: Proposal) -> tuple[str, str, str]:

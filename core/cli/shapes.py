@@ -94,8 +94,8 @@ matched_by: meaning or words, findings}""",
 {made, patterns, tasks_made, tasks, model}""",
     "extract": """\
 {extractions: [{source, proposals: [{type, slug, headline, record, trace, duplicate_of, similarity, refused}],
-decided: {decision: {id, at, by, verb, subject, reason, before, after, group}, summary, warnings, written}}],
-findings}""",
+nothing, missing, decided: {decision: {id, at, by, verb, subject, reason, before, after, group}, summary,
+warnings, written}}], findings}""",
     "decision": """\
 {decision: {id, at, by, verb, subject, reason, before, after, group}, summary, warnings, written}.
 With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], summary, warnings, written}.
@@ -496,6 +496,8 @@ def extraction_json(extraction: Extraction) -> Shape:
             }
             for proposal in extraction.proposals
         ],
+        "nothing": extraction.why_nothing or None,
+        "missing": list(extraction.missing),
     }
 
 

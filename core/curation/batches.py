@@ -17,6 +17,7 @@ from core.curation.registry import Registry, Stored, check_keepable
 from core.curation.rules import Draft, as_pattern, shown
 from core.curation.settling import ID_PREFIXES, FreeIds, pattern_path
 from core.errors import BadInput, Refused, UnknownRecord
+from core.extraction.alternatives import linked
 from core.extraction.proposals import Extraction
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Effect, Verb
@@ -156,15 +157,17 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
             changes.set(stored, kind, proposal.duplicate_of, keys)
             joined.append(proposal.duplicate_of)
             found[proposal.duplicate_of] = _discovery(proposal.record, kind, extraction.source_id, batch.at)
-    for proposal in extraction.new:
-        identifier = batch.ids.next(ID_PREFIXES[proposal.type], proposal.slug)
-        record = with_id(proposal.type, identifier, proposal.record)
-        changes.insert(batch.file_of(proposal.type), proposal.type, identifier, record)
+    proposed = {batch.ids.next(ID_PREFIXES[one.type], one.slug): one for one in extraction.new}
+    kinds = {identifier: one.type for identifier, one in proposed.items()}
+    for identifier, told in linked({id: one.record for id, one in proposed.items()}, kinds).items():
+        kind = kinds[identifier]
+        record = with_id(kind, identifier, told)
+        changes.insert(batch.file_of(kind), kind, identifier, record)
         new.append(identifier)
         hashes[identifier] = as_pattern(record).content_hash
-        found[identifier] = _discovery(record, proposal.type, extraction.source_id, batch.at)
+        found[identifier] = _discovery(record, kind, extraction.source_id, batch.at)
     if not new and not joined:
-        why = visible_line(extraction.why_nothing or "nothing that is not known already", 200)
+        why = visible_line(extraction.why_nothing or "nothing that is not known already", 400)
         raise Refused(f"nothing to extract from {shown(extraction.source_id)}: {why}")
     effects, inverse = changes.result()
     return Draft(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from core.extraction.attempts import files_of, place_of, tools_of
-from core.extraction.errors import failing
+from core.extraction.errors import failing, in_iteration
 from core.extraction.fixes import action, passes
 from core.extraction.kinds import MIN_DESCRIPTION, domain, languages_of
+from core.extraction.own_reflections import reflected_steps
 from core.extraction.proposals import Proposal
 from core.extraction.records import ended, first_use, source
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
@@ -24,6 +26,9 @@ _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3
 _TASK_WORDS: Final = 3
 """Words of a task, its verb included, that a task which benefits must have in the same order."""
+_REPEATEDLY: Final = 2
+"""A step that failed so often, and never helped, is not one of the approach."""
+_NUMBER: Final = re.compile(r"\d+")
 _WORD: Final = re.compile(r"[^\W_][\w-]*")
 _COMMAND: Final = re.compile(
     r"(?:npx|npm(?: run)?|pnpm|yarn|pytest|python|ruff|mypy|tsc|vitest|jest|eslint|cargo|go|mvn|gradle|make|bench)"
@@ -35,9 +40,28 @@ _VERB: Final = re.compile(r"(?:passes|pass|succeeds|succeed|exits|reports|is)$")
 
 def approaches(material: Material) -> Iterator[Proposal]:
     """The approach of a loop that completed, else that of the last attempt at its task that succeeded; else none."""
-    found = _of_loop(material) or _of_attempt(material)
-    if found is not None and material.goal.strip() and sum(map(len, found.steps)) >= MIN_DESCRIPTION:
+    found = _found(material)
+    if found is not None and material.goal.strip() and _is_telling(found):
         yield _proposal(material, found)
+
+
+def why_no_approach(material: Material) -> str:
+    """Why `approaches` gives none."""
+    found = _found(material)
+    if found is None:
+        status = material.loop.status if material.loop is not None else None
+        if status is LoopStatus.COMPLETED:
+            return "no iteration was recorded"
+        return f"the goal was not reached (the loop is {status})" if status is not None else "no attempt succeeded"
+    return "no task is known" if _is_telling(found) else "no step was recorded that says enough"
+
+
+def _found(material: Material) -> _Approach | None:
+    return _of_loop(material) or _of_attempt(material)
+
+
+def _is_telling(found: _Approach) -> bool:
+    return sum(map(len, found.steps)) >= MIN_DESCRIPTION
 
 
 class _Approach(NamedTuple):
@@ -57,6 +81,8 @@ def _of_loop(material: Material) -> _Approach | None:
     if loop is None or loop.status is not LoopStatus.COMPLETED or not material.iterations:
         return None
     steps, where = _steps(material.iterations)
+    if sum(map(len, steps)) < MIN_DESCRIPTION and (reflected := reflected_steps(material)[-_MAX_STEPS:]):
+        steps, where = reflected, f"{plural(len(reflected), 'step')} of its reflections"
     count = max(len(material.iterations), loop.iteration or 0)
     return _Approach(
         description=line(loop.task),
@@ -133,17 +159,38 @@ def _bounded(word: str) -> str:
 
 
 def _steps(iterations: Sequence[Iteration]) -> tuple[list[str], str]:
-    """What was done, in order, without what made it worse; and where that is told.
+    """What was done, in order, without what made it worse or failed repeatedly; and where that is told.
 
     External loops tell no action: what they say of their progress, or what they learned, stands for it.
     """
     steps: dict[str, str] = {}
+    failed = _failed_steps(iterations)
     for place, iteration in enumerate(iterations):
         step = action(iteration) or told(iteration.result) or told("; ".join(iteration.learnings[:2]))
-        if step and not (place and _worse(iterations[place - 1], iteration)):
+        if step and _plain(step) not in failed and not (place and _worse(iterations[place - 1], iteration)):
             steps.setdefault(step, str(iteration.number if iteration.number is not None else "?"))
     kept = dict(list(steps.items())[-_MAX_STEPS:])
     return list(kept), f"{plural(len(kept), 'step')} of iterations {', '.join(kept.values())}"
+
+
+def _failed_steps(iterations: Sequence[Iteration]) -> set[str]:
+    """Steps that failed several times and never helped, but for numbers in the same words."""
+    missed: Counter[str] = Counter()
+    helped: set[str] = set()
+    before: int | None = None
+    for iteration in iterations:
+        step, fails = _plain(action(iteration)), failing(iteration)
+        if passes(iteration) or (before is not None and fails is not None and fails < before):
+            helped.add(step)
+        elif iteration.failed or fails or any(in_iteration(iteration)):
+            missed[step] += 1
+        before = fails
+    return {step for step, count in missed.items() if count >= _REPEATEDLY} - helped - {""}
+
+
+def _plain(step: str) -> str:
+    """A step without its numbers: `Raise the timeout to 20 s` and `to 30 s` are one."""
+    return _NUMBER.sub("#", step.casefold())
 
 
 def _worse(before: Iteration, after: Iteration) -> bool:

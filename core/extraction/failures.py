@@ -12,6 +12,7 @@ from core.extraction.attempts import repeated_errors
 from core.extraction.errors import Sighting, in_iteration, sighting
 from core.extraction.fixes import Repair, action
 from core.extraction.kinds import domain, languages_of
+from core.extraction.own_reflections import place_of_reflection, reason_for, warnings_in
 from core.extraction.proposals import Proposal
 from core.extraction.records import ended, first_use, source
 from core.records.debug_sessions import Failure
@@ -44,6 +45,7 @@ def anti_patterns(material: Material, repairs: Sequence[Repair], settings: Extra
         *_refuted(material),
         *_grown(material, settings),
         *_fallen(material, settings),
+        *_warned(material),
     ]
     yield from found or _lost(material)
 
@@ -175,6 +177,23 @@ def _degraded(material: Material, run: Sequence[Iteration], recovery: Iteration 
     )
 
 
+def _warned(material: Material) -> Iterator[Proposal]:
+    """What the loop's own reflections warn of."""
+    for warned in warnings_in(material):
+        one = warned.reflection
+        yield _proposal(
+            material,
+            approach=warned.approach,
+            mode=failure_mode(" ".join((warned.approach, one.analysis, one.observation))),
+            symptoms=[line(one.observation, 120)] if one.observation else [],
+            why=warned.why,
+            better=warned.better,
+            iteration=one.iteration,
+            at=one.at,
+            trace=place_of_reflection(one),
+        )
+
+
 def _lost(material: Material) -> Iterator[Proposal]:
     """The whole approach of a loop that failed or ran out of iterations."""
     loop = material.loop
@@ -210,7 +229,7 @@ def _proposal(
     at: datetime | None,
     trace: str,
 ) -> Proposal:
-    task = material.goal
+    task, why = material.goal, why or reason_for(material, iteration)
     at = at or ended(material)
     record: dict[str, Any] = {
         "type": "anti_pattern",

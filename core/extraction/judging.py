@@ -70,8 +70,29 @@ def compared(proposal: Proposal, loop_id: str, known: Known, settings: Extractio
     from_here = [other for other in told if any(source.loop_id == loop_id for source in other.source_loops)]
     from_here += [other for other in known.from_loop(loop_id, pattern.type) if _told_before(pattern, other, loop_id)]
     if from_here:
-        return replace(proposal, refused=f"already known from this loop as {from_here[0].id}")
-    return standing(proposal, alike, settings)
+        known_as = from_here[0].id
+        return replace(proposal, refused=f"already known from this loop as {known_as}", known_as=known_as)
+    return rated(standing(proposal, alike, settings), known, settings)
+
+
+def rated(proposal: Proposal, known: Known, settings: ExtractionSettings) -> Proposal:
+    """A proposal, refused if it seldom worked: here, and where the registry knows it already.
+
+    Anti-patterns are about failure, so no rate is too low for them.
+    """
+    if proposal.type is PatternType.ANTI:
+        return proposal
+    worked, failed = known.results(proposal.duplicate_of) if proposal.duplicate_of else (0, 0)
+    uses = worked + failed + 1 + proposal.failures
+    rate = (worked + 1) / uses
+    if uses < settings.min_usage_count_for_evaluation or rate >= settings.min_success_rate_threshold:
+        return proposal
+    least = f"{settings.min_success_rate_threshold:.0%}"
+    return replace(
+        proposal,
+        refused=f"worked in {worked + 1} of {uses} uses ({rate:.0%}), below the threshold of {least} "
+        "(extraction.min_success_rate_threshold)",
+    )
 
 
 def standing(proposal: Proposal, alike: Sequence[tuple[str, float]], settings: ExtractionSettings) -> Proposal:

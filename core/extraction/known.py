@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -24,6 +24,7 @@ class Known:
     Attributes:
         patterns: By id.
         similar: The index of these patterns.
+        results: Successes and failures of a pattern, by its evidence.
     """
 
     def __init__(
@@ -32,22 +33,30 @@ class Known:
         similar: SimilarityIndex,
         messages: Iterable[str] = (),
         tasks: Iterable[str] = (),
+        results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
     ) -> None:
         self.patterns = patterns
         self.similar = similar
         self._told_messages = messages
         self._told_tasks = tasks
+        self.results = results
         self._shares: dict[str, float] = {}
 
     @classmethod
-    def of(cls, snapshot: Snapshot, similar: SimilarityIndex) -> Known:
+    def of(
+        cls,
+        snapshot: Snapshot,
+        similar: SimilarityIndex,
+        results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
+    ) -> Known:
         """What a snapshot knows.
 
         Args:
             snapshot: The project.
             similar: The index of the snapshot's patterns.
+            results: Successes and failures of a pattern, by its evidence.
         """
-        return cls(snapshot.patterns, similar, _messages(snapshot), _tasks(snapshot))
+        return cls(snapshot.patterns, similar, _messages(snapshot), _tasks(snapshot), results)
 
     @cached_property
     def messages(self) -> tuple[str, ...]:

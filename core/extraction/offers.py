@@ -128,7 +128,7 @@ class Offers:
     def _of_snapshot(self, view: View) -> tuple[Materials, Known]:
         """What loops offer and what is known, indexed once for each snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
-            known = Known.of(view.snapshot, view.likeness)
+            known = Known.of(view.snapshot, view.likeness, view.board.results)
             self._indexed = view.snapshot, Materials(self._project, view.snapshot), known
         return self._indexed[1:]
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from core.records.patterns import PatternType
 
+_MAX_REASONS: Final = 4
 ALL_TYPES: Final = frozenset(PatternType)
 
 
@@ -21,6 +22,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
         duplicate_of: The pattern of the registry that says the same, "" for a new one; this is a further use of it.
         similarity: To that one, 0..1.
         refused: Why it is not taken, "" if it is.
+        known_as: The pattern of the registry that was found in this very loop before, "" for none.
+        failures: How often the loop tried the same in vain.
     """
 
     type: PatternType
@@ -30,6 +33,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     duplicate_of: str = ""
     similarity: float = 0.0
     refused: str = ""
+    known_as: str = ""
+    failures: int = 0
 
     @property
     def headline(self) -> str:
@@ -46,10 +51,15 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 class Extraction(Struct, frozen=True, kw_only=True):
-    """All that one loop or debug session offers."""
+    """All that one loop or debug session offers.
+
+    Attributes:
+        missing: Why there is no proposal of some types, one reason each.
+    """
 
     source_id: str
     proposals: tuple[Proposal, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def new(self) -> tuple[Proposal, ...]:
@@ -68,6 +78,9 @@ class Extraction(Struct, frozen=True, kw_only=True):
 
     @property
     def why_nothing(self) -> str:
-        """Why none of it is taken, where that is the same for all; "" else. Names ids of patterns."""
-        reasons = {one.refused for one in self.proposals}
-        return reasons.pop() if len(reasons) == 1 else ""
+        """Why nothing is taken, in one line; "" if something is. Names IDs of patterns."""
+        if self.new or self.merges:
+            return ""
+        reasons = list(dict.fromkeys(one.refused for one in self.proposals)) or list(self.missing)
+        more = f"; and {len(reasons) - _MAX_REASONS} more reasons" if len(reasons) > _MAX_REASONS else ""
+        return "; ".join(reasons[:_MAX_REASONS]) + more

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,9 +13,9 @@ from core.extraction.failures import failure_mode
 from core.extraction.judging import narrowed, standing
 from core.extraction.kinds import domain, fix_category, fix_description, languages_of, tags
 from core.extraction.known import Known
+from core.extraction.own_reflections import warned_of
 from core.extraction.proposals import Extraction, Proposal
 from core.extraction.records import first_use, pattern_of, stamp
-from core.learning.inversion import polarity_lint
 from core.records.debug_sessions import Failure
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
@@ -30,7 +29,6 @@ KNOWN: Final = "already known from all of these loops as "
 _MAX_STEPS: Final = 20
 _MAX_SYMPTOMS: Final = 5
 _MAX_TRACE: Final = 10
-_WARNING: Final = re.compile(r"(?:please\s+)?(?:avoid|never|do\s+not|don['\u2019]t|stop)\s+(?=\w)", re.IGNORECASE)
 
 
 def draft(
@@ -74,7 +72,7 @@ def _proposal(
         return replace(proposal, refused="it is an error message: it says what went wrong, not what to do")
     if error := _common_error(cluster):
         return narrowed(_error_pattern(learning, error, tasks, seen, trace), error, known, settings)
-    if warned := _warned_of(learning):
+    if warned := warned_of(learning):
         return _anti_pattern(warned, cluster, tasks, seen, trace)
     return _success_pattern(learning, cluster, tasks, seen, trace)
 
@@ -148,13 +146,6 @@ def _common_error(cluster: Cluster) -> Sighting | None:
         if count >= LEAST_LOOPS:
             return met[signature][0]
     return None
-
-
-def _warned_of(learning: str) -> str:
-    """What a learning that opens with a warning warns of; "" for any other, or if a negation would be left in it."""
-    found = _WARNING.match(learning)
-    rest = learning[found.end() :] if found else ""
-    return "" if not rest or polarity_lint(rest) else rest[0].upper() + rest[1:]
 
 
 def _steps(cluster: Cluster) -> list[str]:

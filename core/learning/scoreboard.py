@@ -503,6 +503,13 @@ class Scoreboard:
         signals = self._inputs.signals(bead_id)
         return None if signals is None else (signals, score_outcome(signals, self.now, self.settings.learning))
 
+    def results(self, pattern_id: str) -> tuple[int, int]:
+        """Successes and failures of a pattern; (0, 0) for an unknown one."""
+        if pattern_id not in self:
+            return 0, 0
+        row = self.row(pattern_id)
+        return int(self.successes[row]), int(self.failures[row])
+
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
         """Patterns that a loop got, used and gave, by its state file and the event log."""
         return self._inputs.loop_patterns(loop_id)

@@ -84,7 +84,10 @@ def proposal_lines(offer: Extraction, glyphs: Glyphs) -> list[Content]:
             Content.styled(f"  {visible_line(proposal.refused, 300)}", "$warning"),
             Content.styled(f"  {_trace(proposal)}", "$quiet"),
         ]
-    return lines or [Content.styled("Nothing that the registry does not know already.", "$quiet")]
+    if offer.missing:
+        lines.append(Content.styled("Not found:", "$quiet"))
+        lines += [Content.styled(f"  {visible_line(reason, 300)}", "$quiet") for reason in offer.missing]
+    return lines
 
 
 def _one(proposal: Proposal, glyphs: Glyphs) -> Iterator[Content]:

@@ -54,7 +54,7 @@ class Extracting(Place):
                 self.deck_app.decide(lambda deck: deck.extract(found.source_id, seen=found), seen)
 
         count = offers.offer_count(found)
-        why = visible_line(found.why_nothing or "nothing that is not known already", 200)
+        why = visible_line(found.why_nothing, 400)
         title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
         text = offers.proposal_lines(found, self.glyphs)
         self.deck_app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)

@@ -110,3 +110,39 @@ def test_nobody_is_known_by_that_name(sample: Path, call: Call) -> None:
     result = call("extract", "../../etc/passwd", "--project", sample)
     assert (result.code, result.out) == (1, "")
     assert result.err.count("\n") == 1
+
+
+def write_loop(project: Path, status: str, iterations: list[dict[str, Any]]) -> None:
+    folder = project / ".aiwg/ralph/loops/ralph-deadlocks"
+    folder.mkdir(parents=True)
+    state = {"task": "Stop the deadlocks of the order service", "status": status, "iterations": iterations}
+    (folder / "state.json").write_text(json.dumps(state))
+
+
+def test_an_anti_pattern_and_the_success_pattern_of_its_loop_are_linked(tmp_path: Path, call: Call) -> None:
+    error = {"type": "RuntimeError", "message": "row locked by another transaction"}
+    tried = [{"number": n, "action": "Retried the query", "outcome": "failed", "error": error} for n in (1, 2, 3)]
+    done = {"number": 4, "action": "Sorted the locks before they are taken", "outcome": "success"}
+    write_loop(tmp_path, "completed", [*tried, done])
+    assert call("extract", "ralph-deadlocks", "--project", tmp_path).code == 0
+    files = (tmp_path / ".aiwg/ralph/shared/patterns").glob("*.json")
+    lists = [group for file in files for group in json.loads(file.read_text())["pattern_registry"].values()]
+    by_type = {record["type"]: record for group in lists for record in group}
+    anti, success = by_type["anti_pattern"], by_type["success_pattern"]
+    assert anti["better_alternative"]["success_pattern_id"] == success["pattern_id"]
+    assert success["related_patterns"] == [anti["pattern_id"]]
+    assert success["approach"]["steps"] == ["Sorted the locks before they are taken"]
+    shown = call("patterns", "show", anti["pattern_id"], "--json", "--project", tmp_path).document["pattern"]
+    assert shown["better_pattern_id"] == success["pattern_id"]
+
+
+def test_nothing_to_extract_says_why(tmp_path: Path, call: Call) -> None:
+    write_loop(tmp_path, "aborted", [{"number": 1, "action": "Looked around", "error": "row locked by another"}])
+    plain = call("extract", "ralph-deadlocks", "--project", tmp_path)
+    why = (
+        "no error was fixed; the goal was not reached (the loop is aborted); "
+        "no error came 3 times and no approach was recorded as wrong"
+    )
+    assert (plain.code, plain.err) == (0, f"nothing to extract from ralph-deadlocks: {why}\n")
+    (found,) = call("extract", "ralph-deadlocks", "--json", "--project", tmp_path).document["extractions"]
+    assert (found["nothing"], found["missing"]) == (why, why.split("; "))

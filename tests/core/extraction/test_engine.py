@@ -62,6 +62,33 @@ class TestApproaches:
         assert matcher(record["task_description_pattern"]).matches("type the client of an order queue")
         assert not matcher(record["task_description_pattern"]).matches("Type the reports")
 
+    def test_a_step_that_failed_repeatedly_is_none_of_the_approach(self) -> None:
+        given = material(
+            failed(1, "Wrote a test that shows the leak", "1 failing"),
+            failed(2, "Raised the timeout to 20 s", "1 failing"),
+            failed(3, "Raised the timeout to 30 s", "1 failing"),
+            failed(4, "Read how clients are closed", "1 failing"),
+            passed(5, "Closed the client in finally"),
+        )
+        (proposal,) = of(given, PatternType.SUCCESS)
+        assert proposal.record["approach"]["steps"] == [
+            "Wrote a test that shows the leak",
+            "Read how clients are closed",
+            "Closed the client in finally",
+        ]
+
+    def test_a_step_that_was_repeated_and_helped_is_one(self) -> None:
+        given = material(
+            failed(1, "Fixed the next type", "9 failing"),
+            failed(2, "Fixed the next type", "9 failing"),
+            failed(3, "Fixed the next type", "4 failing"),
+            failed(4, "Ran all the tests", "4 failing"),
+            failed(5, "Ran all the tests", "4 failing"),
+            passed(6, "Ran all the tests"),
+        )
+        (proposal,) = of(given, PatternType.SUCCESS)
+        assert proposal.record["approach"]["steps"] == ["Fixed the next type", "Ran all the tests"]
+
     def test_what_external_loops_tell_instead_of_actions(self) -> None:
         given = material(
             step(1, learnings=("Iteration 1: test first, then change",)), passed(2, "", "guard null users")
@@ -200,7 +227,7 @@ class TestDuplicates:
 
     @pytest.mark.parametrize("kind", list(PatternType))
     def test_a_second_extraction_offers_nothing(self, kind: PatternType) -> None:
-        fix = Fix(description="Added a null check", diff=TestTemplates.DIFF)
+        fix = Fix(description="Added a null check before the e-mail is read", diff=TestTemplates.DIFF)
         repeated = [failed(n, "Tried again", NULL) for n in range(1, 4)]
         given = material(*repeated, passed(4, fix=fix), task="Fix the login of the shop")
         first = extract(given, known(), DEFAULTS, {kind})
@@ -268,3 +295,67 @@ def test_hostile_text_is_data(text: str) -> None:
     extraction = extract(given, known(messages=(text,) * 20), DEFAULTS)
     assert extraction.proposals
     check(extraction)
+
+
+class TestThreshold:
+    FIX = "Added a null check for the user"
+
+    def offered(self, *, failures: int = 0, results: tuple[int, int] = (0, 0), **settings: Any) -> Proposal:
+        """The error pattern of a loop that tried its fix some times in vain, and how its own kind fared before."""
+        tried = [failed(n, self.FIX, NULL) for n in range(failures)]
+        given = material(failed(90, "Ran the tests", NULL), *tried, passed(99, self.FIX))
+        (first,) = of(given, PatternType.ERROR)
+        facts = known()
+        if any(results):
+            other = replace(pattern(PatternType.ERROR, "other", first.record), source_loops=(SourceLoop(loop_id="x"),))
+            facts = known(other)
+            facts.results = lambda _id: results
+        (proposal,) = of(given, PatternType.ERROR, known=facts, settings=ExtractionSettings(**settings))
+        return proposal
+
+    def test_a_fix_that_seldom_worked_in_the_loop_is_refused(self) -> None:
+        assert self.offered(failures=3).refused.startswith("worked in 1 of 4 uses (25%), below the threshold of 60%")
+        assert not self.offered(failures=3, min_success_rate_threshold=0.25).refused
+
+    def test_a_further_use_of_a_pattern_that_seldom_works_is_refused(self) -> None:
+        assert self.offered(results=(1, 9)).refused.startswith("worked in 2 of 11 uses")
+        assert self.offered(results=(9, 1)).duplicate_of and not self.offered(results=(9, 1)).refused
+
+    def test_it_is_not_evaluated_before_there_are_enough_uses(self) -> None:
+        assert not self.offered(failures=1).refused
+        assert self.offered(failures=1, min_usage_count_for_evaluation=2).refused
+        assert not self.offered(failures=3, min_usage_count_for_evaluation=5).refused
+
+
+class TestNothing:
+    def missing(self, given: Material, **settings: Any) -> tuple[str, ...]:
+        found = extract(given, known(), ExtractionSettings(**settings))
+        assert not found.proposals
+        assert found.why_nothing == "; ".join(found.missing)
+        return found.missing
+
+    def test_a_loop_without_anything_says_so_for_each_type(self) -> None:
+        assert self.missing(material()) == (
+            "no error was recorded",
+            "no iteration was recorded",
+            "no error came 3 times and no approach was recorded as wrong",
+        )
+
+    def test_errors_that_nothing_fixed(self) -> None:
+        first, goal, _ = self.missing(material(failed(1, "", NULL), status=LoopStatus.PARTIAL))
+        assert (first, goal) == ("no error was fixed", "the goal was not reached (the loop is partial)")
+
+    def test_a_loop_that_names_no_step(self) -> None:
+        assert self.missing(material(passed(1, "", "")))[1] == "no step was recorded that says enough"
+
+    def test_what_is_known_is_the_reason_where_all_is(self) -> None:
+        first = extract(material(*FIXED), known(), DEFAULTS)
+        again = extract(material(*FIXED), known(*(pattern(p.type, p.slug, p.record) for p in first.new)), DEFAULTS)
+        assert "already known from this loop as pat-error-null-check-000" in again.why_nothing
+        assert first.why_nothing == ""
+
+    def test_templates_say_what_they_lack(self) -> None:
+        found = extract(material(*FIXED), known(), DEFAULTS)
+        assert "no fix has recorded its change (diff)" in found.missing
+        off = extract(material(*FIXED), known(), ExtractionSettings(extract_code_templates=False))
+        assert "code templates are switched off (extraction.extract_code_templates)" in off.missing

@@ -232,6 +232,17 @@ def learned(told: Story, key: str) -> str:
     return place.cells(key)["learned"].plain
 
 
+async def test_the_preview_says_why_there_is_nothing_to_extract(sample: Path, home: Path) -> None:
+    folder = sample / ".aiwg/ralph/loops/ralph-looked-around"
+    folder.mkdir()
+    state = {"task": "Look around", "status": "failed", "iterations": [{"number": 1, "error": "row locked by another"}]}
+    (folder / "state.json").write_text(json.dumps(state))
+    async with story(sample, home, size=(120, 40)) as told:
+        told.place.go_to(folder.name)
+        await told.press("e")
+        await told.sees("Nothing to extract: no error was fixed; the goal was not reached", "Not found:")
+
+
 async def test_what_another_process_injects_and_records_shows_at_once(sample: Path, home: Path) -> None:
     async with story(sample, home, size=(160, 50)) as told:
         key = next(key for key in told.table.keys if not told.app.view.loop_patterns(key).uses)

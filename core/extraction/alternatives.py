@@ -1,0 +1,48 @@
+"""Links between the anti-patterns and the success pattern of one loop; see docs/extraction.md#links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from core.extraction.proposals import Proposal
+from core.records.patterns import PatternType
+from core.wording import line
+
+_BETTER: Final = "better_alternative"
+_LINK: Final = "success_pattern_id"
+_RELATED: Final = "related_patterns"
+_STEPS: Final = 3
+"""Steps of the approach that are told as the alternative, the last ones."""
+
+
+def with_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    """The proposals of a loop, its anti-patterns with the approach that reached the goal as their alternative."""
+    success = next((one for one in proposals if one.type is PatternType.SUCCESS), None)
+    if success is None or (success.refused and not success.known_as):
+        return tuple(proposals)
+    known_id = success.known_as or success.duplicate_of
+    steps = line("; ".join(success.record["approach"]["steps"][-_STEPS:]))
+    found = []
+    for one in proposals:
+        if one.type is PatternType.ANTI and not one.refused:
+            better = {"description": steps} | one.record.get(_BETTER, {}) | ({_LINK: known_id} if known_id else {})
+            one = replace(one, record={**one.record, _BETTER: better})
+        found.append(one)
+    return tuple(found)
+
+
+def linked(records: Mapping[str, dict[str, Any]], types: Mapping[str, PatternType]) -> dict[str, dict[str, Any]]:
+    """New records of one loop by ID, with links between its anti-patterns and its new success pattern."""
+    success = next((id for id in records if types[id] is PatternType.SUCCESS), None)
+    if success is None:
+        return dict(records)
+    antis = [id for id in records if types[id] is PatternType.ANTI and _LINK not in records[id].get(_BETTER, {})]
+    found = dict(records)
+    for id in antis:
+        found[id] = {**records[id], _BETTER: {**records[id].get(_BETTER, {}), _LINK: success}}
+    if antis:
+        found[success] = {**records[success], _RELATED: [*records[success].get(_RELATED, ()), *antis]}
+    return found

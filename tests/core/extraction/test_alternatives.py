@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from core.extraction.alternatives import linked
+from core.extraction.engine import extract
+from core.extraction.proposals import Extraction
+from core.records.patterns import Pattern, PatternType
+from core.settings import ExtractionSettings
+from tests.core.extraction.making import failed, known, material, passed, pattern
+
+LOCKED = ("1 failing: row 7 locked by 'ann'", "1 failing: row 8 locked by 'bob'", "1 failing: row 9 locked by 'cy'")
+GIVEN = material(
+    *(failed(number, "Retried the query", text) for number, text in enumerate(LOCKED, 1)),
+    failed(4, "Read the lock table", "1 failing"),
+    passed(5, "Sorted the locks before they are taken"),
+    task="Stop the deadlocks of the order service",
+)
+TYPES = {PatternType.SUCCESS, PatternType.ANTI}
+
+
+def offered(*patterns: Pattern) -> Extraction:
+    return extract(GIVEN, known(*patterns), ExtractionSettings(), TYPES)
+
+
+def test_an_anti_pattern_without_an_alternative_gets_the_steps_of_the_approach() -> None:
+    success, anti = offered().proposals
+    assert success.record["approach"]["steps"] == ["Read the lock table", "Sorted the locks before they are taken"]
+    assert anti.record["better_alternative"]["description"] == "; ".join(success.record["approach"]["steps"])
+
+
+def test_new_patterns_of_one_loop_are_linked_both_ways() -> None:
+    success, anti = offered().proposals
+    records = {"pat-success-a-001": success.record, "pat-anti-b-001": anti.record}
+    types = {"pat-success-a-001": PatternType.SUCCESS, "pat-anti-b-001": PatternType.ANTI}
+    found = linked(records, types)
+    assert found["pat-anti-b-001"]["better_alternative"]["success_pattern_id"] == "pat-success-a-001"
+    assert found["pat-success-a-001"]["related_patterns"] == ["pat-anti-b-001"]
+    assert "success_pattern_id" not in anti.record["better_alternative"], "the proposal itself is left alone"
+
+
+def test_an_anti_pattern_is_linked_to_a_success_pattern_that_the_registry_has() -> None:
+    success, _ = offered().proposals
+    own = pattern(PatternType.SUCCESS, "a", success.record)
+    _, anti = offered(own).proposals
+    assert anti.record["better_alternative"]["success_pattern_id"] == own.id
+
+
+def test_without_a_success_pattern_nothing_is_linked() -> None:
+    _, anti = offered().proposals
+    assert linked({"pat-anti-b-001": anti.record}, {"pat-anti-b-001": PatternType.ANTI}) == {
+        "pat-anti-b-001": anti.record
+    }

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from typing import Any
+
+from core.extraction.engine import extract
+from core.extraction.proposals import Proposal
+from core.records.loops import LoopStatus
+from core.records.material import Material
+from core.records.patterns import PatternType
+from core.records.reflections import Reflection
+from core.settings import ExtractionSettings
+from tests.core.extraction.making import LOOP, failed, known, material, passed, step
+
+ERROR = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts:42"
+LEARNING = "Check the user before its e-mail is read"
+
+
+def reflection(number: int = 2, **told: Any) -> Reflection:
+    return Reflection(
+        **{"id": f"r-{number}", "shape": "hook", "file": "r.yaml", "loop_id": LOOP, "iteration": number, **told}
+    )
+
+
+def of(given: Material, kind: PatternType) -> tuple[Proposal, ...]:
+    return extract(given, known(), ExtractionSettings(), {kind}).proposals
+
+
+def test_an_error_in_a_reflection_and_what_it_says_to_do_are_an_error_pattern() -> None:
+    one = reflection(kind="error_analysis", observation=ERROR, learning=LEARNING)
+    (proposal,) = of(material(passed(3, "Done"), reflections=(one,)), PatternType.ERROR)
+    assert proposal.record["fix_approach"]["description"] == LEARNING
+    assert proposal.record["error_signature"]["error_pattern"] == "Cannot read property '.*' of null"
+    assert proposal.trace == ("reflection on iteration 2",)
+
+
+def test_what_a_loop_that_did_not_reach_its_goal_says_to_do_is_no_fix() -> None:
+    one = reflection(observation=ERROR, learning=LEARNING)
+    assert not of(material(failed(3, "Gave up"), reflections=(one,), status=LoopStatus.FAILED), PatternType.ERROR)
+
+
+def test_a_warning_is_an_anti_pattern_with_its_reason_and_alternative() -> None:
+    one = reflection(
+        kind="error_analysis",
+        learning="Avoid raising the timeout of the pool",
+        analysis="The connections leak, so a longer wait only hides it",
+        actions=("Close the client in finally",),
+    )
+    (proposal,) = of(material(passed(3, "Done"), reflections=(one,)), PatternType.ANTI)
+    record = proposal.record
+    assert record["approach_description"] == "Raising the timeout of the pool"
+    assert record["why_it_fails"] == "The connections leak, so a longer wait only hides it"
+    assert record["better_alternative"] == {"description": "Close the client in finally"}
+    assert record["source_loops"][0]["failure_iteration"] == 2
+
+
+def test_the_reflection_on_an_iteration_says_why_it_failed() -> None:
+    marks = (0.5, 0.45, 0.4, 0.7)
+    steps = [failed(n, f"Change {n}", quality=mark) for n, mark in enumerate(marks, 1)]
+    one = reflection(3, analysis="The cache was never cleared")
+    (proposal,) = of(material(*steps, reflections=(one,)), PatternType.ANTI)
+    assert proposal.record["why_it_fails"] == "The cache was never cleared"
+
+
+def test_reflections_on_success_give_the_steps_that_iterations_do_not_name() -> None:
+    newest = reflection(2, kind="success_pattern", actions=("Run the type checker again",))
+    oldest = reflection(1, kind="success_pattern", actions=("List the errors", "Fix the interfaces first"))
+    given = material(step(1), passed(2, "", ""), reflections=(newest, oldest))
+    (proposal,) = of(given, PatternType.SUCCESS)
+    assert proposal.record["approach"]["steps"] == [
+        "List the errors",
+        "Fix the interfaces first",
+        "Run the type checker again",
+    ]
+    assert proposal.trace == ("3 steps of its reflections",)
+
+
+def test_unhelpful_reflections_and_empty_drafts_teach_nothing() -> None:
+    warning = "Avoid raising the timeout of the pool"
+    for told in ({"effectiveness": "unhelpful", "learning": warning}, {"draft": True, "learning": ""}):
+        assert not of(material(passed(3, "Done"), reflections=(reflection(**told),)), PatternType.ANTI)
