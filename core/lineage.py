@@ -13,7 +13,7 @@ from core.learning.sums import AGGREGATE, TREND, rounded
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.events import Observation
 from core.records.loops import Loop
-from core.records.patterns import Pattern, PatternType
+from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.text import plural, visible_line
 
 _RESULTS: Final = {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}
@@ -58,7 +58,10 @@ def lineage(
     result where all of those have the same. One beyond these uses came upon the same and is not known to have used it.
     """
     words = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
-    events = [_observed(seen, loops, words) for seen in observations if seen.source not in (TREND, AGGREGATE)]
+    iterations = {source.loop_id: source_iterations(pattern, source) for source in pattern.source_loops}
+    events = [
+        _observed(seen, loops, words, iterations) for seen in observations if seen.source not in (TREND, AGGREGATE)
+    ]
     events += _unrecorded(pattern, observations, loops)
     events += _decided(pattern, decisions)
     if pattern.inverted_from:
@@ -93,11 +96,35 @@ def _event(
     return LineageEvent(at=at, kind=kind, loop_id=loop_id, success=success, text=text, count=count)
 
 
-def _observed(seen: Observation, loops: Mapping[str, Loop], results: Mapping[bool | None, str]) -> LineageEvent:
+def source_iterations(pattern: Pattern, source: SourceLoop) -> str:
+    """What a source loop records of its iterations: `failed in iteration 12`, `took 3 iterations`; "" for nothing."""
+    if source.iteration is None:
+        return ""
+    if pattern.type is PatternType.ANTI:
+        return f"failed in iteration {source.iteration}"
+    return f"took {plural(source.iteration, 'iteration')}" if pattern.type is PatternType.SUCCESS else ""
+
+
+def _joined(what: str, iterations: str) -> str:
+    """`the approach failed in iteration 12`, `applied, helped, took 3 iterations`."""
+    last = what.rpartition(" ")[2]
+    if iterations.startswith(f"{last} "):
+        return f"{what}{iterations.removeprefix(last)}"
+    return f"{what}, {iterations}" if iterations else what
+
+
+def _observed(
+    seen: Observation,
+    loops: Mapping[str, Loop],
+    results: Mapping[bool | None, str],
+    iterations: Mapping[str, str],
+) -> LineageEvent:
     kind = "applied" if seen.kind == "feedback" else seen.kind
     words = {"discovered": "discovered", "injected": "injected, not applied"}.get(kind) or results[seen.success]
     if seen.iteration is not None:
         words += f" in iteration {seen.iteration}"
+    elif more := iterations.get(seen.loop_id):
+        words = _joined(words, more)
     loop = loops.get(seen.loop_id)
     if loop is not None and loop.task:
         words += f": {loop.task}"
@@ -121,11 +148,11 @@ def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Ma
         if left:
             left -= 1
             result = {"success": True, "failure": False}.get(source.outcome, success)
-            text = "applied, known from the registry alone"
+            what = "applied"
             if anti:
                 result = True if source.iteration is not None else success
-                where = f" in iteration {source.iteration}" if source.iteration is not None else ""
-                text = f"{_FAILURES[result]}{where}, known from the registry alone"
+                what = _FAILURES[result]
+            text = f"{_joined(what, source_iterations(pattern, source))}, known from the registry alone"
             events.append(_event(source.at, "applied", source.loop_id, result, text))
         else:
             events.append(_event(source.at, "merged", source.loop_id, text="found again"))

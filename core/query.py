@@ -346,6 +346,7 @@ def _line(pattern: Pattern) -> str:
             pattern.id,
             pattern.title,
             pattern.description,
+            pattern.use_case,
             pattern.category,
             pattern.error_pattern,
             *pattern.tags,

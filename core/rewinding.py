@@ -20,7 +20,7 @@ _ARCHIVE: Final = ".aiwg/ralph/shared/archive/"
 _TEXT: Final = (
     *("description", "category", "error_type", "error_pattern", "location_hints", "task_pattern", "template_code"),
     *("template_language", "placeholders", "diff_pattern", "steps", "tools", "preconditions", "benefits"),
-    *("limitations", "symptoms", "why_it_fails", "better_alternative", "better_pattern_id"),
+    *("limitations", "symptoms", "why_it_fails", "better_alternative", "better_pattern_id", "use_case"),
 )
 """What `content_hash` covers, of every type, beside the title."""
 _OWN: Final = frozenset({"id", "type", "file", "pointer", "mirror_of", "mirrors", "content_hash"})

@@ -36,7 +36,7 @@ audit_trail: {met, ended, complete, without_actions, without_outcome, without_re
     "history": """\
 {task: {id, description, criteria, status, raw_status, created_at, updated_at, completed_at, current_attempt,
 total_attempts, tags, related, agent, loop_id, file}, attempts: [{id, task_id, number, started_at, ended_at, open,
-outcome, reason, plan, agent, iterations, actions, errors, last_action_at, quality: [{iteration, quality}],
+outcome, reason, plan, agent, iterations, actions, errors, last_action_at, quality: [{iteration, quality, delta}],
 final_quality, completion, worked, failed, suggestions, file, plan_text, plan_steps, estimated_iterations, results,
 log: [{number, at, iteration, type, tool, params: [{name, text}], success, output, error, reasoning, expected}]}],
 milestones: [{at, event, details, attempt}], final_quality, completion, summary: [{name, text}],

@@ -59,7 +59,10 @@ def attempt_json(attempt: Attempt) -> Shape:
         "actions": attempt.actions,
         "errors": attempt.errors,
         "last_action_at": iso(attempt.last_action_at),
-        "quality": [{"iteration": entry.iteration, "quality": number(entry.quality)} for entry in attempt.quality],
+        "quality": [
+            {"iteration": entry.iteration, "quality": number(entry.quality), "delta": number(entry.delta)}
+            for entry in attempt.quality
+        ],
         "final_quality": number(attempt.final_quality),
         "completion": number(attempt.completion),
         "worked": list(attempt.worked),

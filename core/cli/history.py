@@ -41,7 +41,7 @@ from core.episodes.history import (
 from core.episodes.names import find_attempt
 from core.outfile import export_file, write_file
 from core.paths import ProjectPaths
-from core.records.episodes import Attempt, Milestone, Task
+from core.records.episodes import Attempt, Milestone, Quality, Task
 from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
@@ -288,7 +288,7 @@ def _print_attempt(detail: AttemptDetail, states: _States) -> None:
             *(("worked", text) for text in attempt.worked),
             *(("did not work", text) for text in attempt.failed),
             *(("next time", text) for text in attempt.suggestions),
-            ("quality by iteration", " ".join(percent(one.quality) for one in attempt.quality)),
+            ("quality by iteration", "  ".join(map(_quality, attempt.quality))),
             ("quality", percent(attempt.final_quality)),
             ("completion", percent(attempt.completion)),
             *(("result", name) for name in detail.results),
@@ -317,6 +317,10 @@ def _print_attempt(detail: AttemptDetail, states: _States) -> None:
     if not detail.actions:
         remark("no actions were logged")
     _print_milestones(detail.milestones)
+
+
+def _quality(one: Quality) -> str:
+    return f"{percent(one.quality)} ({one.change})" if one.change else percent(one.quality)
 
 
 def _print_milestones(milestones: Iterable[Milestone]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from core.cli.output import line, percent
 from core.learning.assessment import Assessment
-from core.lineage import format_lineage
+from core.lineage import format_lineage, source_iterations
 from core.metrics.effectiveness import pattern_effect
 from core.records.patterns import Pattern, PatternType
 from core.records.times import day_of
@@ -121,20 +121,25 @@ def _discovered(view: View, pattern: Pattern) -> datetime | None:
 
 
 def _sources(view: View, pattern: Pattern) -> Iterator[str]:
-    results = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
+    anti = pattern.type is PatternType.ANTI
+    results = _FAILURES if anti else _RESULTS
     as_loop = {(seen.loop_id, seen.at) for seen in view.observations(pattern.id) if seen.inferred}
-    named = {source.loop_id for source in pattern.source_loops}
+    named = {source.loop_id: source for source in pattern.source_loops}
+    iterations = {source.loop_id: source_iterations(pattern, source) for source in pattern.source_loops}
     for event in view.lineage(pattern.id):
-        named.discard(event.loop_id)
+        named.pop(event.loop_id, None)
+        more = iterations.pop(event.loop_id, "")
+        ending = f", {more}" if more else ""
         if event.kind == "unrecorded":
-            yield f"unrecorded: {plural(event.count, 'use')}"
+            yield f"unrecorded: {plural(event.count, 'occurrence' if anti else 'use')}"
         elif event.kind == "applied":
-            ending = ", as the loop did" if (event.loop_id, event.at) in as_loop else ""
+            ending += ", as the loop did" if (event.loop_id, event.at) in as_loop else ""
             yield f"{event.loop_id} ({results[event.success]}{ending})"
         elif event.kind in _HAPPENINGS and (event.loop_id or event.kind != "merged"):  # else merged by a decision
-            yield f"{event.loop_id or 'an unknown loop'} ({_HAPPENINGS[event.kind]})"
+            yield f"{event.loop_id or 'an unknown loop'} ({_HAPPENINGS[event.kind]}{ending})"
     for loop_id in sorted(named):
-        yield f"{loop_id} (named by the pattern, result unknown)"
+        more = iterations.get(loop_id, "")
+        yield f"{loop_id} (named by the pattern, result unknown{', ' if more else ''}{more})"
 
 
 def _print_approach(pattern: Pattern) -> None:
@@ -152,7 +157,9 @@ def _print_approach(pattern: Pattern) -> None:
         avoid = [("Mode", pattern.category), ("Avoid", pattern.description), ("Why", pattern.why_it_fails)]
         _print_pairs("Failure", [*avoid, ("Instead", instead), ("Inverted From", pattern.inverted_from)])
     else:
-        _print_pairs("Code", [("Language", pattern.category), ("Use", pattern.description)], template)
+        about = pattern.description if pattern.description != pattern.use_case else ""
+        code = [("Language", pattern.category), ("Description", about), ("Use", pattern.use_case)]
+        _print_pairs("Code", code, template)
 
 
 def _print_details(view: View, pattern: Pattern, assessment: Assessment) -> None:
@@ -167,6 +174,10 @@ def _print_details(view: View, pattern: Pattern, assessment: Assessment) -> None
     if assessment.exposures:
         line(f"Injected, Not Applied: {assessment.exposures}")
     line(f"Score: {assessment.score:.2f}")
+    if pattern.average_iterations is not None:
+        line(f"Average Iterations: {pattern.average_iterations:g}")
+    if pattern.typical_iterations is not None:
+        line(f"Typical Iterations: {pattern.typical_iterations.text}")
     _print_block("Diff", masked(pattern.diff_pattern).splitlines())
     for title, items in (
         ("Symptoms", pattern.symptoms),

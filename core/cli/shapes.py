@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from core.records.decisions import Decision, Pin
     from core.records.events import Observation
     from core.records.loops import Loop
-    from core.records.patterns import Pattern
+    from core.records.patterns import Pattern, SourceLoop
     from core.records.reflections import Reflection
     from core.recurring import Cluster
     from core.retrieval.ranking import Injection
@@ -48,6 +48,7 @@ DOCUMENTS: Final = {
     "loops": """\
 {loops: [{id, task, status, raw_status, sources, iteration, max_iterations, started_at, ended_at,
 ended_approximate, archived, liveness, liveness_reason, last_sign, badges, aliases, quality,
+improvement_estimate: {baseline_iterations, actual_iterations, improvement},
 injected, injected_reflections, uses: [{id, applied, success, inferred, iteration, at}], extracted, files,
 outcome: {verdict, raw, decayed, parts, reasoning, error_count, retry_count}}], findings}""",
     "patterns list": """\
@@ -55,10 +56,11 @@ outcome: {verdict, raw, decayed, parts, reasoning, error_count, retry_count}}], 
 inversion_due, injectable, quarantined, held, success_rate, claimed_rate, interval, successes,
 failures, usage_count, exposures, score, last_used, tags, mirror_of, file, pointer}], findings}""",
     "patterns show": """\
-{pattern: {as in patterns list, and: description, category, error_type, error_pattern, location_hints,
+{pattern: {as in patterns list, and: description, use_case, category, error_type, error_pattern, location_hints,
 task_pattern, template: {language, code, placeholders}, diff_pattern, steps, tools, preconditions,
-benefits, limitations, average_iterations, symptoms, why_it_fails, better_alternative,
-better_pattern_id, source_loops: [{loop_id, at, contributed_by}], related, first_discovered,
+benefits, limitations, average_iterations, typical_iterations: {average, minimum, maximum}, symptoms,
+why_it_fails, better_alternative, better_pattern_id, source_loops: [{loop_id, at, contributed_by, outcome,
+iterations_required, failure_iteration}], related, first_discovered,
 inverted_from, aliases, mirrors: [{file, pointer, differs}], content_hash,
 suspicions: [{rule, severity, tier, meaning, field, excerpt}]},
 evidence: [{kind, source, loop_id, at, success, weight, count, iteration, derived, inferred}],
@@ -217,6 +219,13 @@ def loop_json(loop: Loop, patterns: LoopPatterns) -> Shape:
         "badges": list(loop.badges),
         "aliases": list(loop.aliases),
         "quality": [number(value) for value in loop.quality],
+        "improvement_estimate": None
+        if loop.improvement is None
+        else {
+            "baseline_iterations": number(loop.improvement.baseline),
+            "actual_iterations": number(loop.improvement.actual),
+            "improvement": number(loop.improvement.share),
+        },
         "injected": patterns.injected_ids,
         "uses": [
             {
@@ -271,6 +280,7 @@ def pattern_details_json(pattern: Pattern, assessment: Assessment) -> Shape:
     return {
         **pattern_json(pattern, assessment),
         "description": pattern.description,
+        "use_case": pattern.use_case,
         "category": pattern.category,
         "error_type": pattern.error_type,
         "error_pattern": pattern.error_pattern,
@@ -288,14 +298,18 @@ def pattern_details_json(pattern: Pattern, assessment: Assessment) -> Shape:
         "benefits": list(pattern.benefits),
         "limitations": list(pattern.limitations),
         "average_iterations": number(pattern.average_iterations),
+        "typical_iterations": None
+        if pattern.typical_iterations is None
+        else {
+            "average": number(pattern.typical_iterations.average),
+            "minimum": number(pattern.typical_iterations.minimum),
+            "maximum": number(pattern.typical_iterations.maximum),
+        },
         "symptoms": list(pattern.symptoms),
         "why_it_fails": pattern.why_it_fails,
         "better_alternative": pattern.better_alternative,
         "better_pattern_id": pattern.better_pattern_id,
-        "source_loops": [
-            {"loop_id": source.loop_id, "at": iso(source.at), "contributed_by": source.contributed_by}
-            for source in pattern.source_loops
-        ],
+        "source_loops": [_source_json(pattern, source) for source in pattern.source_loops],
         "related": list(pattern.related),
         "first_discovered": iso(pattern.first_discovered),
         "inverted_from": pattern.inverted_from,
@@ -303,6 +317,18 @@ def pattern_details_json(pattern: Pattern, assessment: Assessment) -> Shape:
         "mirrors": [{"file": m.file, "pointer": m.pointer, "differs": m.differs} for m in pattern.mirrors],
         "content_hash": pattern.content_hash,
         "suspicions": [suspicion_json(one) for one in pattern.suspicions],
+    }
+
+
+def _source_json(pattern: Pattern, source: SourceLoop) -> Shape:
+    anti = pattern.type == "anti"
+    return {
+        "loop_id": source.loop_id,
+        "at": iso(source.at),
+        "contributed_by": source.contributed_by,
+        "outcome": source.outcome or None,
+        "iterations_required": None if anti else source.iteration,
+        "failure_iteration": source.iteration if anti else None,
     }
 
 

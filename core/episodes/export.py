@@ -165,8 +165,11 @@ def _attempt(detail: AttemptDetail) -> str:
 
 def _quality(attempt: Attempt) -> Iterator[str]:
     if attempt.quality:
-        told = (f"{'' if one.iteration is None else one.iteration}: {_rate(one.quality)}" for one in attempt.quality)
-        yield "\n".join(["### Quality by iteration", "", *(f"- {text}" for text in told)])
+        lines = []
+        for one in attempt.quality:
+            number = "" if one.iteration is None else one.iteration
+            lines.append(f"- {number}: {_rate(one.quality)}{f' ({one.change})' if one.change else ''}")
+        yield "\n".join(["### Quality by iteration", "", *lines])
 
 
 def _results(detail: AttemptDetail) -> Iterator[str]:

@@ -301,7 +301,8 @@ def text_of(pattern: Pattern) -> tuple[object, ...]:
     The order of placeholders says nothing: others write the keys of an object in an order of their own.
     """
     return (
-        *(pattern.type, pattern.description, pattern.category, pattern.error_type, pattern.error_pattern),
+        *(pattern.type, pattern.description, pattern.use_case, pattern.category),
+        *(pattern.error_type, pattern.error_pattern),
         *(pattern.location_hints, pattern.task_pattern, pattern.template_code, pattern.template_language),
         *(frozenset(pattern.placeholders), pattern.diff_pattern, pattern.steps, pattern.tools, pattern.preconditions),
         *(pattern.benefits, pattern.limitations, pattern.symptoms, pattern.why_it_fails),

@@ -72,10 +72,17 @@ class Quality(Struct, frozen=True, array_like=True, gc=False):
     Attributes:
         iteration: As a label, or None.
         quality: 0..1.
+        delta: Change since the entry before, as the file has it or computed; None for the first one.
     """
 
     iteration: int | None
     quality: float
+    delta: float | None = None
+
+    @property
+    def change(self) -> str:
+        """The change in percentage points: `+15`, `-5`, `0`; "" for the first entry."""
+        return "" if self.delta is None else f"{round(self.delta * 100):+d}".replace("+0", "0")
 
 
 class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):

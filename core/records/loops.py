@@ -122,6 +122,33 @@ class ExtractedPattern(Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     rate: float | None = None
 
 
+class Improvement(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """`cross_loop_learning.improvement_estimate`: what injected patterns spared a loop, as its agent estimates.
+
+    Attributes:
+        baseline: Iterations estimated without patterns.
+        actual: Iterations that it took.
+        share: 0..1 of the baseline; negative where it took longer.
+    """
+
+    baseline: float | None = None
+    actual: float | None = None
+    share: float | None = None
+
+    @property
+    def text(self) -> str:
+        """`6 iterations estimated without patterns, 4 with: 33 % fewer`."""
+        counts = []
+        if self.baseline is not None:
+            counts.append(f"{self.baseline:g} iterations estimated without patterns")
+        if self.actual is not None:
+            counts.append(f"{self.actual:g} with")
+        change = ""
+        if self.share is not None:
+            change = f"{abs(self.share) * 100:.0f} % {'more' if self.share < 0 else 'fewer'}"
+        return ": ".join(filter(None, (", ".join(counts), change)))
+
+
 class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One loop as one row, joined from every source that knows it.
 
@@ -145,6 +172,7 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
         liveness, liveness_reason: See `Liveness`; the reason is one line for a person.
         quality: 0..1 per iteration in order, from analytics, best output or iterations; may be empty.
         injected, extracted: Cross-loop learning of (0).
+        improvement: What the patterns spared it, as estimated; None where no file says.
         crashes: Number of entries in its crash.log.
         files: Project-relative files that the row was made from, the state file first.
         directory: Project-relative directory of the loop, "" if it has none.
@@ -179,6 +207,7 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     learnings: tuple[str, ...] = ()
     injected: tuple[InjectedUse, ...] = ()
     extracted: tuple[ExtractedPattern, ...] = ()
+    improvement: Improvement | None = None
     crashes: int = 0
     duration_ms: float | None = None
     """Total time of its iterations where analytics tells (`total_time_ms`)."""

@@ -73,6 +73,29 @@ class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     claimed: float | None = None
 
 
+class IterationRange(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """`typical_iterations` of an approach; each is None where the record does not have it."""
+
+    average: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def __bool__(self) -> bool:
+        return (self.average, self.minimum, self.maximum) != (None, None, None)
+
+    @property
+    def text(self) -> str:
+        """`2.5 on average, 1 to 5`; "" if it is empty."""
+        parts = [] if self.average is None else [f"{self.average:g} on average"]
+        if self.minimum is not None and self.maximum is not None:
+            parts.append(f"{self.minimum:g} to {self.maximum:g}")
+        elif self.minimum is not None:
+            parts.append(f"at least {self.minimum:g}")
+        elif self.maximum is not None:
+            parts.append(f"at most {self.maximum:g}")
+        return ", ".join(parts)
+
+
 class Mirror(Struct, frozen=True, kw_only=True, gc=False):
     """A same-id copy of a pattern outside `shared/patterns` (or a second one inside it): shown, never counted."""
 
@@ -93,8 +116,9 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
         error_type, error_pattern, location_hints: Error signature. `error_pattern` is a regex from a file:
             only `core.text.matcher` may run it.
         task_pattern: `task_description_pattern`, a regex from a file as well.
+        use_case: When to use a template.
         template_code, template_language, placeholders: Code, of error patterns and templates.
-        steps, tools, preconditions, benefits, limitations, average_iterations: Of success patterns.
+        steps, tools, preconditions, benefits, limitations, average_iterations, typical_iterations: Of success patterns.
         symptoms, why_it_fails, better_alternative, better_pattern_id: Of anti-patterns.
         claim: What the file says of rate and counts.
         content_hash: sha256 hex over everything that would be injected (not counts, times, lineage, override);
@@ -116,6 +140,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error_pattern: str = ""
     location_hints: tuple[str, ...] = ()
     task_pattern: str = ""
+    use_case: str = ""
     template_code: str = ""
     template_language: str = ""
     placeholders: tuple[tuple[str, str], ...] = ()
@@ -126,6 +151,7 @@ class Pattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     benefits: tuple[str, ...] = ()
     limitations: tuple[str, ...] = ()
     average_iterations: float | None = None
+    typical_iterations: IterationRange | None = None
     symptoms: tuple[str, ...] = ()
     why_it_fails: str = ""
     better_alternative: str = ""

@@ -66,6 +66,7 @@ def meaning_text(pattern: Pattern) -> str:
     texts = (
         pattern.title,
         pattern.description,
+        pattern.use_case,
         _REGEX_SYNTAX.sub(" ", pattern.error_pattern[:_MAX_CHARS]),
         *pattern.symptoms[:_MAX_LIST],
         pattern.why_it_fails,

@@ -124,6 +124,7 @@ class _Terms:
                 pattern.id.partition("-")[2],
                 pattern.title,
                 pattern.description,
+                pattern.use_case,
                 pattern.category,
                 pattern.error_type,
                 pattern.error_pattern,

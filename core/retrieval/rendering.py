@@ -105,8 +105,11 @@ def _anti(number: int, pattern: Pattern, assessment: Assessment, settings: Injec
 def _code(number: int, pattern: Pattern, assessment: Assessment, settings: InjectionSettings) -> list[str]:
     limit = settings.max_field_chars
     lines = [head(number, pattern.title, _success(assessment, plural(assessment.uses, "use")), limit)]
-    if pattern.description and pattern.description != pattern.title:
-        lines.append(f"   - Use: {field(pattern.description, limit)}")
+    use = pattern.use_case or pattern.description
+    if pattern.description and pattern.description not in (pattern.title, use):
+        lines.append(f"   - {bare(pattern.description, limit)}")
+    if use and use != pattern.title:
+        lines.append(f"   - Use: {field(use, limit)}")
     return lines + _template(pattern, limit) + _source(pattern, assessment.uses, "previous loop", limit)
 
 

@@ -61,7 +61,10 @@ def seconds(kind: str, chars: int, further: int = 0) -> float:
 
 def chars_of(pattern: Pattern) -> int:
     """How much there is to read of a pattern, in characters."""
-    texts = (pattern.title, pattern.description, pattern.error_pattern, pattern.task_pattern, pattern.template_code)
+    texts = (
+        *(pattern.title, pattern.description, pattern.use_case, pattern.error_pattern),
+        *(pattern.task_pattern, pattern.template_code),
+    )
     lists = (pattern.steps, pattern.preconditions, pattern.benefits, pattern.limitations, pattern.symptoms)
     listed = sum(len(text) for many in lists for text in many)
     return sum(map(len, texts)) + listed + len(pattern.why_it_fails) + len(pattern.better_alternative)

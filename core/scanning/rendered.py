@@ -75,7 +75,7 @@ def when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
     """
     judged = min((one.severity.rank for one in pattern.suspicions), default=Severity.FLAGGED.rank)
     anti = pattern.type is PatternType.ANTI
-    named = [pattern.title, pattern.description]
+    named = [pattern.title, pattern.description, pattern.use_case]
     told = [pattern.error_pattern, *pattern.steps, pattern.better_alternative, *pattern.template_code.split("\n")]
     for texts, avoided in ((named, anti), (told, False)):
         for text in texts:
@@ -153,5 +153,5 @@ def _told(pattern: Pattern) -> str:
 
 
 def _rendered(pattern: Pattern) -> Iterator[str]:
-    yield from (pattern.title, pattern.error_pattern, pattern.description)
+    yield from (pattern.title, pattern.error_pattern, pattern.description, pattern.use_case)
     yield from (*pattern.steps, pattern.better_alternative, pattern.better_pattern_id, pattern.template_code)

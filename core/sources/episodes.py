@@ -200,11 +200,16 @@ def _of_attempt(fields: Fields, task_id: str, number: int) -> Attempt:
 
 
 def _history(execution: Fields) -> Iterator[Quality]:
+    before: float | None = None
     # How an attempt ends counts more than how it began.
     for _, entry in deque(execution.objects("quality_history"), MAX_ENTRIES):
         quality = entry.rate("quality")
         if quality is not None:
-            yield Quality(entry.count("iteration"), quality)
+            delta = None if before is None else entry.number("delta")
+            if delta is None and before is not None:
+                delta = round(quality - before, 6)
+            yield Quality(entry.count("iteration"), quality, delta)
+            before = quality
 
 
 def _of_outcome(fields: Fields, task_id: str, number: int) -> Attempt:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from core.records.debug_sessions import Failure
 from core.records.findings import Finding
-from core.records.loops import ExtractedPattern, InjectedUse, Iteration, LoopStatus, Outcome
+from core.records.loops import ExtractedPattern, Improvement, InjectedUse, Iteration, LoopStatus, Outcome
 from core.records.times import parse_time
 from core.sources import dialects
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
@@ -76,6 +76,7 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     learnings: tuple[str, ...] = ()
     injected: tuple[InjectedUse, ...] = ()
     extracted: tuple[ExtractedPattern, ...] = ()
+    improvement: Improvement | None = None
     quality: tuple[float, ...] = ()
     duration_ms: float | None = None
     crashes: int = 0
@@ -227,7 +228,8 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
     started_at = fields.time(*dialects.STARTED)
     ended_at = fields.time(*dialects.ENDED)
     updated_at = fields.time(*_UPDATED)
-    injected, extracted = _learning(fields, iterations)
+    learning = fields.inside("cross_loop_learning") or fields.inside("crossLoopLearning")
+    injected, extracted = _learning(learning, iterations)
     return LoopFact(
         source=source,
         file=fields.file,
@@ -254,6 +256,7 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
         learnings=fields.lines(*dialects.LEARNINGS),
         injected=injected,
         extracted=extracted,
+        improvement=_improvement(learning),
         quality=tuple(item.quality for item in iterations if item.quality is not None),
         duration_ms=fields.number("totalDuration_ms", "total_duration_ms"),
     )
@@ -284,11 +287,23 @@ def _max_iterations(fields: Fields) -> int | None:
     return most
 
 
+def _improvement(learning: Fields | None) -> Improvement | None:
+    """`improvement_estimate`; the share follows from the counts where both are there."""
+    estimate = learning.inside("improvement_estimate") if learning is not None else None
+    if estimate is None:
+        return None
+    baseline, actual = estimate.number("baseline_iterations"), estimate.number("actual_iterations")
+    if baseline is not None and actual is not None and baseline > 0:
+        share: float | None = 1 - actual / baseline
+    else:
+        share = estimate.rate("improvement")
+    return None if baseline is actual is share is None else Improvement(baseline=baseline, actual=actual, share=share)
+
+
 def _learning(
-    fields: Fields, iterations: tuple[Iteration, ...]
+    learning: Fields | None, iterations: tuple[Iteration, ...]
 ) -> tuple[tuple[InjectedUse, ...], tuple[ExtractedPattern, ...]]:
-    """`cross_loop_learning` of (0)."""
-    learning = fields.inside("cross_loop_learning") or fields.inside("crossLoopLearning")
+    """`cross_loop_learning`: what was injected, and what was extracted."""
     if learning is None:
         return (), ()
     times = {item.number: item.at for item in iterations if item.number is not None}

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from core.paths import SAFE_ID
 from core.records.findings import MISSING, Finding, Severity
-from core.records.patterns import UNNAMED, Claim, Pattern, PatternType, SourceLoop, TrendPoint
+from core.records.patterns import UNNAMED, Claim, IterationRange, Pattern, PatternType, SourceLoop, TrendPoint
 from core.scanning.fields import scan_pattern
 from core.sources.dialects import word
 from core.sources.encodings import as_utf8
@@ -381,6 +381,7 @@ def _pattern(record: Fields, item: _Item, mirror_of: str) -> Pattern:
         type=kind,
         title=title,
         **text,
+        typical_iterations=_typical_iterations(record) if kind is PatternType.SUCCESS else None,
         source_loops=_source_loops(record),
         trend=_trend(record),
         tags=record.texts("tags"),
@@ -408,6 +409,8 @@ def content_hash(kind: PatternType, title: str, text: Mapping[str, Any]) -> str:
         text: Its injected fields by name; fields that are empty may be left out.
     """
     injected = {name: value for name, value in text.items() if value and name != "average_iterations"}
+    if injected.get("use_case") == injected.get("description"):
+        injected.pop("use_case", None)  # the description of a template that has only a use case
     canonical = msgspec.json.encode({"type": kind, "title": title, **injected}, order="sorted")
     return sha256(canonical).hexdigest()
 
@@ -448,6 +451,18 @@ def _success_text(record: Fields) -> dict[str, Any]:
     return text
 
 
+def _typical_iterations(record: Fields) -> IterationRange | None:
+    approach = record.mapping.get("approach")
+    typical = approach.get("typical_iterations") if isinstance(approach, dict) else None
+    if not isinstance(typical, dict):
+        return None
+    fields = Fields(record.file, typical, record.findings, f"{record.place('approach')}/typical_iterations")
+    found = IterationRange(
+        average=fields.number("average"), minimum=fields.number("minimum"), maximum=fields.number("maximum")
+    )
+    return found if found else None
+
+
 def _anti_text(record: Fields) -> dict[str, Any]:
     text: dict[str, Any] = {
         "description": record.text("approach_description", "description"),
@@ -467,6 +482,7 @@ def _anti_text(record: Fields) -> dict[str, Any]:
 def _template_text(record: Fields) -> dict[str, Any]:
     text: dict[str, Any] = {
         "description": record.text("description", "use_case"),
+        "use_case": record.text("use_case"),
         "category": record.text("language"),
         "template_code": record.text("template_code"),
         "template_language": record.text("language"),

@@ -139,6 +139,7 @@ def row(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: lis
         learnings=_first(told, "learnings") or (),
         injected=_first(told, "injected") or (),
         extracted=_first(told, "extracted") or (),
+        improvement=_first(told, "improvement"),
         crashes=sum(fact.crashes for fact in details),
         duration_ms=_first(details, "duration_ms") or _first(told, "duration_ms"),
         files=tuple(dict.fromkeys(fact.file for fact in facts if fact.source != DIRECTORY)),

@@ -258,10 +258,6 @@ def _facts(documents: Mapping[str, Fields]) -> tuple[tuple[str, str], ...]:
 
 def _state_facts(fields: Fields) -> Iterator[tuple[str, str]]:
     yield from _pairs(fields, _STATE)
-    learning = fields.inside("cross_loop_learning")
-    estimate = learning.inside("improvement_estimate") if learning else None
-    if estimate and (improvement := estimate.text("improvement")):
-        yield "improvement", improvement
     if metrics := fields.inside("metrics"):
         yield from _pairs(metrics, _MEASURED)
 

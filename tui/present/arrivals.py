@@ -91,6 +91,7 @@ def _fields(pattern: Pattern) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return (
         ("title", (pattern.title,)),
         ("description", (pattern.description,)),
+        ("use", (pattern.use_case,)),
         ("category", (pattern.category,)),
         ("error type", (pattern.error_type,)),
         ("error", (pattern.error_pattern,)),

@@ -166,6 +166,8 @@ def now_lines(
     if story is not None and story.facts:
         facts = "   ".join(f"{visible_line(name, 40)} {visible_line(value, 80)}" for name, value in story.facts)
         lines.append(Content.styled(facts, "$quiet"))
+    if loop.improvement is not None:
+        lines.append(labelled("Improvement", loop.improvement.text))
     if loop.last_result:
         lines += [Content(""), labelled("Last result", loop.last_result)]
     if loop.learnings:
@@ -280,6 +282,8 @@ def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
         )
         for gained in found.extracted
     ]
+    if loop.improvement is not None:
+        lines += [Content(""), labelled("Improvement", loop.improvement.text)]
     return lines
 
 

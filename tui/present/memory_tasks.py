@@ -377,10 +377,39 @@ def quality_lines(attempt: Attempt, glyphs: Glyphs, width: int, height: int = SH
         return []
     numbers = [str(place if one.iteration is None else one.iteration) for place, one in enumerate(attempt.quality, 1)]
     run = Run([entry.quality for entry in attempt.quality], Content(""), ticks=numbers)
+    changes = _quality_changes(attempt, width)
     if height >= _ROOMY:
         chart = line_chart([run], min(width, WIDEST_CHART), chart_lines(height), glyphs)
-        return [*heading("Quality", "by iteration"), *chart]
-    return line_chart([run], min(width, WIDEST_CHART), chart_lines(0), glyphs)
+        return [*heading("Quality", "by iteration"), *chart, *changes]
+    return [*line_chart([run], min(width, WIDEST_CHART), chart_lines(0), glyphs), *changes]
+
+
+def _quality_changes(attempt: Attempt, width: int) -> list[Content]:
+    """The change from each iteration to the next in percentage points, on one line; nothing for a single value."""
+    changed = [one for one in attempt.quality if one.change]
+    if not changed:
+        return []
+    parts: list[Content | str | tuple[str, str]] = [("change ", "$quiet")]
+    for one in changed:
+        style = "$success" if (one.delta or 0) > 0 else "$error" if (one.delta or 0) < 0 else "$quiet"
+        parts.append((f" {one.change}", style))
+    return [Content.assemble(*parts, (" points", "$quiet")).truncate(width, ellipsis=True)]
+
+
+def milestone_lines(detail: AttemptDetail | None, view: View) -> list[Content]:
+    """What was reached in an attempt, with its details; nothing without any."""
+    if detail is None or not detail.milestones:
+        return []
+    lines = heading("Milestones")
+    for one in detail.milestones:
+        lines.append(
+            Content.assemble(
+                (f"  {moment_text(one.at, view.now)}  " if one.at else "  ", "$quiet"), visible_line(one.event, 400)
+            )
+        )
+        if one.details:
+            lines.append(Content.styled(f"    {visible_line(one.details, 2000)}", "$quiet"))
+    return lines
 
 
 def plan_lines(attempt: Attempt, detail: AttemptDetail | None) -> list[Content]:

@@ -52,6 +52,7 @@ def _rows(one: Pattern, other: Pattern) -> Iterator[tuple[str, str, str]]:
         ("Error type", one.error_type, other.error_type),
         ("Error", one.error_pattern, other.error_pattern),
         ("Says", one.description, other.description),
+        ("Use", one.use_case, other.use_case),
         ("Category", one.category, other.category),
         ("Tasks", one.task_pattern, other.task_pattern),
     )

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from core.learning.explanation import worths
 from core.learning.scoreboard import Assessment
-from core.lineage import LineageEvent
+from core.lineage import LineageEvent, source_iterations
 from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
@@ -214,11 +214,17 @@ def body(pattern: Pattern) -> list[Content]:
             f"{pattern.error_type}: {pattern.error_pattern}" if pattern.error_type else pattern.error_pattern,
         )
     text("Where", ", ".join(pattern.location_hints))
-    text(DESCRIPTION_LABELS[pattern.type], pattern.description)
+    if pattern.description != pattern.use_case:
+        text(DESCRIPTION_LABELS[pattern.type], pattern.description)
+    text("Use", pattern.use_case)
     items("Steps", pattern.steps, numbered=True)
     items("Symptoms", pattern.symptoms)
     text("Why it fails", pattern.why_it_fails)
     text("Instead", " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id))))
+    if pattern.typical_iterations is not None:
+        text("Iterations", pattern.typical_iterations.text)
+    elif pattern.average_iterations is not None:
+        text("Iterations", f"{pattern.average_iterations:g} on average")
     items("Needs", pattern.preconditions)
     items("Benefits", pattern.benefits)
     items("Limits", pattern.limitations)
@@ -231,6 +237,8 @@ def body(pattern: Pattern) -> list[Content]:
     code("Diff", pattern.diff_pattern)
     for name, stands_for in pattern.placeholders:
         lines.append(labelled(f"  {{{{{visible_line(name, 40)}}}}}", stands_for))
+    sources = ((source.loop_id, source_iterations(pattern, source)) for source in pattern.source_loops)
+    items("Source loops", [f"{loop_id}: {iterations}" for loop_id, iterations in sources if iterations])
     text("Inverted from", pattern.inverted_from)
     text("Related", ", ".join(pattern.related))
     return lines

@@ -386,6 +386,7 @@ class MemoryPlace(Leading, Browse):
                 return memory_tasks.reflection_lines(reflections, self.view, of_task=False)
         task, view, glyphs = self._catalog.tasks[attempt.task_id], self.view, self.glyphs
         lines = memory_tasks.attempt_lines(attempt, task, self._condition(attempt), view, glyphs, width, height)
+        lines += memory_tasks.milestone_lines(detail, view)
         if height < memory_tasks.TALL:
             return lines
         if not self._has_beside(key):

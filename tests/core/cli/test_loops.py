@@ -128,3 +128,10 @@ def test_a_loop_shows_what_inject_record_and_extract_did(sample: Path, call: Cal
     assert shown("current-loop")["extracted"] == ["pat-success-clean-up-lint-warnings-001"]
     call("undo", "--project", sample)
     assert shown("current-loop")["extracted"] == []
+
+
+def test_an_estimated_improvement_is_in_json(examples: Path, call: Call) -> None:
+    loops = call("loops", "--json", "--project", examples).document["loops"]
+    (found,) = [loop["improvement_estimate"] for loop in loops if loop["improvement_estimate"]]
+    assert (found["baseline_iterations"], found["actual_iterations"]) == (6, 4)
+    assert found["improvement"] == pytest.approx(1 / 3)

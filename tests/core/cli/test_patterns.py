@@ -183,3 +183,23 @@ def test_an_unknown_id_is_one_line(examples: Path, call: Call) -> None:
     result = call("patterns", "show", "no\x1b[2Jsuch", "--project", examples)
     assert (result.code, result.out) == (1, "")
     assert result.err.count("\n") == 1 and "\x1b" not in result.err
+
+
+def test_iterations_are_shown_and_in_json(examples: Path, call: Call) -> None:
+    success, anti = "pat-success-test-generation-001", "pat-anti-premature-optimization-001"
+    shown = call("patterns", "show", success, "--project", examples).out
+    assert "Typical Iterations: 2.5 on average, 1 to 5\n" in shown
+    assert "ralph-add-auth-tests-c3d4e5f6 (discovered, took 3 iterations)" in shown
+    found = call("patterns", "show", success, "--json", "--project", examples).document["pattern"]
+    assert found["typical_iterations"] == {"average": 2.5, "minimum": 1.0, "maximum": 5.0}
+    assert [source["iterations_required"] for source in found["source_loops"]] == [3, 2]
+    assert "(discovered, failed in iteration 12)" in call("patterns", "show", anti, "--project", examples).out
+    (source,) = call("patterns", "show", anti, "--json", "--project", examples).document["pattern"]["source_loops"]
+    assert (source["failure_iteration"], source["iterations_required"]) == (12, None)
+
+
+def test_a_use_case_is_shown_and_in_json(sample: Path, call: Call) -> None:
+    shown = call("patterns", "show", "tmpl-frozen-clock-003", "--project", sample).out
+    found = call("patterns", "show", "tmpl-frozen-clock-003", "--json", "--project", sample).document["pattern"]
+    assert found["use_case"] and found["use_case"] != found["description"]
+    assert f"  Description: {found['description']}\n  Use: {found['use_case']}\n" in shown

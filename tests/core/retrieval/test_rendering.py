@@ -154,6 +154,19 @@ def test_a_template_stands_in_its_own_section() -> None:
     )
 
 
+def test_the_use_case_of_a_template_is_its_use_line() -> None:
+    template = make_pattern(
+        "tmpl-retry-001",
+        PatternType.TEMPLATE,
+        title="Retry",
+        description="Wraps a call",
+        use_case="Calls that fail now and then",
+    )
+    assert rendered(template).endswith("   - Wraps a call\n   - Use: Calls that fail now and then\n")
+    alone = replace(template, description="Calls that fail now and then")
+    assert rendered(alone).count("Calls that fail now and then") == 1
+
+
 def test_a_pattern_without_a_result_says_so() -> None:
     assert "(no result yet)" in rendered(make_pattern())
     assert "(no result yet)" in rendered(make_pattern("pat-anti-x-001", PatternType.ANTI))

@@ -178,3 +178,11 @@ def test_metadata_count_before_what_only_shows_that_there_is_a_task() -> None:
                 file=f"{FOLDER}/metadata.json",
             )
         }
+
+
+def test_quality_changes_are_read_or_computed() -> None:
+    history = [{"quality": 0.4, "delta": 0}, {"quality": 0.55, "delta": 0.15}, {"quality": 0.5}]
+    execution = {"execution": {"quality_history": history}}
+    (attempt,) = read_episode(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[1]
+    assert [one.delta for one in attempt.quality] == [None, 0.15, -0.05]
+    assert [one.change for one in attempt.quality] == ["", "+15", "-5"]

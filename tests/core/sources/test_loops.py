@@ -305,3 +305,23 @@ def test_any_json_gives_typed_facts(file: str, value: Any) -> None:
 def test_any_bytes_are_a_crash_log(data: bytes) -> None:
     (fact,), _ = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, SEEN)
     assert (fact.crashes == 0) == (fact.crashed_at is None)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (
+            {"baseline_iterations": 6, "actual_iterations": 4, "improvement": "33.3%"},
+            "6 iterations estimated without patterns, 4 with: 33 % fewer",
+        ),
+        (
+            {"baseline_iterations": 4, "actual_iterations": 5},
+            "4 iterations estimated without patterns, 5 with: 25 % more",
+        ),
+        ({"improvement": 33.3}, "33 % fewer"),
+        ({}, None),
+    ],
+)
+def test_an_estimated_improvement_is_read(estimate: dict[str, object], text: str | None) -> None:
+    fact, _ = only(STATE, {"cross_loop_learning": {"improvement_estimate": estimate}})
+    assert (fact.improvement.text if fact.improvement else None) == text

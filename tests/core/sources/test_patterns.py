@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
+from core.records.patterns import Claim, IterationRange, Pattern, PatternType, SourceLoop
 from core.records.times import parse_time
 from core.sources.books import PatternBook
 from core.sources.patterns import PatternFile, Records, read_patterns
@@ -397,3 +397,30 @@ class TestMirrors:
         book.replace("shared", changed)
         assert book.join() == {ERROR["pattern_id"], TEMPLATE["template_id"]}
         assert book.join() == frozenset()
+
+
+def test_a_use_case_is_kept_beside_the_description_and_belongs_to_the_approved_text() -> None:
+    texts = (
+        {"description": "Guards", "use_case": "Inputs"},
+        {"description": "Guards", "use_case": "Outputs"},
+        {"use_case": "Inputs"},
+    )
+    found = [read([{**TEMPLATE, **text}]).patterns[0] for text in texts]
+    assert [(one.description, one.use_case) for one in found] == [
+        ("Guards", "Inputs"),
+        ("Guards", "Outputs"),
+        ("Inputs", "Inputs"),
+    ]
+    assert len({one.content_hash for one in found}) == 3
+    # A template with only a use case keeps the hash that it had as a description.
+    assert found[2].content_hash == read([{**TEMPLATE, "description": "Inputs"}]).patterns[0].content_hash
+
+
+def test_typical_iterations_are_read_part_by_part() -> None:
+    typical = {"average": 2.5, "minimum": 1, "maximum": "many"}
+    approach = {"description": "Tests first", "typical_iterations": typical}
+    found = read([{**SUCCESS, "approach": approach}])
+    (pattern,) = found.patterns
+    assert pattern.typical_iterations == IterationRange(average=2.5, minimum=1)
+    assert pattern.typical_iterations is not None and pattern.typical_iterations.text == "2.5 on average, at least 1"
+    assert codes(found) == [("wrong-type", "/0/approach/typical_iterations/maximum")]

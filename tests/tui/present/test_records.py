@@ -5,22 +5,26 @@ from __future__ import annotations
 import dataclasses
 import unicodedata
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
 from core.deck import Deck
+from core.episodes.history import AttemptDetail
 from core.forecast import ContextChange, forecast
 from core.paths import ProjectPaths
+from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.ranking import Injection
 from core.review.answers import Answer, answers
 from core.review.items import ReviewItem
 from core.sample import copy_sample
 from core.settings import Settings
+from core.sources.actions import Actions
 from core.view import View
 from tests.tui.story import NOW, TREES, copy_tree
-from tui.present import context, decisions, loops, patterns, reflections, review, review_bursts
+from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_bursts
 from tui.present.marks import ASCII, DRAWN, Glyphs
 from tui.present.review_answers import Outlook, alike, answer_rows, diff_lines, what_changes
 from tui.present.text_changes import words_changed
@@ -134,6 +138,17 @@ def test_every_detail_can_be_drawn(deck: Deck, foretold: Foretold, glyphs: Glyph
             check(loops.iterations_lines(loop, story, view, glyphs))
             check(loops.file_lines(loop, story))
         check(loops.pattern_lines(loop, view, glyphs))
+
+
+def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: View, tmp_path: Path) -> None:
+    attempt = Attempt(task_id="task-001", number=1, quality=(Quality(1, 0.4), Quality(2, 0.55, 0.15)))
+    (changes,) = [line.plain for line in memory_tasks.quality_lines(attempt, ASCII, 60)][-1:]
+    assert changes == "change  +15 points"
+    reached = (Milestone(at=NOW, event="types are green", details="tsc --noEmit [b]passes[/b]"),)
+    detail = AttemptDetail(attempt=attempt, actions=Actions(ProjectPaths(tmp_path), "none"), milestones=reached)
+    lines = [line.plain for line in memory_tasks.milestone_lines(detail, sample_view)]
+    assert lines[-2].endswith("types are green") and lines[-1] == "    tsc --noEmit [b]passes[/b]"
+    assert memory_tasks.milestone_lines(None, sample_view) == []
 
 
 def prepared(view: View) -> Injection:
