@@ -30,6 +30,7 @@ BATCH_BURST: Final = 60
 """Batches of file changes that are shown without delay after a quiet time."""
 BATCHES_PER_SECOND: Final = 3.0
 """Batches a second under a steady stream of changes: each costs a repaint."""
+_ROUNDING: Final = 1e-6
 _OLDER_GENERATIONS: Final = (5, 2)
 """Collections of one generation before the next older one: drawn lines die old, in reference cycles, and with Python's
 own 10 and 10 their garbage grows for a quarter of an hour."""
@@ -54,7 +55,8 @@ class BatchPacer:
         now = self._clock()
         self._left = min(self._left + (now - self._since) * BATCHES_PER_SECOND, BATCH_BURST)
         self._since = now
-        return max(1 - self._left, 0.0) / BATCHES_PER_SECOND
+        missing = 1 - self._left
+        return missing / BATCHES_PER_SECOND if missing > _ROUNDING else 0.0
 
     def count(self) -> None:
         """Note that a batch was applied."""

@@ -26,7 +26,7 @@ def under_load(folder: Path, changes_per_second: float, seconds: float = 60) -> 
     with Screen(project) as screen:
         screen.wait_for("Loops")
         screen.calm()
-        with _changing(project, changes_per_second):
+        with changing(project, changes_per_second):
             screen.processor_share(seconds / 6)
             shares, sizes = [], []
             for _ in range(10):
@@ -38,7 +38,7 @@ def under_load(folder: Path, changes_per_second: float, seconds: float = 60) -> 
 
 
 @contextmanager
-def _changing(project: Path, changes_per_second: float) -> Iterator[None]:
+def changing(project: Path, changes_per_second: float) -> Iterator[None]:
     """Write states and iterations of all loops in turn, at this rate, until the block is left."""
     states = sorted((project / ".aiwg/ralph/loops").glob("*/state.json"))
     stop = threading.Event()

@@ -1,0 +1,152 @@
+"""All commands that write, and what must hold of a project whatever happened to them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from core.curation.verifying import verify_ledger
+from core.library import Library
+from core.paths import ProjectPaths
+from core.records.findings import Severity
+from core.settings import Settings
+from core.sources.archives import read_archives
+from tests.e2e.terminal import ROOT, environment
+
+LOOP = "ralph-fix-null-customer-crash-in-the-644aee36"
+BURST = "ralph-rewrite-the-session-store-on-r-152dfe93"
+SESSION = "80750770-4397-47c0-9ef8-505ce47f5f8c"
+FAILING = "pat-success-split-by-type-002"
+PATTERNS = ("pat-error-decimal-json-016", "pat-error-type-mismatch-003", "tmpl-async-error-handler-001")
+DECIDING = (
+    "note {pattern} {mark}",
+    "promote {pattern}",
+    "deprecate {pattern} --reason {mark}",
+    "reset {pattern}",
+    "quarantine {pattern} --reason {mark}",
+    "release {pattern}",
+    "patterns archive {pattern} --reason {mark}",
+    "patterns restore {pattern}",
+    "patterns merge {pattern} {other}",
+    "patterns prune",
+    f"invert {FAILING} --accept",
+    f"invert {FAILING} --reject",
+    f"bursts {BURST} --confirm",
+    f"snooze {FAILING} --uses 3",
+    "extract --all",
+    "undo --any-author",
+    "redo",
+)
+"""Decisions: whoever makes one is named in the log."""
+LOGGING = (
+    "task init {mark}",
+    "task start task-002 --resume --approach {mark}",
+    "task start task-004 --reopen --abandon --approach {mark}",
+    "task log task-002 --type bash --tool Bash --param command=ls --success --reasoning {mark}",
+    "task complete task-002 --failure --reason {mark}",
+    "task pause task-002",
+    "task reflect task-001 --learning {mark}",
+    f"errors {LOOP} --add {{mark}}",
+    f"debug escalate {SESSION} --reason {{mark}}",
+    f"record {LOOP} --criterion clarity --success --context {{mark}}",
+    f"outcome {LOOP} --failure --failure-mode other --failure-details {{mark}}",
+)
+"""What agents record: each holds the mark that it was called with."""
+QUIET = (
+    f"record {LOOP} {{pattern}} --success",
+    f"inject {LOOP}",
+    f"debug success {SESSION}",
+    "debug retain",
+    "debug restore nothing",
+    "embed",
+    "patterns import --input {exported}",
+    "patterns export --output {outside}",
+    "metrics --export {outside}.md --force",
+    "history task-001 --export {outside}.json",
+)
+"""What leaves no mark of its own."""
+
+
+class Answer(NamedTuple):
+    """How a command ended.
+
+    Attributes:
+        code: Its exit code; None if it was killed.
+        output: What it printed.
+        reached: Whether the fault was met.
+    """
+
+    code: int | None
+    output: str
+    reached: bool
+
+
+class Commands:
+    """Runs commands on one project, each in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def run(self, arguments: list[str], *, kill_before: int = 0, full_from: int = 0) -> Answer:
+        """Run one; see `faulty_commands` for the faults."""
+        assert self._process.stdin and self._process.stdout
+        asked = {"arguments": arguments, "kill_before": kill_before, "full_from": full_from}
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        return Answer(**json.loads(self._process.stdout.readline()))
+
+
+@contextmanager
+def commands(home: Path) -> Iterator[Commands]:
+    """A process that runs commands; nothing of the person who runs the tests is used."""
+    command = [sys.executable, "-m", "tests.endurance.faulty_commands"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment(home), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        yield Commands(process)
+        assert process.stdin
+        process.stdin.close()
+
+
+def words(command: str, project: Path, mark: str, number: int = 0) -> list[str]:
+    """The arguments of a command of the tables above."""
+    outside = project.parent / "out" / "exported.json"
+    outside.parent.mkdir(exist_ok=True)
+    fields = {
+        "mark": mark,
+        "pattern": PATTERNS[number % len(PATTERNS)],
+        "other": PATTERNS[(number + 1) % len(PATTERNS)],
+        "exported": str(project.parent / "import.json"),
+        "outside": str(outside),
+    }
+    arguments = [word.format(**fields) for word in command.split()]
+    takes_author = command in DECIDING or arguments[0] in ("record", "outcome", "errors")
+    return [*arguments, "--project", str(project), *(["--by", mark] if takes_author else [])]
+
+
+def has_mark(project: Path, mark: str) -> bool:
+    """Whether any file of the project holds the mark."""
+    wanted = mark.encode()
+    return any(wanted in file.read_bytes() for file in (project / ".aiwg").rglob("*") if file.is_file())
+
+
+def problems(project: Path) -> list[str]:
+    """What is broken: unreadable records, a broken log, half-written files that count."""
+    paths = ProjectPaths(project)
+    snapshot = Library(paths, Settings(), clock=lambda: datetime.now(UTC), cache=False).load()
+    found = [f"{one.file}: {one.message}" for one in snapshot.findings if one.severity is Severity.ERROR]
+    return found + [str(problem) for problem in verify_ledger(paths).problems]
+
+
+def record_ids(project: Path) -> set[str]:
+    """All records that no command deletes: patterns with the archive and what was merged, loops, tasks, sessions."""
+    paths = ProjectPaths(project)
+    snapshot = Library(paths, Settings(), clock=lambda: datetime.now(UTC), cache=False).load()
+    archived = {one.pattern.id for one in read_archives(paths)[0]}
+    sessions = {file.stem for file in (project / ".aiwg").rglob("sessions/**/*.json")}
+    return {*snapshot.patterns, *archived, *snapshot.loops, *snapshot.tasks, *sessions} - {*PATTERNS}
