@@ -98,7 +98,6 @@ def run(arguments: list[str], kill_before: int, full_from: int) -> dict[str, Any
             code = 70
             try:
                 main(arguments)
-                code = 0
             except SystemExit as end:
                 code = end.code if isinstance(end.code, int) else 1 if end.code else 0
             finally:

@@ -159,7 +159,7 @@ def test_a_decision_does_not_wait_for_changes_that_are_held_back() -> None:
     engine._pacer = BatchPacer(clock=lambda: 0.0)
     for _ in range(BATCH_BURST):
         engine._pacer.count()
-    engine._noticed(Changes({Path("a")}, sweep=False))
+    engine._noticed(Changes(frozenset({Path("a")}), sweep=False))
     engine.submit(calls.job)
     engine._turn(cast(Watcher, calls))
     assert calls.done == ["job"]
