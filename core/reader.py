@@ -74,6 +74,8 @@ class Reader:
         self.embeddings = Embeddings(project, PATTERNS)
         self.task_embeddings = Embeddings(project, TASKS)
         self._prospects = Prospects(settings.extraction)
+        self.agent = ""
+        """The agent that reports and extracts; "" for the ones that the files name."""
         self._probes = Probes(settings)
         self._asked_at = clock()
         self._view = self._scored(self.library.snapshot)
@@ -176,7 +178,7 @@ class Reader:
             Refused: The loop or task has not ended, or the settings forbid it.
         """
         with self._lock:
-            return self._offers.of(source_id, self._view, types)
+            return self._offers.of(source_id, self._view, types, self.agent)
 
     def recurring(self) -> tuple[Cluster, ...]:
         """The learnings that more than one loop told; see `Offers.recurring`. Keeps nobody waiting meanwhile."""

@@ -157,6 +157,7 @@ Exit codes:
 Environment:
   RALPHDECK_PROJECT   the project, like --project
   RALPHDECK_USER      who decides, like --by
+  RALPHDECK_AGENT     the agent that reports or works
   RALPHDECK_READONLY  1: write nothing, like --readonly
   RALPHDECK_MEANING   off: find patterns by words only
   RALPHDECK_THEME     theme of the dashboard, like --theme

@@ -61,7 +61,7 @@ def errors(
     deck = open_deck(by, records=message is not None)
     warnings: list[str] = []
     bead_id = find_bead(deck.view, bead, warnings)
-    accumulator = ErrorAccumulator(LoggedErrors(deck.project, clock=now, by=deck.by))
+    accumulator = ErrorAccumulator(LoggedErrors(deck.project, clock=now, by=deck.by, agent=deck.agent))
     said = ""
     if message is not None:
         for warning in warnings:

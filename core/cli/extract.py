@@ -69,6 +69,8 @@ def extract(
         raise click.UsageError("give either a LOOP, TASK, debug SESSION or recurring LEARNING, or --all")
     kinds = frozenset(map(PatternType, joined(types))) or frozenset(PatternType)
     deck = open_deck(by)
+    if every:  # whoever extracts from all loops did not work in all of them
+        deck.agent = ""
     told = []
     whole = True
     for identifier in _ended(deck) if source is None else [source]:

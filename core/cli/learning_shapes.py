@@ -38,6 +38,7 @@ def event_json(event: Event) -> Shape:
         "iteration": event.iteration,
         "text": event.text,
         "by": event.by,
+        "agent": event.agent or None,
     }
 
 

@@ -78,6 +78,7 @@ def outcome(
         loop_id=find_bead(view, bead, warnings),
         success=result,
         by=deck.by,
+        agent=deck.agent,
         signals=Signals(
             duration_ms=duration,
             error_count=errors,

@@ -110,6 +110,7 @@ def open_deck(by: str | None = None, *, records: bool = False, configuration: Co
         findings=configuration.findings,
         readonly=is_readonly(),
     )
+    deck.agent = os.environ.get("RALPHDECK_AGENT", "").strip()
     deck.load()
     _read_torn_again(deck.library, deck.apply, settings.watch)
     return deck

@@ -96,6 +96,7 @@ def record(
         weight=1.0 if value is None else value,
         iteration=iteration,
         by=deck.by,
+        agent=deck.agent,
         criterion=criterion or "",
         text=context or "",
     )

@@ -130,7 +130,7 @@ steps: [{state, result, count}], loops: [{loop_id, helpful, harmful, state_witho
 calendar: [{at, state}], set_aside: [{source, at, revoked}],
 doubts: findings on this pattern, findings}""",
     "record": """\
-{event: {id, at, kind, loop_id, pattern_id, criterion, success, weight, iteration, text, by},
+{event: {id, at, kind, loop_id, pattern_id, criterion, success, weight, iteration, text, by, agent},
 pattern: {id, state, state_before, computed_state, helpful, harmful, successes, failures, inversion_due},
 criterion: {criterion, weight, effective_weight, helpful, harmful, helpful_count, harmful_count,
 last_validated, half_life_days, no_data, deprecated}, held,

@@ -294,15 +294,24 @@ class _Writer:
             if plain or (pattern.type is PatternType.TEMPLATE and not listed):
                 entries.append(seen.loop_id)
             else:
-                entries.append(_entry(pattern, seen, loop, self._by(pattern.id, names)))
+                entries.append(_entry(pattern, seen, loop, self._agent(pattern.id, seen, loop, names)))
         if entries:
             _append(document, record, "source_loops", entries)
 
     def _told_by_event(self, pattern_id: str, names: set[str]) -> bool:
         return not names.isdisjoint(self._loops) or any(True for _ in self._events(pattern_id, names))
 
-    def _by(self, pattern_id: str, names: set[str]) -> str:
-        return next((event.by for event in self._events(pattern_id, names)), "")
+    def _agent(self, pattern_id: str, seen: Observation, loop: Loop | None, names: set[str]) -> str:
+        """The agent that used the pattern: the one that reported it, the loop's owner, or who tried; "" if unknown."""
+        attempt = self._snapshot.attempts.get(seen.loop_id)
+        task = self._snapshot.tasks.get(attempt.task_id) if attempt else None
+        found = (
+            *(event.agent for event in self._events(pattern_id, names)),
+            loop.agent if loop else "",
+            attempt.agent if attempt else "",
+            task.agent if task else "",
+        )
+        return next(filter(None, found), "")
 
     def _events(self, pattern_id: str, names: set[str]) -> Iterable[Event]:
         return (
@@ -325,7 +334,7 @@ def _append(document: JsonText, record: Record, key: str, entries: Sequence[Any]
             document.append((*record.path, key), entry)
 
 
-def _entry(pattern: Pattern, seen: Observation, loop: Loop | None, by: str) -> dict[str, Any]:
+def _entry(pattern: Pattern, seen: Observation, loop: Loop | None, agent: str) -> dict[str, Any]:
     """A loop in `source_loops`, as (3) has it for the type of the pattern; what is not known is left out."""
     at = iso(seen.at)
     if pattern.type is PatternType.SUCCESS:
@@ -340,5 +349,5 @@ def _entry(pattern: Pattern, seen: Observation, loop: Loop | None, by: str) -> d
     elif pattern.type is PatternType.ANTI:
         told = {"loop_id": seen.loop_id, "failure_iteration": seen.iteration, "timestamp": at}
     else:
-        told = {"loop_id": seen.loop_id, "timestamp": at, "contributed_by": by or None}
+        told = {"loop_id": seen.loop_id, "timestamp": at, "contributed_by": agent or None}
     return {key: value for key, value in told.items() if value is not None}

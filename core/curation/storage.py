@@ -130,21 +130,25 @@ class LoggedFeedback(FeedbackStorage):
 class LoggedErrors(ErrorStorage):
     """`ErrorStorage` in the event log: an event of kind `error`, and one of kind `resolved` once it is fixed."""
 
-    def __init__(self, paths: ProjectPaths, *, clock: Callable[[], datetime], by: str = "") -> None:
+    def __init__(self, paths: ProjectPaths, *, clock: Callable[[], datetime], by: str = "", agent: str = "") -> None:
         """
         Args:
             clock: When an error is marked as resolved; the document's `markResolved` is not told.
             by: Who records them, as the log tells it.
+            agent: The agent that met or resolved them; "" if unknown.
         """
         self._log = _Log(paths)
         self._clock = clock
         self._by = by
+        self._agent = agent
 
     def store(self, entry: ErrorEntry) -> None:
         """See `ErrorStorage`."""
         at = moment(entry.timestamp, "timestamp")
         note = ErrorNote(**{name: getattr(entry, name) for name in ErrorNote.__struct_fields__})
-        line = Event(id=entry.id, at=at, kind="error", loop_id=entry.bead_id, by=self._by, error=note)
+        line = Event(
+            id=entry.id, at=at, kind="error", loop_id=entry.bead_id, by=self._by, agent=self._agent, error=note
+        )
         self._log.add(line, *([self._resolution(entry.id, entry.bead_id, at)] if entry.resolved else ()))
 
     def mark_resolved(self, id: str) -> None:
@@ -171,7 +175,9 @@ class LoggedErrors(ErrorStorage):
         ]
 
     def _resolution(self, id: str, bead_id: str, at: datetime) -> Event:
-        return Event(id=event_id(at), at=at, kind="resolved", loop_id=bead_id, by=self._by, resolves=id)
+        return Event(
+            id=event_id(at), at=at, kind="resolved", loop_id=bead_id, by=self._by, agent=self._agent, resolves=id
+        )
 
 
 class LedgerPatterns(PatternStorage):

@@ -92,6 +92,7 @@ def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_
                 success=True,
                 iteration=session.iteration,
                 by=deck.by,
+                agent=deck.agent or session.agent,
             )
             for id in patterns
         )

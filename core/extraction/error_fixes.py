@@ -10,7 +10,7 @@ from core.extraction.code import language, template
 from core.extraction.fixes import Repair
 from core.extraction.kinds import fix_category, fix_description, languages_of, tags
 from core.extraction.proposals import Proposal
-from core.extraction.records import ended, first_use, source
+from core.extraction.records import contributor, ended, first_use, source
 from core.extraction.signatures import location_hint
 from core.records.material import Material
 from core.records.patterns import PatternType
@@ -40,8 +40,7 @@ def error_patterns(material: Material, repairs: Iterable[Repair]) -> Iterator[tu
         if hint := location_hint(error.file, error.function):
             signature["error_location_hints"] = [hint]
         at = repair.at or ended(material)
-        owner = material.loop.owner if material.loop else ""
-        by = repair.agent if owner in ("", "unknown") else owner
+        by = contributor(material, repair.agent)
         record = {
             "type": "error_pattern",
             "error_signature": signature,

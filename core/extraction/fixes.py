@@ -154,5 +154,5 @@ def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequ
                 files=iteration.files,
                 trace=f"{where}; iteration {iteration.number}",
                 at=at,
-                agent=event.by,
+                agent=event.agent,
             )

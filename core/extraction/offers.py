@@ -40,13 +40,14 @@ class Offers:
         self._gathering: tuple[tuple[object, ...], Work[tuple[Cluster, ...]]] | None = None
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
-    def of(self, source_id: str, view: View, types: frozenset[PatternType]) -> Extraction:
+    def of(self, source_id: str, view: View, types: frozenset[PatternType], agent: str = "") -> Extraction:
         """What a loop, a task, a debug session or a recurring learning offers; reads their files.
 
         Args:
             source_id: An id, of a loop also its beginning.
             view: What is known.
             types: Only these.
+            agent: Who contributes what is found; "" for the agent that the files name.
 
         Raises:
             UnknownRecord: There is no such loop, task, session or learning.
@@ -59,7 +60,7 @@ class Offers:
         if source_id not in view.snapshot.debug_sessions:
             source_id = _ended(source_id, view)
         materials, known = self._of_snapshot(view)
-        return extract(materials.read(source_id), known, self._settings, types)
+        return extract(replace(materials.read(source_id), agent=agent), known, self._settings, types)
 
     def recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
         """The learnings that more than one loop told; worked out anew (some seconds for 10,000 reflections) only where

@@ -32,6 +32,22 @@ def source(material: Material, at: datetime | None, *, by: str = "", **told: Any
     return entry
 
 
+def contributor(material: Material, agent: str = "") -> str:
+    """The agent that contributed a pattern: the one that reports, the loop's owner, or who did the work.
+
+    Args:
+        agent: Who did this part of the work, as far as that is known.
+    """
+    names = (
+        material.agent,
+        material.loop.agent if material.loop else "",
+        agent,
+        material.task.agent if material.task else "",
+        *(logged.attempt.agent for logged in reversed(material.attempts)),
+    )
+    return next(filter(None, names), "")
+
+
 def first_use(at: datetime | None) -> dict[str, Any]:
     """When a pattern was discovered and used last, where that is known."""
     return {} if at is None else {"first_discovered": stamp(at), "last_used": stamp(at)}

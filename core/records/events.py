@@ -70,6 +70,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         success: For applied / outcome / feedback; None = unknown, of feedback on a criterion neutral.
         weight: 0..1.
         by: Who recorded it.
+        agent: The agent that reported it; "" if unknown.
         criterion: What feedback is about, where it is no pattern (2) Criterion Weight Calculation.
         text: What feedback says beside its result.
         signals: Of an outcome.
@@ -90,6 +91,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     weight: float = 1.0
     iteration: int | None = None
     by: str = ""
+    agent: str = ""
     criterion: str = ""
     text: str = ""
     signals: Signals | None = None

@@ -214,6 +214,11 @@ class Loop(Struct, frozen=True, kw_only=True, omit_defaults=True):
     files: tuple[str, ...] = ()
     directory: str = ""
 
+    @property
+    def agent(self) -> str:
+        """The agent that works in it, as far as its files name one; "" if unknown."""
+        return "" if self.owner == "unknown" else self.owner
+
 
 class LoopStory(Struct, frozen=True, kw_only=True):
     """What is read only when a loop is looked at: iteration files, analytics, best output, crash log, output tail.

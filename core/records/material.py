@@ -37,6 +37,7 @@ class Material(Struct, frozen=True, kw_only=True):
         reflections: Of the loop or task, newest first.
         errors: Of the error log of (2), oldest first.
         resolved: The events that settled some of these.
+        agent: The agent that asks for the extraction; "" if none does.
     """
 
     source_id: str
@@ -48,6 +49,7 @@ class Material(Struct, frozen=True, kw_only=True):
     reflections: tuple[Reflection, ...] = ()
     errors: tuple[Event, ...] = ()
     resolved: tuple[Event, ...] = ()
+    agent: str = ""
 
     @property
     def loop_id(self) -> str:

@@ -26,7 +26,7 @@ from core.sources.patterns import Records, read_patterns
 from core.sources.places import CRASH_LOG, loop_source
 from core.sources.reading import Problem, RawFile, Stamp, decode
 from core.sources.record_checks import check_metrics, check_records, in_own_style, normalized
-from core.sources.reflections import read_reflections, reflection_shape
+from core.sources.reflections import is_memory_reflection, read_reflections, reflection_shape
 from core.sources.scanning import Kind
 
 
@@ -135,7 +135,7 @@ def _history(file: str, raw: RawFile) -> Contribution | Problem:
     if source == CRASH_LOG:
         facts, findings = read_crash_log(file, raw.data, seen_at)
         return Contribution(facts=facts, findings=findings)
-    decoded = decode(file, raw.data, every=is_debug_memory(file))
+    decoded = decode(file, raw.data, every=is_debug_memory(file) or is_memory_reflection(file))
     if decoded.failed:
         return decoded.problems[0]
     value = normalized(decoded.value)

@@ -147,6 +147,7 @@ def _event(fields: Fields) -> Event | None:
         weight=1.0 if weight is None else weight,
         iteration=fields.count("iteration"),
         by=fields.text("by"),
+        agent=fields.text("agent"),
         criterion=fields.text("criterion"),
         text=fields.text("text"),
         signals=_signals(fields.inside("signals")),

@@ -241,7 +241,7 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
         status=status,
         task=fields.text(*dialects.TASK),
         criteria=fields.texts(*dialects.CRITERIA),
-        owner=fields.text("owner"),
+        owner=fields.text("owner", "agent"),
         priority=fields.text("priority"),
         tags=fields.texts("tags"),
         iteration=fields.count(*dialects.ITERATION),

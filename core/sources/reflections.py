@@ -49,6 +49,9 @@ _TRIGGERS: Final = frozenset({"failure", "success", "timeout", "manual"})
 _LEARNINGS: Final = ("learnings", "accumulatedLearnings")
 _SAME_TIME: Final = timedelta(seconds=60)
 """A reflection that names no loop belongs to the loop that said the same within this time."""
+_MEMORY: Final = ".aiwg/ralph/memory/reflections/"
+_EPISODIC_KEYS: Final = frozenset({"attempt_id", "triggered_by", "reflection_type", "action_items", "observation"})
+"""Keys of a reflection on an attempt."""
 _Place = tuple[str, str, int | None, int | None]
 """Where something was learned: loop, task (only where no loop is named), attempt, iteration."""
 
@@ -63,6 +66,8 @@ def reflection_shape(file: str) -> str:
             return EPISODIC
         case [".aiwg", "ralph", "memory", "tasks", name] if name.endswith(".json"):
             return CROSS_TASK
+        case [".aiwg", "ralph", "memory", "reflections", *_, name] if _is_document(name) or name.endswith(".jsonl"):
+            return HOOK
         case [".aiwg", "ralph", "reflections", "loops", _, name] if _is_document(name):
             return HOOK
         case [".aiwg", "ralph", "reflections", folder, name] if _is_document(name) and folder != "patterns":
@@ -87,6 +92,8 @@ def read_reflections(file: str, value: Any, seen_at: datetime) -> tuple[tuple[Re
     shape = reflection_shape(file)
     if shape == EPISODIC:
         told = _standing(tuple(_of_lines(file, value, seen_at, findings)))
+    elif is_memory_reflection(file):
+        told = _of_memory(file, value, seen_at, findings)
     elif (fields := document(file, value, findings)) is None:
         return (), tuple(findings) if shape in _OWN_FILES else ()
     elif shape in (HOOK, MEMORY_MANAGER):
@@ -255,30 +262,66 @@ def _of_lines(file: str, lines: Sequence[Line], seen_at: datetime, findings: lis
             message = f"expected an object, found {shown(line.value)}"
             findings.append(Finding(file, place, Severity.WARNING, "wrong-type", message))
             continue
-        fields = Fields(file, line.value, findings, place)
-        at = fields.time("timestamp")
-        trigger = dialects.word(fields.text("triggered_by"))
-        learning, draft = fields.text("learning"), fields.flag("draft") or False
-        yield Reflection(
-            id="",
-            shape=EPISODIC,
-            file=file,
-            pointer=fields.pointer,
-            task_id=fields.text("task_id") or task_id,
-            attempt=fields.count("attempt_id", "attempt"),
-            iteration=fields.count("iteration"),
-            at=at or seen_at,
-            at_approximate=at is None,
-            kind=dialects.reflection_kind(fields.text("reflection_type", "type")),
-            outcome=dialects.outcome(trigger),
-            trigger=trigger if trigger in _TRIGGERS else "",
-            observation=fields.text("observation"),
-            analysis=fields.text("analysis"),
-            # What stands for the learning of a draft that has none asks for one, and is none.
-            learning="" if draft and learning in (NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL) else learning,
-            actions=fields.texts("action_items"),
-            draft=draft,
-        )
+        yield _episodic(Fields(file, line.value, findings, place), seen_at, task_id)
+
+
+def _episodic(fields: Fields, seen_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
+    """A reflection on an attempt; `task_id` is that of its folder."""
+    at = fields.time("timestamp")
+    trigger = dialects.word(fields.text("triggered_by"))
+    learning, draft = fields.text("learning"), fields.flag("draft") or False
+    return Reflection(
+        id="",
+        shape=EPISODIC,
+        file=fields.file,
+        pointer=fields.pointer,
+        loop_id=loop_id,
+        task_id=fields.text("task_id") or task_id,
+        attempt=fields.count("attempt_id", "attempt"),
+        iteration=fields.count("iteration"),
+        at=at or seen_at,
+        at_approximate=at is None,
+        kind=dialects.reflection_kind(fields.text("reflection_type", "type")),
+        outcome=dialects.outcome(trigger),
+        trigger=trigger if trigger in _TRIGGERS else "",
+        observation=fields.text("observation"),
+        analysis=fields.text("analysis"),
+        # What stands for the learning of a draft that has none asks for one, and is none.
+        learning="" if draft and learning in (NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL) else learning,
+        actions=fields.texts("action_items"),
+        draft=draft,
+    )
+
+
+def is_memory_reflection(file: str) -> bool:
+    """Whether a project-relative file holds reflections of the cross-task memory: one, or many."""
+    return file.startswith(_MEMORY)
+
+
+def _of_memory(file: str, value: Any, seen_at: datetime, findings: list[Finding]) -> Iterator[Reflection]:
+    """Reflections below `memory/reflections/`: one document, a list, JSON lines, or an object with `reflections`."""
+    if isinstance(value, list):
+        entries = [
+            (f"line {entry.number}", entry.value) if isinstance(entry, Line) else (f"/{index}", entry)
+            for index, entry in enumerate(value)
+        ]
+    elif isinstance(value, dict) and isinstance(value.get("reflections"), list):
+        entries = [(f"/reflections/{index}", entry) for index, entry in enumerate(value["reflections"])]
+    else:
+        entries = [("", value)]
+    for pointer, entry in entries:
+        if isinstance(entry, str):
+            entry = {"content": entry}
+        if not isinstance(entry, dict):
+            message = f"expected a reflection, found {shown(entry)}"
+            findings.append(Finding(file, pointer, Severity.WARNING, "wrong-type", message))
+            continue
+        fields = Fields(file, entry, findings, pointer)
+        if _EPISODIC_KEYS.isdisjoint(entry):
+            yield from _of_document(fields, seen_at)
+        else:
+            folder = file.removeprefix(_MEMORY).rpartition("/")[0]
+            yield _episodic(fields, seen_at, folder.rpartition("/")[2], fields.text("loop_id"))
 
 
 def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
@@ -287,6 +330,7 @@ def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
     common: dict[str, Any] = {
         "id": "",
         "file": fields.file,
+        "pointer": fields.pointer,
         "loop_id": _loop_of_document(fields),
         "task_id": fields.text("task_id"),
         "iteration": fields.count("iteration", "trial_number", "iteration_number"),
@@ -294,7 +338,7 @@ def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
         "at_approximate": at is None,
         "effectiveness": dialects.effectiveness(fields.text("effectiveness")),
     }
-    if common["iteration"] is None:
+    if common["iteration"] is None and not fields.pointer:
         common["iteration"] = _number_in(fields.file)
     reflection = fields.inside("self_reflection")
     if reflection is not None:
@@ -332,6 +376,8 @@ def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
 def _loop_of_document(fields: Fields) -> str:
     """The folder before `reflections/`, or the one after it; the external tree keeps them without a loop."""
     parts = fields.file.split("/")
+    if fields.file.startswith(_MEMORY):
+        return fields.text("loop_id") or ("" if fields.text("task_id") or len(parts) == 5 else parts[-2])
     if parts[2] == "reflections":
         return parts[-2] if len(parts) > 4 else ""
     return parts[-3]

@@ -50,6 +50,7 @@ _RULES: Final[dict[Kind, tuple[str, ...]]] = {
         r"ralph/memory/(?:task-index|tasks/[^/]+)\.json",
         r"ralph/tasks/[^/]+/(?:reflections\.jsonl|trajectory\.json|metadata\.json)",
         r"ralph/tasks/[^/]+/attempts/[^/]+/(?:attempt|outcome)\.json",
+        rf"ralph/memory/reflections/(?:[^/]+/)*{_DATA}",
         rf"ralph/reflections/(?:loops/)?[^/]+/{_DATA}",
         r"(?:ralph|ralph-external)(?:/(?:loops|archive))?/[^/]+/reflections/[^/]+\.json",
         r"ralph-external/reflections/[^/]+\.json",

@@ -69,7 +69,7 @@ class Project:
 
     def event(self, kind: str, at: datetime, success: bool | None = None, **fields: Any) -> Event:
         self.number += 1
-        return Event(id=f"e{self.number:04d}", at=at, kind=kind, success=success, by="debugger", **fields)
+        return Event(id=f"e{self.number:04d}", at=at, kind=kind, success=success, by="ada", **fields)
 
     def use(self, loop_id: str, minutes: float, success: bool | None = None, **fields: Any) -> Counted:
         self.clock.now = START + timedelta(minutes=minutes)
@@ -112,7 +112,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_the_documents_four_uses_give_its_numbers(project: Project) -> None:
-    project.use(VALIDATION, 90, True)
+    project.use(VALIDATION, 90, True, agent="debugger")
     project.use(USER, 180, True)
     project.use(API, 255, False)
     record = project.record
@@ -125,6 +125,8 @@ def test_the_documents_four_uses_give_its_numbers(project: Project) -> None:
         "timestamp": "2026-02-02T16:30:00.000Z",
         "contributed_by": "debugger",
     }
+    # Who ran the command is not the agent.
+    assert "contributed_by" not in record["source_loops"][2]
     assert record["effectiveness_trend"] == [
         {
             "timestamp": f"2026-02-02T{time}.000Z",
