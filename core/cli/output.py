@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import click
 from rich.cells import cell_len, set_cell_size
 
+from core.numbers import percent_text
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
 from core.secrets import masked
@@ -209,8 +209,8 @@ def day(at: datetime | None) -> str:
 
 
 def percent(rate: float | None) -> str:
-    """`71%`, half rounded up; nothing for no rate."""
-    return "" if rate is None else f"{math.floor(rate * 100 + 0.5)}%"
+    """`71 %`; nothing for no rate."""
+    return "" if rate is None else percent_text(rate)
 
 
 def findings_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ def _print_effectiveness(view: View, pattern: Pattern, assessment: Assessment) -
     anti = pattern.type is PatternType.ANTI
     results = assessment.successes + assessment.failures
     counted = f"({assessment.successes}/{results} {'occurrences' if anti else 'applications'})"
-    rate = assessment.claim_text or f"{percent(assessment.rate) or 'unknown'} {counted}"
+    rate = assessment.claim_text or f"{percent(assessment.rate).replace(' ', '') or 'unknown'} {counted}"
     rows = [
         f"{'Failure' if anti else 'Success'} Rate: {rate}",
         f"Usage Count: {assessment.uses}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from typing import Final
 
@@ -12,12 +11,12 @@ from msgspec import Struct
 
 from core.checks import check_amount, check_count, check_flag, check_text, check_texts
 from core.learning.decay import decayed_value, set_moment
+from core.numbers import decimal_text
 from core.records.events import Signals
 from core.settings import LearningSettings
 from core.text import plural
 
 _DEFAULTS: Final = LearningSettings()
-_CENT: Final = Decimal("0.01")
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60_000
 _MAX_DURATION_MS: Final = 1e15
@@ -76,7 +75,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         decayed: raw x decay.
         verdict: From `raw`, so that age alone never makes a success harmful.
         parts: Value 0..1 of success, duration, errors and retries, in this order, before weighting.
-        reasoning: All of it on one line: `helpful, .86: success 1, 12 min .6, no errors 1, 1 retry .7`.
+        reasoning: All of it on one line: `helpful, 0.86: success 1.00, 12 min 0.60, no errors 1.00, 1 retry 0.70`.
     """
 
     raw: float
@@ -113,14 +112,14 @@ def score_outcome(signals: OutcomeSignals, now: str | datetime, settings: Learni
         _count_word(signals.error_count, "error", "errors"),
         _count_word(signals.retry_count, "retry", "retries"),
     )
-    told = ", ".join(f"{word} {short(value)}" for word, value in zip(words, parts.values(), strict=True))
+    told = ", ".join(f"{word} {decimal_text(value)}" for word, value in zip(words, parts.values(), strict=True))
     return Outcome(
         raw=raw,
         decay=decay,
         decayed=raw * decay,
         verdict=verdict,
         parts=parts,
-        reasoning=f"{verdict}, {short(raw)}: {told}",
+        reasoning=f"{verdict}, {decimal_text(raw)}: {told}",
     )
 
 
@@ -131,12 +130,6 @@ def verdict_of(raw: float, settings: LearningSettings = _DEFAULTS) -> Verdict:
     if raw <= settings.harmful_threshold + settings.ratio_tolerance:
         return Verdict.HARMFUL
     return Verdict.NEUTRAL
-
-
-def short(value: float) -> str:
-    """A number 0..1 for a line of text: two decimals at most, half up, no leading zero: `.86`, `.6`, `1`, `0`."""
-    text = f"{Decimal(str(value)).quantize(_CENT, ROUND_HALF_UP):f}".rstrip("0").rstrip(".")
-    return text.removeprefix("0") or "0"
 
 
 def took(duration_ms: float) -> str:

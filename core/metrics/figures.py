@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.numbers import decimal_text, percent_text
+
 
 class Kind(Enum):
     """How a figure is drawn."""
@@ -91,17 +93,6 @@ MOST_NAMED: Final = 3
 """Things that a takeaway names."""
 
 
-def rate_text(rate: float) -> str:
-    """A rate with two digits and no leading zero: `.81`, `1.0`."""
-    text = f"{rate:.2f}"
-    return "1.0" if text == "1.00" else text.removeprefix("0")
-
-
-def percent_text(share: float) -> str:
-    """A share in whole percent, half rounded up: `61 %`."""
-    return f"{int(share * 100 + 0.5)} %"
-
-
 def value_text(figure: Figure, value: float) -> str:
     """A value of a figure as people read it."""
     if figure.percent:
@@ -110,8 +101,8 @@ def value_text(figure: Figure, value: float) -> str:
 
 
 def reach_text(figure: Figure, row: Row) -> str:
-    """The interval of a row, `.23 – .91`; "" without one."""
+    """The interval of a row, `0.23 – 0.91`; "" without one."""
     if row.low is None or row.high is None:
         return ""
-    tell = rate_text if figure.percent else (lambda value: value_text(figure, value))
+    tell = decimal_text if figure.percent else (lambda value: value_text(figure, value))
     return f"{tell(row.low)} – {tell(row.high)}"

@@ -10,9 +10,10 @@ from core.metrics.ahead import Change, WeekAhead, changes_of
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard
 from core.metrics.effectiveness import Group
-from core.metrics.figures import MOST_NAMED, Figure, Goal, Kind, Row, percent_text, rate_text
+from core.metrics.figures import MOST_NAMED, Figure, Goal, Kind, Row
 from core.metrics.judged import Open
 from core.mirror import NEEDED, Share
+from core.numbers import decimal_text, percent_text
 from core.query import any_id
 from core.records.patterns import Maturity, PatternType
 from core.text import plural, visible_line
@@ -154,9 +155,9 @@ def _trend_text(found: Dashboard) -> str:
     weeks, trend = found.evidence, found.trend
     if trend is None:
         good, results = sum(week.good for week in weeks), sum(week.results for week in weeks)
-        return f"{rate_text(good / results)} of {plural(results, 'use')} worked; too short to say where it goes"
+        return f"{decimal_text(good / results)} of {plural(results, 'use')} worked; too short to say where it goes"
     before, after = trend.before, trend.after
-    one, other = rate_text(before.rate), rate_text(after.rate)
+    one, other = decimal_text(before.rate), decimal_text(after.rate)
     way = "stayed at" if one == other else "rose" if after.rate > before.rate else "fell"
     moved = f"stayed at {other}" if one == other else f"{way} from {one} to {other}"
     proof = "the intervals lie apart" if trend.tells else "the intervals overlap, no proof"

@@ -328,16 +328,6 @@ async def test_every_place_is_drawn_in_every_theme(sample: Path, home: Path, the
             assert PLACES[place][1] in told.text().splitlines()[0]
 
 
-async def test_in_plain_ascii_every_mark_is_ascii(sample: Path, home: Path) -> None:
-    async with story(sample, home, glyphs="ascii") as told:
-        for place in ("loops", "patterns"):
-            await told.go(place)
-            for key in told.table.keys[: told.table.page]:
-                drawn = [segment.text for segment in told.table.render_line(told.table.keys.index(key) + 1)]
-                marks = {char for char in "".join(drawn) if ord(char) > 0x7F} - set("…▌—")
-                assert marks == set()
-
-
 async def test_decisions_made_elsewhere_are_told_and_shown(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await told.go("patterns")

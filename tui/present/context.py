@@ -12,6 +12,7 @@ from textual.content import Content
 
 from core.deck import Injected
 from core.differences import COME, GONE, SAME, line_changes
+from core.numbers import decimal_text
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.retrieval.ranking import Chosen, Injection, LeftOut
@@ -20,7 +21,7 @@ from core.settings import InjectionSettings
 from core.text import plural, visible, visible_line
 from core.view import View
 from tui.present.marks import Cells, Glyphs, state_mark
-from tui.present.numbers import bar, fraction
+from tui.present.numbers import bar
 
 _PART_CELLS: Final = 10
 """Width of the bar of one part of the relevance."""
@@ -184,7 +185,9 @@ def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
         left = preview.left_out[pattern_id]
         return {
             "rank": Content.assemble(turned),
-            "score": Content.styled(f"{left.score:.2f}" if left.score and not preview.by_lower_bound else "", "$quiet"),
+            "score": Content.styled(
+                decimal_text(left.score) if left.score and not preview.by_lower_bound else "", "$quiet"
+            ),
             "id": Content.styled(visible_line(pattern_id, 120), "$quiet"),
             "why": Content.styled(visible_line(left.reason, 300), "$quiet"),
         }
@@ -192,7 +195,7 @@ def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
     elsewhere = "" if other == rank else f"{glyphs.arrow}{other or '-'}"
     return {
         "rank": Content.assemble(turned, (f"{rank}", "bold"), (elsewhere, "$warning")),
-        "score": Content.styled(f"{chosen.lower_bound if preview.by_lower_bound else chosen.score:.2f}", "bold"),
+        "score": Content.styled(decimal_text(chosen.lower_bound if preview.by_lower_bound else chosen.score), "bold"),
         "id": Content.styled(visible_line(pattern_id, 120), "$secondary"),
         "why": _parts_in_short(chosen),
     }
@@ -202,7 +205,7 @@ def _parts_in_short(chosen: Chosen) -> Content:
     parts = sorted(((value, name) for name, value in chosen.parts.items() if value), reverse=True)
     pieces: list[Content | str | tuple[str, str]] = []
     for value, name in parts:
-        pieces += [(f"{name} ", "$quiet"), f"{fraction(value)}  "]
+        pieces += [(f"{name} ", "$quiet"), f"{decimal_text(value)}  "]
     return Content.assemble(*pieces)
 
 
@@ -227,7 +230,7 @@ def detail_lines(preview: Preview, pattern: Pattern, view: View, glyphs: Glyphs,
         left = preview.left_out[pattern.id]
         body = [Content.assemble(("left out: ", "$warning"), visible_line(left.reason, 300))]
         if left.score:
-            body.append(Content.styled(f"It would have scored {left.score:.2f}.", "$quiet"))
+            body.append(Content.styled(f"It would have scored {decimal_text(left.score)}.", "$quiet"))
     return [*body, *head] if short else [*head, *body]
 
 
@@ -235,11 +238,11 @@ def _product(chosen: Chosen, state: Content, *, short: bool) -> Content:
     """How the score comes about (semantics 6.3)."""
     relevance, success = ("", "") if short else (" relevance", " success")
     return Content.assemble(
-        (f"{chosen.score:.2f}", "bold"),
+        (decimal_text(chosen.score), "bold"),
         (" = ", "$quiet"),
-        fraction(chosen.relevance),
+        decimal_text(chosen.relevance),
         (f"{relevance} x ", "$quiet"),
-        fraction(chosen.effectiveness),
+        decimal_text(chosen.effectiveness),
         (f"{success} x ", "$quiet"),
         f"{chosen.multiplier:g} ",
         state,
@@ -257,8 +260,8 @@ def _part_lines(chosen: Chosen, glyphs: Glyphs) -> list[Content]:
             Content.assemble(
                 (f"{name:<{widest}} ", "" if value else "$quiet"),
                 (bar(value, weight, _PART_CELLS, glyphs), "$accent" if value else "$quiet"),
-                (f" {fraction(value):>4}", "" if value else "$quiet"),
-                (f" of {fraction(weight)}", "$quiet"),
+                (f" {decimal_text(value):>4}", "" if value else "$quiet"),
+                (f" of {decimal_text(weight)}", "$quiet"),
             )
         )
     return lines
@@ -272,7 +275,7 @@ def _other_rank(preview: Preview, chosen: Chosen) -> Content:
         ("rank ", "$quiet"),
         f"{rank}",
         (f", by {by} ", "$quiet"),
-        f"{value:.2f} ",
+        f"{decimal_text(value)} ",
         (f"rank {other}" if other else "left out", "$quiet" if other == rank else "$warning"),
     )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from textual.content import Content
 
 from core.learning.loop_patterns import LoopPatterns
-from core.learning.outcomes import Outcome, Verdict, short
+from core.learning.outcomes import Outcome, Verdict
+from core.numbers import decimal_text
 from core.records.debug_sessions import Failure
 from core.records.events import Observation
 from core.records.loops import Iteration, Liveness, Loop, LoopStory
@@ -23,6 +25,10 @@ from tui.present.reflections import kind_word
 
 _MAX_ERRORS = 5
 """Most errors of one iteration that are shown."""
+BAR_CELLS: Final = 15
+"""Cells of the iteration with a bar."""
+PATTERNS_CELLS: Final = 25
+"""Cells of what is known of a loop's patterns, in full."""
 TABS = ("Now", "Iterations", "Patterns", "Reflections", "Files")
 
 
@@ -39,14 +45,24 @@ def elapsed(loop: Loop, now: datetime) -> float | None:
 
 
 def loop_cells(
-    loop: Loop, outcome: Outcome | None, patterns: LoopPatterns, now: datetime, glyphs: Glyphs, offered: int = 0
+    loop: Loop,
+    outcome: Outcome | None,
+    patterns: LoopPatterns,
+    now: datetime,
+    glyphs: Glyphs,
+    offered: int = 0,
+    *,
+    with_bar: bool = True,
+    in_full: bool = True,
 ) -> Cells:
     """One row of the table.
 
     Args:
-        outcome: How it came out, if it has.
-        patterns: Those that it got, used and gave.
-        offered: How many patterns could be extracted from it, as far as somebody has looked.
+        outcome: Its outcome, if it has ended.
+        patterns: Those that were injected, applied and extracted.
+        offered: The number of patterns that can be extracted from it, as far as that is known.
+        with_bar: Whether there is room for a bar beside the iteration.
+        in_full: Whether there is room for all that is known of its patterns.
     """
     seconds = elapsed(loop, now)
     ended = loop.status.ended
@@ -55,17 +71,13 @@ def loop_cells(
         "id": Content.styled(visible_line(loop.id, 200), "$quiet"),
         "status": Content.assemble(
             status_mark(loop.status, glyphs),
-            (f" +{offered}" if offered else "", "$accent bold"),
             _worth_saying(loop),
-            # What it offers says more than where it lies, and there is no room for both.
-            (" arch" if loop.archived and not offered else "", "$quiet"),
+            (" arch" if loop.archived else "", "$quiet"),
         ),
-        "iteration": _progress(loop, glyphs),
+        "iteration": _progress(loop, glyphs, with_bar=with_bar),
         "quality": Content.styled(sparkline(loop.quality, 8, glyphs), "$secondary"),
         "elapsed": Content.styled(duration(seconds) if seconds is not None else "—", "$quiet" if ended else ""),
-        "learned": Content.styled(f"{offered} to extract", "$accent")
-        if offered
-        else Content.styled(_learned(patterns), "$quiet"),
+        "patterns": _patterns(patterns, offered, in_full=in_full),
         "outcome": _came_out(outcome),
         "sign": _sign(loop, now),
     }
@@ -77,7 +89,7 @@ def drawn_words(loop: Loop) -> dict[str, str]:
     return {
         "status": ", ".join([loop.status.value, *loop.badges, *(["archived"] if loop.archived else [])]),
         "iteration": "" if loop.iteration is None and not most else f"{loop.iteration or 0}{most}",
-        "quality": ", ".join(f"{quality:.2f}" for quality in loop.quality),
+        "quality": ", ".join(decimal_text(quality) for quality in loop.quality),
     }
 
 
@@ -94,11 +106,13 @@ def _worth_saying(loop: Loop) -> Content:
     return Content.styled("".join(f" {badge}" for badge in loop.badges if badge not in usual), "$warning")
 
 
-def _progress(loop: Loop, glyphs: Glyphs) -> Content:
+def _progress(loop: Loop, glyphs: Glyphs, *, with_bar: bool = True) -> Content:
     if loop.iteration is None and not loop.max_iterations:
         return Content.styled("—", "$quiet")
     done = loop.iteration or 0
     label = f"{done}/{loop.max_iterations}" if loop.max_iterations else str(done)
+    if not with_bar:
+        return Content.styled(label, "$quiet" if loop.status.ended else "")
     drawn = bar(done, loop.max_iterations, 8, glyphs)
     return Content.assemble((drawn, "$quiet" if loop.status.ended else "$accent"), f" {label:>6}")
 
@@ -110,17 +124,22 @@ def _came_out(outcome: Outcome | None) -> Content:
     if outcome is None:
         return Content("")
     return Content.assemble(
-        (outcome.verdict.value, _VERDICT_STYLES[outcome.verdict]), (f" {short(outcome.raw)}", "$quiet")
+        (outcome.verdict.value, _VERDICT_STYLES[outcome.verdict]), (f" {decimal_text(outcome.raw)}", "$quiet")
     )
 
 
-def _learned(patterns: LoopPatterns) -> str:
-    parts = []
+def _patterns(patterns: LoopPatterns, offered: int, *, in_full: bool) -> Content:
+    """How many patterns it used and gave; in short only what a reader of the list should act on, else the first."""
+    found: list[Content] = []
     if injected := len(patterns.injected_ids):
-        parts.append(f"{len(patterns.applied_ids)}/{injected} used")
-    if patterns.extracted:
-        parts.append(f"{len(patterns.extracted)} new")
-    return ", ".join(parts)
+        found.append(Content.styled(f"{len(patterns.applied_ids)} of {injected} used", "$quiet"))
+    if offered:
+        found.append(Content.styled(f"{offered} to extract", "$accent"))
+    elif patterns.extracted:
+        found.append(Content.styled(f"{len(patterns.extracted)} extracted", "$quiet"))
+    if not in_full and found:
+        return found[-1] if offered else found[0]
+    return Content(", ").join(found)
 
 
 def _sign(loop: Loop, now: datetime) -> Content:
@@ -192,7 +211,7 @@ def outcome_lines(loop: Loop, view: View) -> list[Content]:
             ("outcome: ", "$quiet"),
             (outcome.verdict.value, _VERDICT_STYLES[outcome.verdict]),
             visible_line(outcome.reasoning.removeprefix(outcome.verdict.value), 300),
-            (f"   worth {short(outcome.decayed)} today", "$quiet"),
+            (f"   worth {decimal_text(outcome.decayed)} today", "$quiet"),
         )
     ]
     told = (signals.strategy, signals.failure_mode, signals.failure_details)

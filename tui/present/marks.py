@@ -62,14 +62,14 @@ class Glyphs:
 
 DRAWN: Final = Glyphs(
     "drawn", candidate="○", established="◐", proven="●", deprecated="⊘", running="●", paused="‖", waiting="…",
-    done="✓", failed="✗", unknown="?", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄", range="━", point="█",
+    done="✓", failed="✗", unknown="?", full="▮", empty="▯", sparks="▁▂▃▄▅▆▇█", line="┄", range="━", point="╋",
     live="⟳", arrow="→", pin="⚑", quarantine="◌", held="⊙", suspect="‡", differs="≠", escalated="▲", left="◌",
     folded="▸", unfolded="▾", play="▶",
 )  # fmt: skip
 ASCII: Final = Glyphs(
     "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
-    done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="#",
-    live="@", arrow="->", pin="P", quarantine="q", held="h", suspect="%", differs="!", escalated="^", left="~",
+    done="v", failed="x", unknown="?", full="#", empty="-", sparks="_.-=+*#@", line=".", range="-", point="|",
+    live="@", arrow="->", pin="^", quarantine="q", held="h", suspect="%", differs="/", escalated="!", left="~",
     folded="+", unfolded="-", play=">",
 )  # fmt: skip
 GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}

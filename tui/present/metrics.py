@@ -9,7 +9,8 @@ from typing import Final
 from rich.cells import cell_len
 from textual.content import Content
 
-from core.metrics.figures import Figure, Kind, Row, percent_text, rate_text, value_text
+from core.metrics.figures import Figure, Kind, Row, value_text
+from core.numbers import decimal_text, percent_text
 from core.records.patterns import Maturity
 from core.text import visible_line
 from tui.present.marks import STATE_SHORT, Cells, Glyphs
@@ -76,7 +77,7 @@ def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells
 def _reach(figure: Figure, row: Row) -> Content:
     if row.low is None or row.high is None:
         return Content("")
-    tell = rate_text if figure.percent else (lambda value: value_text(figure, value))
+    tell = decimal_text if figure.percent else (lambda value: value_text(figure, value))
     return Content.styled(f"{tell(row.low)}–{tell(row.high)}", "$quiet")
 
 

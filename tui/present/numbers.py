@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from math import ceil, floor
 from typing import Final
 
+from core.numbers import decimal_text, percent_text
 from tui.present.marks import Glyphs
 
 CLOCK_SKEW: Final = timedelta(minutes=1)
@@ -73,14 +74,8 @@ def _in_own_zone(moment: datetime) -> datetime:
 
 
 def percent(rate: float | None) -> str:
-    """A rate 0..1 as whole percent, rounded half up; `—` for none."""
-    return "—" if rate is None else f"{int(rate * 100 + 0.5)} %"
-
-
-def fraction(value: float) -> str:
-    """A number 0..1 with two digits and no leading zero: `.78`, `1.0`."""
-    text = f"{value:.2f}"
-    return "1.0" if text == "1.00" else text.removeprefix("0")
+    """A rate 0..1 as whole percent; `—` for none."""
+    return "—" if rate is None else percent_text(rate)
 
 
 def written(value: float) -> str:
@@ -109,11 +104,16 @@ def sparkline(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
 
 
 def interval_bar(low: float, high: float, rate: float | None, width: int, glyphs: Glyphs) -> str:
-    """An interval of a rate on a scale 0..1: `.78 ┄┄┄━█━ .99`, the block at the rate."""
+    """An interval of a rate on a scale 0..1: `0.78 ┄┄┄━╋━ 0.99`, a cross at the rate."""
     cells = [glyphs.line] * width
     first, last = int(low * (width - 1) + 0.5), int(high * (width - 1) + 0.5)
     for n in range(first, last + 1):
         cells[n] = glyphs.range
     if rate is not None:
         cells[min(width - 1, int(rate * (width - 1) + 0.5))] = glyphs.point
-    return f"{fraction(low):>3} {''.join(cells)} {fraction(high):<3}"
+    return f"{decimal_text(low)} {''.join(cells)} {decimal_text(high)}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """An interval of a rate in digits alone: `0.78–0.99`."""
+    return f"{decimal_text(low)}–{decimal_text(high)}"

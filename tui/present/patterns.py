@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from textual.content import Content
 
 from core.learning.explanation import worths
 from core.learning.scoreboard import Assessment
 from core.lineage import LineageEvent, source_iterations
+from core.numbers import decimal_text
 from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
@@ -20,28 +21,47 @@ from core.view import View
 from tui.present.decisions import decision_line
 from tui.present.layout import labelled
 from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark
-from tui.present.numbers import ago, fraction, interval_bar, moment_text, percent, until
+from tui.present.numbers import ago, interval_bar, interval_text, moment_text, percent, until
 
+STATE_CELLS: Final = 13
+"""Cells of the longest state in full."""
+INTERVAL_CELLS: Final = 19
+"""Cells of an interval with its bar."""
 TABS = ("Overview", "Evidence", "Lineage", "Why", "History")
 
 
-def pattern_cells(pattern: Pattern, assessment: Assessment, now: datetime, glyphs: Glyphs) -> Cells:
-    """One row of the table."""
+def pattern_cells(
+    pattern: Pattern,
+    assessment: Assessment,
+    now: datetime,
+    glyphs: Glyphs,
+    *,
+    short: bool = False,
+    with_bar: bool = True,
+) -> Cells:
+    """One row of the table.
+
+    Args:
+        short: Whether there is room for a short form of the state only.
+        with_bar: Whether there is room for a bar of the interval.
+    """
     low, high = assessment.interval
     flags = (glyphs.pin if assessment.pin else "") + ("!" if assessment.inversion_due else "")
     flags += glyphs.suspect if pattern.suspicions else ""
     quiet = "$quiet" if assessment.multiplier == 0 else ""
     return {
-        "state": standing_mark(assessment, glyphs, short=True),
+        "state": standing_mark(assessment, glyphs, short=short),
         "flags": Content.styled(flags, "$warning"),
         "type": Content.styled(TYPE_LETTERS[pattern.type], "$quiet"),
         "id": Content.styled(visible_line(pattern.id, 120), quiet),
         "title": Content.styled(visible_line(_what(pattern), 200), quiet),
         "rate": Content.styled(f"{'~' * assessment.is_claimed}{percent(assessment.rate)}", quiet),
-        "interval": Content.styled(interval_bar(low, high, assessment.rate, 9, glyphs), "$quiet"),
+        "interval": Content.styled(
+            interval_bar(low, high, assessment.rate, 9, glyphs) if with_bar else interval_text(low, high), "$quiet"
+        ),
         "uses": Content.styled(f"{assessment.uses:,}", quiet),
         "last_used": Content.styled(ago(assessment.last_used, now), "$quiet"),
-        "score": Content.styled(fraction(assessment.score) if assessment.score else "0", quiet),
+        "score": Content.styled(decimal_text(assessment.score), quiet),
     }
 
 
@@ -63,7 +83,7 @@ def pattern_words(pattern: Pattern, assessment: Assessment, now: datetime) -> di
         "90 % interval": f"{percent(low)} to {percent(high)}",
         "uses": f"{assessment.uses:,}",
         "last used": ago(assessment.last_used, now) if assessment.last_used else "never",
-        "score": f"{assessment.score:.2f}",
+        "score": decimal_text(assessment.score),
     }
 
 
@@ -185,7 +205,7 @@ def rate_line(pattern: Pattern, assessment: Assessment, glyphs: Glyphs) -> Conte
         "  ",
         (f"{assessment.failures:,} {glyphs.failed}{wrong}", "$error"),
         (f"  injected only {assessment.exposures:,}" if assessment.exposures else "", "$quiet"),
-        (f"  score {fraction(assessment.score)}", "$quiet"),
+        (f"  score {decimal_text(assessment.score)}", "$quiet"),
     )
 
 
@@ -253,9 +273,9 @@ def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
             ("Counted today (half-life ", "$quiet"),
             (f"{view.settings.maturity.half_life_days:g} days", "$quiet"),
             ("): ", "$quiet"),
-            (f"helpful {assessment.helpful:.2f}", "$success"),
+            (f"helpful {decimal_text(assessment.helpful)}", "$success"),
             "  ",
-            (f"harmful {assessment.harmful:.2f}", "$error"),
+            (f"harmful {decimal_text(assessment.harmful)}", "$error"),
             (f"   of {assessment.successes:,} and {assessment.failures:,} in all", "$quiet"),
         ),
         *(Content.styled(visible_line(finding.message, 300), "$warning") for finding in view.doubts(pattern.id)),
@@ -283,7 +303,7 @@ def _observation_lines(view: View, seen: Observation, glyphs: Glyphs) -> list[Co
     worth = ""
     if seen.success is not None:
         new, today = worths(seen, view.now, view.settings.maturity)
-        worth = f"{new:,.3g} {glyphs.arrow} {fraction(today)}"
+        worth = f"{new:,.3g} {glyphs.arrow} {decimal_text(today)}"
     lines = [
         Content.assemble(
             result_mark(seen.success, glyphs),

@@ -11,9 +11,9 @@ from textual.content import Content
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.learning.scoreboard import Assessment
+from core.numbers import decimal_text
 from core.records.decisions import Verb
 from core.text import visible_line
-from tui.present.numbers import fraction
 from tui.screens.bulk import Bulk, Deed
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.place import Place
@@ -34,7 +34,7 @@ NOTE: Final = Deed(Verb.NOTE, "Note on", "Kept in the log and shown under Histor
 def consequence(action: str, assessment: Assessment) -> str | None:
     """What a decision would change, short enough for its key."""
     if action == "promote":
-        return f"promote → x1.5, score {fraction(_score(assessment, 1.5))}"
+        return f"promote → x1.5, score {decimal_text(_score(assessment, 1.5))}"
     if action == "deprecate":
         return "deprecate → never injected"
     if action == "release":

@@ -29,19 +29,18 @@ class LoopsPlace(Extracting, Browse):
     ABOUT = (
         "Every loop that any file knows: running, paused, ended, archived, external. Filter with words and with "
         "status: source: id: tag: pattern: is:, for example  status:crashed  or  is:orphan  or  -is:archived. "
-        "+2 beside the status of a finished loop: 2 patterns could be extracted from it; e shows them. Learned: "
-        "2/3 used = of 3 injected patterns it applied 2; 2 new = 2 patterns came out of it."
+        "Patterns: 2 of 3 used = it applied 2 of 3 injected patterns; 2 extracted = 2 patterns were extracted from it; "
+        "2 to extract = 2 more can be extracted, and e shows them."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("task", "task", 23, flex=6),
+        Column("task", "task", 39, flex=1, best=44),
         Column("status", "status", 16),
-        Column("iteration", "iteration", 15, keep=8),
-        Column("quality", "quality", 8, keep=4),
-        Column("elapsed", "elapsed", 8, align="right", keep=7),
+        Column("iteration", "iteration", 9, keep=8, best=15),
+        Column("quality", "quality", 8, keep=1),
+        Column("elapsed", "elapsed", 8, align="right", keep=4),
         Column("outcome", "outcome", 12, keep=5),
-        Column("learned", "learned", 15, keep=2),
+        Column("patterns", "patterns", 12, keep=3, best=25),
         Column("sign", "last sign", 10, align="right", keep=6),
-        Column("id", "id", 9, flex=3, keep=1, keep_end=8),
     )
     FILES = ("/ralph/loops/", "/ralph/archive/", "/ralph/registry.json", "/ralph/current-loop.json", "/ralph-external/")
     FIELDS = LOOP_FIELDS
@@ -97,8 +96,19 @@ class LoopsPlace(Extracting, Browse):
             return {}
         found, patterns = self.view.outcome(key), self.view.loop_patterns(key)
         offer = offers.offer_count(self.view.offers.get(key))
-        outcome = found[1] if found else None
-        return dict(present.loop_cells(loop, outcome, patterns, self.deck_app.now(), self.glyphs, offer))
+        outcome, table = found[1] if found else None, self.table
+        return dict(
+            present.loop_cells(
+                loop,
+                outcome,
+                patterns,
+                self.deck_app.now(),
+                self.glyphs,
+                offer,
+                with_bar=table.width_of("iteration") >= present.BAR_CELLS,
+                in_full=table.width_of("patterns") >= present.PATTERNS_CELLS,
+            )
+        )
 
     def words(self, key: str) -> dict[str, str]:
         """The same with nothing abbreviated or drawn."""

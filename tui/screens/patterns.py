@@ -26,18 +26,19 @@ class PatternsPlace(Browse, Deciding):
     ABOUT = (
         "Every pattern that loops have learned. Filter with words and with type: state: uses: rate: low: score: last: "
         "age: tag: loop: id: by: is:, for example  type:error uses:>3 -flaky  or  low:<50% last:<7d  or  is:pinned "
-        "by:me."
+        "by:me. Column t is the type: E error, S success, A anti-pattern, T template. The signs before it: a flag for "
+        "a pinned state, ! for a pattern that is due for inversion, a dagger (in ASCII: %) for a suspect text."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("state", "state", 7),
+        Column("state", "state", 7, best=13),
         Column("flags", "", 2, keep=7),
-        Column("type", "", 1, keep=8),
-        Column("id", "id", 20, flex=2, keep_end=4),
-        Column("title", "what", 14, flex=3, keep=3),
+        Column("type", "t", 1, keep=8),
+        Column("title", "what", 40, flex=1, best=50),
+        Column("id", "id", 34, keep=0, keep_end=4),
         Column("rate", "rate", 6, align="right"),
-        Column("interval", "90 % interval", 17, keep=2),
+        Column("interval", "interval", 9, keep=2, best=19),
         Column("uses", "uses", 6, align="right", keep=6),
-        Column("last_used", "last used", 11, align="right", keep=1),
+        Column("last_used", "last used", 10, align="right", keep=1),
         Column("score", "score", 7, align="right", keep=5),
     )
     FILES = ("/shared/patterns/",)
@@ -83,7 +84,17 @@ class PatternsPlace(Browse, Deciding):
         pattern = view.snapshot.patterns.get(key)
         if pattern is None:
             return {}
-        return dict(present.pattern_cells(pattern, view.assessment(key), view.now, self.glyphs))
+        table = self.table
+        return dict(
+            present.pattern_cells(
+                pattern,
+                view.assessment(key),
+                view.now,
+                self.glyphs,
+                short=table.width_of("state") < present.STATE_CELLS,
+                with_bar=table.width_of("interval") >= present.INTERVAL_CELLS,
+            )
+        )
 
     def words(self, key: str) -> dict[str, str]:
         """The same with nothing abbreviated or drawn."""

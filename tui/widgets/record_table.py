@@ -25,6 +25,8 @@ COMFORTABLE: Final = 2
 """Lines of a row where there is room for a second one."""
 INDENT: Final = 4
 """Cells before the second line of a row."""
+LEAST_FLEX: Final = 10
+"""Cells that a column which flexes keeps where not even the columns that always stay have room."""
 MOST_COPIED: Final = 2_000
 """Rows that a selection by mouse can take."""
 
@@ -41,6 +43,7 @@ class Column:
         align: Numbers stand right.
         keep: The lower, the sooner it is left out where space is short; 9 stays always.
         keep_end: Characters of the end that are kept when a cell is cut, for ids.
+        best: Cells that show all of it; where there is room it gets them before any column flexes.
     """
 
     id: str
@@ -50,6 +53,7 @@ class Column:
     align: Align = "left"
     keep: int = 9
     keep_end: int = 0
+    best: int = 0
 
 
 class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
@@ -338,14 +342,13 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             if lowest.keep >= 9:
                 break
             columns.remove(lowest)
-        left = max(room - (sum(c.width + 1 for c in columns) - 1), 0)
-        shares = sum(c.flex for c in columns)
-        widths = []
-        for column in columns:
-            extra = left * column.flex // shares if shares else 0
-            widths.append((column, column.width + extra))
-        self._layout = (width, tuple(widths))
+        self._layout = (width, tuple(zip(columns, _widths(columns, room), strict=True)))
         return self._layout[1]
+
+    def width_of(self, column: str) -> int:
+        """Cells that a column has now; 0 if it is left out."""
+        shown = self._columns_at(self.scrollable_content_region.width)
+        return next((cells for known, cells in shown if known.id == column), 0)
 
     def render_line(self, y: int) -> Strip:
         """One line of the widget: the heading, a row, or nothing."""
@@ -412,3 +415,21 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         for column, size in self._columns_at(width):
             parts += [fit(cells.get(column.id, Content("")), size, column.align, column.keep_end), " "]
         return Content.assemble(*parts[:-1])
+
+
+def _widths(columns: Sequence[Column], room: int) -> list[int]:
+    """The cells of each column in `room` cells, with a gap of one between two columns."""
+    widths = [column.width for column in columns]
+    left = room - (sum(widths) + len(widths) - 1)
+    for n, column in enumerate(columns):
+        if left < 0 and column.flex:
+            widths[n] = max(column.width + left, min(column.width, LEAST_FLEX))
+            left += column.width - widths[n]
+        elif (more := column.best - column.width) > 0 and left > 0 and (column.flex or more <= left):
+            widths[n] += min(more, left)
+            left -= min(more, left)
+    shares = sum(column.flex for column in columns)
+    spare = max(left, 0)
+    return [
+        width + (spare * column.flex // shares if shares else 0) for width, column in zip(widths, columns, strict=True)
+    ]

@@ -61,7 +61,7 @@ def test_a_fix_that_held_in_one_of_four_sessions_works_in_25_percent_everywhere(
     assert lesson["effectiveness"] == 0.25
     (cause,) = debug("causes", "--json").document["causes"]
     assert (cause["fixes"]["held"], cause["fixes"]["failed"], cause["fixes"]["rate"]) == (1, 3, 0.25)
-    assert "25%" in debug("causes").out
+    assert "25 %" in debug("causes").out
     (template,) = debug("templates", category, "--min-effectiveness", "0", "--json").document["templates"]
     assert (template["effectiveness"], template["fixes"]["rate"]) == (0.25, 0.25)
     fixes = debug("failure", "--message", f"TypeError: {MESSAGE}", "--json").document["fixes"]
@@ -130,9 +130,9 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path, call: Call) -> None:
     document = json.dumps(call("debug", "show", "told-id", "--json", "--project", tmp_path).document)
     for told in sorted(set(re.findall(r"told-[\w-]+", path.read_text()))):
         assert told in text and told in document
-    for told in ("run 7", "11 of 19", "3 failed", "4 errors", "1 skipped", "62%", "1.3 s", ":41", ":42", "89% sure"):
+    for told in ("run 7", "11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "1.3 s", ":41", ":42", "89 % sure"):
         assert told in text
-    for told in ("verified", "5 times", "claimed 81%", "6 times", "wont fix", "major", "not addressed", "iteration 9"):
+    for told in ("verified", "5 times", "claimed 81 %", "6 times", "wont fix", "major", "not addressed", "iteration 9"):
         assert told in text
 
 

@@ -31,7 +31,7 @@ def test_the_history_of_a_task(examples: Path, call: Call) -> None:
     assert result.code == 0
     assert "task-001  completed  Add OAuth properties to AuthConfig" in result.out
     row = next(line for line in result.out.splitlines() if line.startswith("      2  "))
-    assert row.startswith("      2  failure  2026-02-01 10:00       30           3        4      60%  types first")
+    assert row.startswith("      2  failure  2026-02-01 10:00       30           3        4     60 %  types first")
     assert row.endswith("  failure")  # the reason; as the quality, it is told by the outcome only
     assert "task-001/trajectory.json says 8 actions of attempt 2; its log has 4, which counts" in result.err
     assert "## Reflection on Attempt 2\n\n**Observation**: What happened during this attempt?\nTest suite" in result.out
@@ -208,7 +208,7 @@ def test_of_many_attempts_the_last_are_printed_and_an_open_one_is_told_apart(exa
     result = call("history", "task-002", "--project", examples)
     rows = result.out[result.out.index("ATTEMPT") :].splitlines()[1:51]
     assert rows[0].split()[:2] == ["11", "failure"]
-    assert rows[-1].split() == ["60", "left", "unfinished", "3", "70%", "last"]
+    assert rows[-1].split() == ["60", "left", "unfinished", "3", "70", "%", "last"]
     assert "10 earlier attempts; see --limit" in result.err
     one = call("history", "task-002.60", "--project", examples).out
     assert one.startswith("task-002.60  left unfinished  last\n  reason: no sign of life for ")

@@ -81,7 +81,7 @@ def test_no_colours_where_there_is_no_terminal(capfdbinary: pytest.CaptureFixtur
     assert printed(capfdbinary) == "bad ␛[0m\n".encode()
 
 
-@pytest.mark.parametrize(("rate", "text"), [(None, ""), (5 / 7, "71%"), (0.125, "13%"), (1.0, "100%")])
+@pytest.mark.parametrize(("rate", "text"), [(None, ""), (5 / 7, "71 %"), (0.125, "13 %"), (1.0, "100 %")])
 def test_percentages_round_half_up(rate: float | None, text: str) -> None:
     assert percent(rate) == text
 

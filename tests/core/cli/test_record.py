@@ -25,7 +25,7 @@ def test_a_use_is_written_and_says_what_it_changed(sample: Path, call: Call) -> 
     first, second, third = result.out.splitlines()
     assert first == f"recorded: task-001.3 applied {PATTERN}, which succeeded"
     assert second.startswith(f"{PATTERN}: stays established, helpful ")
-    assert third == "  its record says 80% (4/5), 5 uses now: .aiwg/ralph/shared/patterns/error-patterns.json"
+    assert third == "  its record says 80 % (4/5), 5 uses now: .aiwg/ralph/shared/patterns/error-patterns.json"
     event = logged(sample)[-1]
     assert (event["kind"], event["pattern_id"], event["loop_id"]) == ("applied", PATTERN, "task-001.3")
     assert (event["success"], event["by"]) == (True, "hook")

@@ -34,7 +34,7 @@ def test_the_example_of_the_document(call: Call) -> None:
 def test_in_words(call: Call) -> None:
     out = call("task", "report", "--project", EXAMPLES).out
     assert "Attempts that came out (a timeout is a failure): 3\n" in out
-    assert "  retries with reflections: 1 of 2 succeeded, 50% (90 % interval " in out
+    assert "  retries with reflections: 1 of 2 succeeded, 50 % (90 % interval " in out
     assert "  against first attempts: cannot tell (needs about 2 more attempts of each kind); so far +50 perc" in out
     assert (
         "  tracking coverage: not met; all loops have a task record: 0 of 2, "

@@ -162,7 +162,7 @@ def test_a_row_has_rank_score_and_the_largest_parts_first() -> None:
     assert [gone[name].plain for name in ("rank", "score", "why")] == ["-", "0.30", "below the top 1 (0.30)"]
     mixed = preview(replace(injection("x"), chosen=(chosen("a", words=0.1, error=0.4, tags=0.0),)), injection("x"))
     assert present.score_cells(mixed, "a", ASCII)["rank"].plain == "+1->-", "the other order leaves it out"
-    assert present.score_cells(mixed, "a", ASCII)["why"].plain.strip() == "error .40  words .10"
+    assert present.score_cells(mixed, "a", ASCII)["why"].plain.strip() == "error 0.40  words 0.10"
 
 
 def test_a_row_shows_what_it_is_ranked_by_and_the_details_the_rank_in_the_other_order(view: View) -> None:
@@ -182,14 +182,14 @@ def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: View) ->
     assert text.splitlines() == [
         pattern.id,
         pattern.title,
-        "0.90 = .49 relevance x .94 success x 1.5 * proven",
+        "0.90 = 0.49 relevance x 0.94 success x 1.5 * proven",
         "rank 1, by lower bound 0.70 rank 2",
-        "meaning  #####-----  .30 of .60",
-        "words    ----------  .00 of .10",
-        "error    ##########  .19 of .19",
-        "category ----------  .00 of .03",
-        "tags     ----------  .00 of .04",
-        "language ----------  .00 of .04",
+        "meaning  #####----- 0.30 of 0.60",
+        "words    ---------- 0.00 of 0.10",
+        "error    ########## 0.19 of 0.19",
+        "category ---------- 0.00 of 0.03",
+        "tags     ---------- 0.00 of 0.04",
+        "language ---------- 0.00 of 0.04",
     ]
     short = present.detail_lines(found, pattern, view, ASCII, short=True)
     assert max(map(len, plain(short[:8]).splitlines())) <= 37, "has to fit beside the list in 80 cells"

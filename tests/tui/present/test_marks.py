@@ -64,3 +64,10 @@ def test_every_status_result_and_outcome_has_its_mark(glyphs: Glyphs) -> None:
         assert glyphs is DRAWN or text.isascii()
     assert set(TYPE_LETTERS) == set(PatternType)
     assert len(set(TYPE_LETTERS.values())) == len(PatternType)
+
+
+def test_in_plain_ascii_no_sign_stands_for_a_state_and_for_something_else() -> None:
+    states = {ASCII.candidate, ASCII.established, ASCII.proven, ASCII.deprecated, ASCII.quarantine}
+    flags = {ASCII.pin, ASCII.suspect, ASCII.differs, ASCII.escalated}
+    assert len(states) == 5 and len(flags) == 4 and not states & flags
+    assert not flags & set(TYPE_LETTERS.values()), "a pin beside the letter of a type is no letter"

@@ -61,7 +61,7 @@ def test_what_there_is_shows_however_little_it_is() -> None:
 
 def test_spans_share_one_scale() -> None:
     figure = spans((2, 4, 8), (1, 2, 3))
-    assert [bar_cell(figure, row, 17, ASCII).plain for row in figure.rows] == ["....----#--------", "..--#--.........."]
+    assert [bar_cell(figure, row, 17, ASCII).plain for row in figure.rows] == ["....----|--------", "..--|--.........."]
 
 
 @pytest.mark.parametrize("width", [30, 66, 106, 180])

@@ -13,7 +13,6 @@ from tui.present.numbers import (
     bar,
     day_text,
     duration,
-    fraction,
     interval_bar,
     moment_text,
     percent,
@@ -81,11 +80,6 @@ def test_a_rate_is_rounded_half_up(rate: float | None, text: str) -> None:
     assert percent(rate) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, ".00"), (0.784, ".78"), (0.999, "1.0"), (1, "1.0"), (1.35, "1.35")])
-def test_a_fraction_has_no_leading_zero(value: float, text: str) -> None:
-    assert fraction(value) == text
-
-
 @given(st.integers(-5, 10**9), st.one_of(st.none(), st.integers(-1, 10**9)), st.integers(1, 30), GLYPHS)
 @settings(deadline=None)
 def test_a_bar_has_its_width_whatever_the_numbers(done: int, total: int | None, width: int, glyphs: Glyphs) -> None:
@@ -122,13 +116,13 @@ def test_a_sparkline_reaches_from_floor_to_ceiling() -> None:
 def test_an_interval_is_drawn_in_its_place(a: float, b: float, rate: float | None, width: int, glyphs: Glyphs) -> None:
     low, high = sorted((a, b))
     drawn = interval_bar(low, high, rate, width, glyphs)
-    assert cell_len(drawn) == width + 8
-    cells = drawn[4 : 4 + width]
+    assert cell_len(drawn) == width + 10
+    cells = drawn[5 : 5 + width]
     assert cells.count(glyphs.point) == (0 if rate is None else 1) or glyphs.point in {glyphs.line, glyphs.range}
     inside = [n for n, cell in enumerate(cells) if cell == glyphs.range]
     assert all(low * (width - 1) - 1 <= n <= high * (width - 1) + 1 for n in inside)
 
 
 def test_a_known_interval() -> None:
-    assert interval_bar(0.78, 0.99, 0.94, 9, DRAWN) == ".78 ┄┄┄┄┄┄━━█ .99"
-    assert interval_bar(0, 1, None, 5, ASCII) == ".00 ----- 1.0"
+    assert interval_bar(0.78, 0.99, 0.94, 9, DRAWN) == "0.78 ┄┄┄┄┄┄━━╋ 0.99"
+    assert interval_bar(0, 1, None, 5, ASCII) == "0.00 ----- 1.00"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from core.deck import Deck
@@ -147,10 +148,11 @@ OFFERING = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
 async def test_a_finished_loop_offers_what_it_has_learned(sample: Path, home: Path) -> None:
-    async with story(sample, home, size=(80, 24), looks_further=True) as told:
+    async with story(sample, home, looks_further=True) as told:
         told.place.go_to(OFFERING)
         await told.settled()
-        assert "+2" in told.row(OFFERING)
+        assert " 2 to extract " in told.row(OFFERING)
+        assert "+2" not in told.row(OFFERING), "said once"
         assert "2 patterns to extract   e shows them" in details(told)
         assert "Move the settlement jobs" in details(told)
         assert "e extract 2" in told.key_line()
@@ -229,7 +231,7 @@ def learned(told: Story, key: str) -> str:
     """The cell of a column that only wide terminals show."""
     place = told.place
     assert isinstance(place, LoopsPlace)
-    return place.cells(key)["learned"].plain
+    return place.cells(key)["patterns"].plain
 
 
 async def test_the_preview_says_why_there_is_nothing_to_extract(sample: Path, home: Path) -> None:
@@ -259,7 +261,7 @@ async def test_what_another_process_injects_and_records_shows_at_once(sample: Pa
         await told.until(lambda: f"not applied          {pattern}" in details(told), "the injection")
         other.record(replace(one, id="e-2", kind="applied", success=True, iteration=2))
         await told.until(lambda: f"worked               {pattern}  iteration 2" in details(told), "the use")
-        assert learned(told, key) == "1/1 used"
+        assert learned(told, key) == "1 of 1 used"
         await told.filter(f"pattern:{pattern}")
         assert key in told.table.keys
 
@@ -273,4 +275,15 @@ async def test_what_was_extracted_from_a_loop_shows_in_its_patterns(sample: Path
         for _ in range(TABS.index("Patterns")):
             await told.press("right_square_bracket")
         await told.until(lambda: "extracted           pat-success-clean-up" in details(told), "the pattern")
-        assert learned(told, "current-loop") == "1 new"
+        assert learned(told, "current-loop") == "1 extracted"
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+async def test_tasks_have_the_room(sample: Path, home: Path, width: int) -> None:
+    async with story(sample, home, size=(width, 40)) as told:
+        assert told.table.width_of("task") >= (39 if width == 80 else 40)
+        row = told.row("ralph-move-the-settlement-jobs-from--18be2e49")
+        assert "Move the settlement jobs from cron to" in row
+        assert "18be2e49" not in row
+        if width > 80:
+            assert "8 of 8 used" in row and "neutral 0.54" in row

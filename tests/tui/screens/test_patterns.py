@@ -401,3 +401,22 @@ async def test_marked_patterns_are_archived_for_a_reason_and_come_back(sample: P
         told.place.go_to(second)
         await told.press(*["right_square_bracket"] * TABS.index("History"))
         await told.sees("archive", "(taken back)")
+
+
+@pytest.mark.parametrize(
+    ("width", "seen", "unseen"),
+    [
+        (80, ["● prov", "Measure the query plan before adding an"], ["0.69", "pat-success"]),
+        (120, ["● proven", "Measure the query plan before adding an index", "0.69–1.00"], ["pat-success", "━"]),
+        (200, ["● proven", "Measure the query plan before adding an index", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], ["pat-success"]),
+        (260, ["● proven", "pat-success-profile-first-009", "0.69 ┄┄┄┄┄┄━━╋ 1.00"], []),
+    ],
+)
+async def test_titles_come_before_ids_and_bars(
+    sample: Path, home: Path, width: int, seen: list[str], unseen: list[str]
+) -> None:
+    async with story(sample, home, size=(width, 40)) as told:
+        await told.go("patterns")
+        row = told.row("pat-success-profile-first-009")
+        assert all(text in row for text in seen), row
+        assert not any(text in row for text in unseen), row

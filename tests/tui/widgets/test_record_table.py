@@ -241,3 +241,27 @@ async def test_two_lines_a_row_scroll_click_and_count_as_one() -> None:
         table.space(1)
         await pilot.pause()
         assert table.cursor_key == "row-4" and "row-4" in "".join(lines_of(table))
+
+
+ROOMY = (
+    Column("title", "what", 20, flex=1, best=30),
+    Column("state", "state", 5, best=12),
+    Column("uses", "uses", 6, align="right", keep=2),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "cells"),
+    [
+        (20, {"title": 11, "state": 5, "uses": 0}),
+        (36, {"title": 20, "state": 5, "uses": 6}),
+        (44, {"title": 28, "state": 5, "uses": 6}),
+        (46, {"title": 30, "state": 5, "uses": 6}),
+        (52, {"title": 36, "state": 5, "uses": 6}),
+        (60, {"title": 37, "state": 12, "uses": 6}),
+    ],
+)
+async def test_columns_show_all_of_it_where_there_is_room(width: int, cells: dict[str, int]) -> None:
+    table = RecordTable(ROOMY, lambda key: {}, lambda: Content(""))
+    async with hosted(table, size=(width, 5)):
+        assert {column: table.width_of(column) for column in cells} == cells
