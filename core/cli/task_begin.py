@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from shlex import quote
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,6 +19,9 @@ from core.errors import ProjectNotFound, UnknownRecord
 from core.paths import is_folder
 from core.records.loops import Loop
 from core.text import visible_line
+
+if TYPE_CHECKING:
+    from core.sources.configuration import Configuration
 
 _BEGIN: Final = 'ralphdeck task init "what it is to do" --project'
 
@@ -121,7 +124,11 @@ def _loop(name: str) -> Loop:
 @click.option("--approach", metavar="TEXT", default="", help="What is to be tried, in a line.")
 @click.option("--step", "steps", metavar="TEXT", multiple=True, help="May be given several times.")
 @click.option("--estimate", type=Count(), metavar="N", help="Iterations that it may take.")
-@click.option("--similar", is_flag=True, help="Take in what similar tasks have taught; reads the whole project.")
+@click.option(
+    "--similar/--no-similar",
+    default=True,
+    help="Take in what similar tasks and loops learned, as inject does. Default: yes, which reads the whole project.",
+)
 @click.option("--resume", is_flag=True, help="Go on with an attempt that was left open, if there is one.")
 @click.option("--abandon", is_flag=True, help="Close an attempt that was left open, as a timeout.")
 @click.option("--reopen", is_flag=True, help="Also if the task is completed or failed.")
@@ -139,7 +146,7 @@ def start(
     reopen: bool,
     as_json: bool,
 ) -> None:
-    """Start the next attempt at TASK, and print its plan with what earlier attempts have taught.
+    """Start the next attempt at TASK, and print its plan with what earlier attempts and similar tasks have taught.
 
     At a paused task, or with --resume, the attempt that was open goes on; its plan is printed as it is. The plan is
     kept in plan.md.
@@ -150,14 +157,15 @@ def start(
       ralphdeck task start task-001 --resume
       ralphdeck task start task-001 --abandon --json | jq -r .attempt
     """
+    configuration = read_configuration()
     started = episodes().start_attempt(
         task_id,
         agent=agent,
         approach=approach,
         steps=steps,
         estimated_iterations=estimate,
-        similar=_similar(task_id) if similar else (),
-        orders=read_configuration().settings.scan.holds_other_texts,
+        similar=_similar(task_id, configuration) if similar else (),
+        orders=configuration.settings.scan.holds_other_texts,
         abandon=abandon,
         resume=resume,
         reopen=reopen,
@@ -180,17 +188,21 @@ def start(
         remark(f"attempt {started.number} goes on")
 
 
-def _similar(task_id: str) -> tuple[tuple[str, str], ...]:
-    """What similar tasks have taught: task and learning, most similar first."""
-    from core.embeddings import TASKS, Embeddings
-    from core.episodes.similar import past_tasks, similar_tasks
-
-    snapshot = read_snapshot()
-    tasks = past_tasks(snapshot)
-    if task_id not in tasks:
+def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str], ...]:
+    """What similar tasks and loops learned: ID and learning, best first, by the rules of the injected reflections."""
+    settings = configuration.settings.injection
+    if not (settings.enabled and settings.include_reflections):
         return ()
-    found = similar_tasks(tasks[task_id], snapshot, Embeddings(chosen_project(), TASKS))
-    return tuple((one.task_id, learned.text) for one in found for learned in one.learnings)
+    from core.embeddings import TASKS, Embeddings
+    from core.episodes.similar import past_tasks
+    from core.retrieval.reflections import similar_reflections
+
+    snapshot = read_snapshot(configuration)
+    task = past_tasks(snapshot).get(task_id)
+    if task is None:
+        return ()
+    found = similar_reflections(task, snapshot, configuration.settings, now(), Embeddings(chosen_project(), TASKS))
+    return tuple((one.sources[0], one.text) for one in found)
 
 
 @click.command(epilog=json_help("task pause"))

@@ -5,6 +5,7 @@ The rules and numbers are in docs/scoring.md#reflections.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -13,16 +14,20 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.embeddings import Embeddings, PastTask, Work
 from core.learning.decay import decayed_value
 from core.prompt_text import field
 from core.records.loops import Outcome
 from core.recurring import ALIKE, Saying
-from core.retrieval.learnings import Learning, Match
-from core.retrieval.rendering import count_tokens, head
+from core.retrieval.embedding import task_text
+from core.retrieval.learnings import Learning, LearningIndex, Match
+from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, head
+from core.retrieval.task import analyse_task
 from core.scanning.rendered import completed_by
 from core.scanning.telling import why_withheld
-from core.settings import InjectionSettings
+from core.settings import InjectionSettings, Settings
 from core.similarity import ManyTexts
+from core.snapshot import Snapshot
 from core.text import plural, visible_line
 
 HEADING: Final = "### Reflections"
@@ -183,6 +188,31 @@ class ReflectionChoice:
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))
+
+
+def similar_reflections(
+    task: PastTask, snapshot: Snapshot, settings: Settings, now: datetime, embeddings: Embeddings[Work] | None = None
+) -> tuple[ChosenReflection, ...]:
+    """What other tasks and loops learned that fits a task: the reflections that its context would contain.
+
+    Args:
+        task: The task; its own reflections take no part.
+        snapshot: Where to look.
+        settings: Limits and switches.
+        now: The time for the decay.
+        embeddings: Vectors of tasks and loops; None: only words are compared.
+    """
+    others = dataclasses.replace(
+        snapshot,
+        reflections={id: one for id, one in snapshot.reflections.items() if one.task_id != task.id},
+        memory_tasks={id: one for id, one in snapshot.memory_tasks.items() if id != task.id},
+    )
+    index, profile = LearningIndex.build(others), analyse_task(task.description)
+    close = embeddings.closeness(task_text(task), index.work_keys, index.works) if embeddings is not None else None
+    matches = index.matches(profile, close)
+    half_life, orders = settings.learning.half_life_days, settings.scan.holds_other_texts
+    choice = ReflectionChoice(matches, settings.injection, now, half_life, orders=orders)
+    return choice.finish("", REFLECTIONS_ONLY)[1].chosen
 
 
 @lru_cache(4096)

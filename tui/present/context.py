@@ -16,10 +16,12 @@ from core.numbers import decimal_text
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.retrieval.ranking import Chosen, Injection, LeftOut
+from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MEANING_WEIGHTS, WEIGHTS
 from core.settings import InjectionSettings
 from core.text import plural, visible, visible_line
 from core.view import View
+from tui.present.context_reflections import chosen_by_key, chosen_cells, left_out_by_key, left_out_cells
 from tui.present.marks import Cells, Glyphs, state_mark
 from tui.present.numbers import bar
 
@@ -68,14 +70,30 @@ class Preview:
         return {one.pattern_id: one for one in self.injection.left_out}
 
     @cached_property
+    def reflections(self) -> Mapping[str, ChosenReflection]:
+        """The reflections in the context by key, best first."""
+        return chosen_by_key(self.injection)
+
+    @cached_property
+    def reflections_left_out(self) -> Mapping[str, ReflectionLeftOut]:
+        """The other ones by key, best first."""
+        return left_out_by_key(self.injection)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """All rows: patterns and reflections in the context, then those that are left out."""
+        rows = (self.chosen, self.reflections, self.left_out, self.reflections_left_out)
+        return tuple(dict.fromkeys(key for keys in rows for key in keys))
+
+    @cached_property
     def rank(self) -> dict[str, int]:
         """Place of each injected pattern, from 1."""
         return {id: rank for rank, id in enumerate(self.chosen, 1)}
 
     @cached_property
     def own_ids(self) -> frozenset[str]:
-        """The patterns that are injected now."""
-        return frozenset(one.pattern_id for one in self.own.chosen)
+        """Keys of the patterns and reflections that are injected now."""
+        return frozenset((*(one.pattern_id for one in self.own.chosen), *chosen_by_key(self.own)))
 
     @property
     def differs(self) -> bool:
@@ -89,9 +107,10 @@ class Preview:
         changes = line_changes(*(visible(one.context) for one in (self.own, self.injection)))
         return tuple((signs[piece.mark], piece.text.rstrip("\n")) for piece in changes)
 
-    def turned(self, pattern_id: str) -> str:
-        """`+` for a pattern that the knobs let in, `-` for one that they leave out, else nothing."""
-        return {(True, False): "+", (False, True): "-"}.get((pattern_id in self.chosen, pattern_id in self.own_ids), "")
+    def turned(self, key: str) -> str:
+        """`+` for a pattern or reflection that the knobs let in, `-` for one that they leave out, else nothing."""
+        is_in = key in self.chosen or key in self.reflections
+        return {(True, False): "+", (False, True): "-"}.get((is_in, key in self.own_ids), "")
 
 
 def profile_line(injection: Injection) -> Content:
@@ -115,17 +134,20 @@ def difference_line(preview: Preview) -> Content:
     """What the knobs change: `+12 -4 lines, 2 patterns come, 1 goes`."""
     if not preview.differs:
         return Content.styled("the text stays the same", "$quiet")
-    come, go = len(preview.chosen.keys() - preview.own_ids), len(preview.own_ids - preview.chosen.keys())
     signs = [sign for sign, _line in preview.lines]
-    patterns = [f"{plural(come, 'pattern')} {'comes' if come == 1 else 'come'}"] * bool(come)
-    if go:
-        patterns.append(f"{go if come else plural(go, 'pattern')} {'goes' if go == 1 else 'go'}")
+    changes: list[str] = []
+    for noun, now in (("pattern", preview.chosen.keys()), ("reflection", preview.reflections.keys())):
+        own = {key for key in preview.own_ids if (key in chosen_by_key(preview.own)) == (noun == "reflection")}
+        come, go = len(now - own), len(own - now)
+        changes += [f"{plural(come, noun)} {'comes' if come == 1 else 'come'}"] * bool(come)
+        if go:
+            changes.append(f"{go if come else plural(go, noun)} {'goes' if go == 1 else 'go'}")
     return Content.assemble(
         (f"+{signs.count('+')}", "bold $success"),
         " ",
         (f"-{signs.count('-')}", "bold $error"),
         (" lines", "$quiet"),
-        (f", {', '.join(patterns)}" if patterns else "", "$quiet"),
+        (f", {', '.join(changes)}" if changes else "", "$quiet"),
     )
 
 
@@ -174,13 +196,18 @@ def embedding_line(done: int, total: int, glyphs: Glyphs) -> Content:
 
 def count_line(preview: Preview) -> Content:
     """How many are let in and left out."""
-    return Content.styled(f"{len(preview.chosen):,} in, {len(preview.left_out):,} left out", "$quiet")
+    let_in = len(preview.chosen) + len(preview.reflections)
+    return Content.styled(f"{let_in:,} in, {len(preview.keys) - let_in:,} left out", "$quiet")
 
 
 def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
-    """One row of the list: a pattern with what it is ranked by and the parts of its score, or why it is left out."""
+    """One row of the list: a pattern or reflection with what it is ranked by, or why it is left out."""
     sign = preview.turned(pattern_id)
     turned = (sign or " ", f"bold {_SIGNS.get(sign, '')}".strip())
+    if (learned := preview.reflections.get(pattern_id)) is not None:
+        return chosen_cells(learned, list(preview.reflections).index(pattern_id) + 1, turned)
+    if (unused := preview.reflections_left_out.get(pattern_id)) is not None:
+        return left_out_cells(unused, turned)
     if (chosen := preview.chosen.get(pattern_id)) is None:
         left = preview.left_out[pattern_id]
         return {

@@ -17,10 +17,12 @@ from core.records.loops import Loop
 from core.retrieval.ranking import Injection
 from core.settings import InjectionSettings
 from core.snapshot import Delta
-from core.text import visible_line
+from core.text import plural, visible_line
 from core.view import View
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
+from tui.present.context_reflections import chosen_lines, left_out_lines
+from tui.present.memory_tree import task_key
 from tui.screens.context_knobs import Knobs
 from tui.screens.dialogs import Choose
 from tui.screens.place import Place
@@ -194,7 +196,7 @@ class ContextPlace(Place):
             else:
                 self.text.show(present.context_lines(preview.injection), top=top)
             self.table.retitle("score", "lower" if preview.by_lower_bound else "score")
-            self.table.show([*preview.chosen, *preview.left_out])
+            self.table.show(preview.keys)
             if top:
                 self.table.cursor = 0
         self._show_parts()
@@ -236,11 +238,16 @@ class ContextPlace(Place):
         self._show_parts()
 
     def _show_parts(self) -> None:
-        pattern = self.view.snapshot.patterns.get(self.table.cursor_key or "")
+        key, preview = self.table.cursor_key or "", self._preview
         lines: list[Content] = []
-        if self._preview is not None and pattern is not None:
+        if preview is not None:
             short = not self.has_class("-wide")
-            lines = present.detail_lines(self._preview, pattern, self.view, self.glyphs, short=short)
+            if (learned := preview.reflections.get(key)) is not None:
+                lines = chosen_lines(learned, self.view.now, self.glyphs, short=short)
+            elif (unused := preview.reflections_left_out.get(key)) is not None:
+                lines = left_out_lines(unused)
+            elif (pattern := self.view.snapshot.patterns.get(key)) is not None:
+                lines = present.detail_lines(preview, pattern, self.view, self.glyphs, short=short)
         self.query_one("#context-parts", TextPane).show(lines)
 
     # Knobs
@@ -329,8 +336,8 @@ class ContextPlace(Place):
             return "all knobs stand as the project has them"
         if action == "pick_loop" and not self._running_loops():
             return "no loop with a task is running"
-        if action == "inject" and not (self._preview and self._preview.chosen):
-            return "there is no pattern to record"
+        if action == "inject" and not (self._preview and (self._preview.chosen or self._preview.reflections)):
+            return "there is no pattern and no reflection to record"
         if action == "inject" and not self._running_loops():
             return "no loop with a task is running: nobody gets these patterns"
         if action == "open" and self.knobs.field is None and self.table.cursor_key is None:
@@ -390,9 +397,12 @@ class ContextPlace(Place):
             if loop_id is not None:
                 self._record(loop_id, injection)
 
-        count = len(injection.chosen)
-        title = f"Which loop got {f'these {count} patterns' if count > 1 else 'this pattern'}?"
-        detail = "Written down as a fact, so that their effect can be measured; it is not undone."
+        counts = (
+            plural(len(injection.chosen), "pattern"),
+            plural(len(injection.reflections.chosen), "reflection"),
+        )
+        title = f"Which loop got {' and '.join(text for text in counts if not text.startswith('0 '))}?"
+        detail = "Recorded as a fact, so that their effect can be measured; it cannot be undone."
         choices = present.loop_choices(loops or self._running_loops())
         self.app.push_screen(Choose(Content(title), Content(detail), choices), chosen)
 
@@ -406,12 +416,24 @@ class ContextPlace(Place):
         elif not self.table.has_focus:
             self.table.focus()
         elif key := self.table.cursor_key:
+            self._open(key)
+
+    def _open(self, key: str) -> None:
+        """Go to a pattern, or to a reflection; of a key learning of the cross-task memory, to its task."""
+        preview = self._preview
+        rows = (preview.reflections, preview.reflections_left_out) if preview is not None else ()
+        learned = next((row[key] for row in rows if key in row), None)
+        if learned is None:
             self.deck_app.open_record("patterns", key)
+        elif learned.id in self.view.snapshot.reflections:
+            self.deck_app.open_record("reflections", learned.id)
+        else:
+            self.deck_app.open_record("memory", task_key(learned.id.rpartition("#")[0]))
 
     @on(RecordTable.Chosen)
     def _chosen(self, message: RecordTable.Chosen) -> None:
         message.stop()
-        self.deck_app.open_record("patterns", message.key)
+        self._open(message.key)
 
     def do_back(self) -> None:
         """To the text."""

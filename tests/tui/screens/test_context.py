@@ -76,9 +76,13 @@ async def test_the_text_is_byte_for_byte_what_is_injected(sample: Path, home: Pa
         assert injection.context
         assert shown(told) == injection.context
         await told.sees(f"{injection.tokens:,} of 2,000 tokens", f"{injection.bytes:,} bytes", "found by word match")
-        assert f"{len(injection.chosen)} in, {len(injection.left_out)} left out" in heading(told, "why")
+        let_in = len(injection.chosen) + len(injection.reflections.chosen)
+        unused_count = len(injection.left_out) + len(injection.reflections.left_out)
+        assert f"{let_in} in, {unused_count} left out" in heading(told, "why")
         chosen, left_out = ([one.pattern_id for one in ones] for ones in (injection.chosen, injection.left_out))
-        assert list(told.table.keys) == chosen + left_out
+        learned = [f"reflection/{one.id}" for one in injection.reflections.chosen]
+        unused = [f"reflection/{one.id}" for one in injection.reflections.left_out]
+        assert list(told.table.keys) == chosen + learned + left_out + unused
         first = injection.chosen[0]
         await told.sees(first.pattern_id, f"{first.score:.2f} = ", "category ")
 
@@ -195,7 +199,7 @@ async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: P
         await told.press("enter")
         assert told.in_focus(told.table)
         assert told.place.wording("open") is None
-        await told.press(*["j"] * 5)
+        await told.press(*["j"] * 8)  # behind five patterns and three reflections
         assert told.table.cursor_key == left_out.pattern_id
         await told.sees(f"left out: {left_out.reason}")
         await told.press("enter")
@@ -259,7 +263,7 @@ async def test_a_task_that_nothing_fits_and_a_project_without_loops_say_so(sampl
         await told.press("y")
         assert "no context to copy" in told.toasts()[-1]
         await told.press("I")
-        assert "no pattern to record" in told.toasts()[-1]
+        assert "no pattern and no reflection to record" in told.toasts()[-1]
         place.preview(TASK)
         await told.settled()
         await told.press("I")
@@ -271,7 +275,7 @@ async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample
         await at_task(told)
         loops = [loop for loop in told.app.view.snapshot.loops.values() if loop.status.active]
         await told.press("I")
-        await told.sees("Which loop got these 5 patterns?", "Written down as a fact", loops[0].task)
+        await told.sees("Which loop got 5 patterns and 3 reflections?", "Recorded as a fact", loops[0].task)
         await told.press("escape", "I", "j", "enter")
         await told.until(lambda: bool(told.toasts()), "an answer")
         ids = [one.pattern_id for one in told.app.view.injection(TASK).chosen]
@@ -326,3 +330,24 @@ async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
         await at_task(told)
         kept = told.app.kept
     assert kept.get_here("context-task") == TASK
+
+
+async def test_reflections_have_rows_with_their_parts_and_open_where_they_are_kept(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        place = await at_task(told)
+        found = told.app.view.injection(TASK).reflections
+        assert "### Reflections" in shown(told)
+        await told.press("enter", *["j"] * 5)
+        first = found.chosen[0]
+        assert told.table.cursor_key == f"reflection/{first.id}"
+        await told.sees("m1", "learned at", "task found by word", "relevance x ")
+        await told.press("G")
+        await told.sees("left out: ", found.left_out[-1].reason)
+        await told.press("g", *["j"] * 5, "enter")
+        assert told.app.current_mode == "reflections"
+        await told.until(lambda: told.table.cursor_key == first.id, "the cursor on the reflection")
+        await told.go("context")
+        await told.press("m", "0", "enter")
+        await told.settled()
+        assert place.settings.max_reflections == 0
+        assert "3 reflections go" in heading(told)
