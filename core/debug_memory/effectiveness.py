@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from core.learning.statistics import jeffreys_interval
-from core.learning.sums import rounded
+from core.numbers import percent_text
 from core.records.debug_sessions import DebugSession, Lesson
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -38,7 +38,7 @@ class Held(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """Such as "held in 1 of 4 (25 %)", "" without any known result."""
         rate = self.rate
-        return f"held in {self.passed:,} of {self.known:,} ({rounded(rate * 100)} %)" if rate is not None else ""
+        return f"held in {self.passed:,} of {self.known:,} ({percent_text(rate)})" if rate is not None else ""
 
     def interval(self, level: float) -> tuple[float, float]:
         """The Jeffreys interval of the rate, 0..1, for a probability mass 0..1."""

@@ -8,12 +8,13 @@ from typing import Final
 
 from textual.content import Content
 
+from core.numbers import decimal_text
 from core.retrieval.learnings import UNTITLED_WEIGHTS, WEIGHTS
 from core.retrieval.ranking import Injection
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.text import plural, visible_line
 from tui.present.marks import Cells, Glyphs
-from tui.present.numbers import ago, bar, fraction
+from tui.present.numbers import ago, bar
 
 PREFIX: Final = "reflection/"
 """What the keys of reflections begin with."""
@@ -41,13 +42,13 @@ def chosen_cells(one: ChosenReflection, rank: int, turned: tuple[str, str]) -> C
     """
     return {
         "rank": Content.assemble(turned, (f"m{rank}", "bold")),
-        "score": Content.styled(f"{one.score:.2f}", "bold"),
+        "score": Content.styled(decimal_text(one.score), "bold"),
         "id": Content(visible_line(one.text, 120)),
         "why": Content.assemble(
             ("task ", "$quiet"),
-            f"{fraction(one.parts['task'])}  ",
+            f"{decimal_text(one.parts['task'])}  ",
             ("learning ", "$quiet"),
-            fraction(one.parts["learning"]),
+            decimal_text(one.parts["learning"]),
         ),
     }
 
@@ -56,7 +57,7 @@ def left_out_cells(one: ReflectionLeftOut, turned: tuple[str, str]) -> Cells:
     """The row of a reflection that is left out, with the reason."""
     return {
         "rank": Content.assemble(turned),
-        "score": Content.styled(f"{one.score:.2f}", "$quiet"),
+        "score": Content.styled(decimal_text(one.score), "$quiet"),
         "id": Content.styled(visible_line(one.text, 120), "$quiet"),
         "why": Content.styled(visible_line(one.reason, 300), "$quiet"),
     }
@@ -73,13 +74,13 @@ def chosen_lines(one: ChosenReflection, now: datetime, glyphs: Glyphs, *, short:
     """
     relevance, outcome, decay = ("", "", "") if short else (" relevance", " outcome", " decay")
     product = Content.assemble(
-        (f"{one.score:.2f}", "bold"),
+        (decimal_text(one.score), "bold"),
         (" = ", "$quiet"),
-        fraction(one.relevance),
+        decimal_text(one.relevance),
         (f"{relevance} x ", "$quiet"),
-        fraction(one.outcome_factor),
+        decimal_text(one.outcome_factor),
         (f"{outcome} x ", "$quiet"),
-        f"{fraction(one.decay)}{decay}",
+        f"{decimal_text(one.decay)}{decay}",
     )
     body = [product, *_part_lines(one, glyphs)]
     head = [
@@ -111,7 +112,7 @@ def left_out_lines(one: ReflectionLeftOut) -> list[Content]:
         Content.styled(visible_line(one.id, 200), "$secondary"),
         Content.styled(visible_line(one.text, 600), "bold"),
         Content.assemble(("left out: ", "$warning"), visible_line(one.reason, 300)),
-        Content.styled(f"It scores {one.score:.2f}.", "$quiet"),
+        Content.styled(f"It scores {decimal_text(one.score)}.", "$quiet"),
     ]
 
 
@@ -122,8 +123,8 @@ def _part_lines(one: ChosenReflection, glyphs: Glyphs) -> list[Content]:
         Content.assemble(
             f"{name:<8} ",
             (bar(one.parts[name], weight, _PART_CELLS, glyphs), "$accent"),
-            f" {fraction(one.parts[name]):>4}",
-            (f" of {fraction(weight)}", "$quiet"),
+            f" {decimal_text(one.parts[name]):>4}",
+            (f" of {decimal_text(weight)}", "$quiet"),
         )
         for name, weight in weights.items()
         if weight
