@@ -59,7 +59,7 @@ def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: b
             Column("STATUS", colours=COLOURS),
             Column("ITERATION", right=True),
             Column("STARTED (UTC)"),
-            Column("BADGES"),
+            Column("BADGES", expendable=1),
             Column("TASK", free=True),
         )
         print_table(columns, map(_row, chosen))

@@ -28,6 +28,10 @@ MAX_CELL: Final = 200
 MAX_WHOLE_CELL: Final = 512
 """Characters of any other cell: longer than every id that a program makes. JSON has all."""
 MIN_CELL: Final = 20
+INDENT: Final = 2
+"""Cells before the further lines of a row."""
+ID_END: Final = 8
+"""Characters of the end of an ID that are kept where it must be shortened."""
 
 Part = str | tuple[str, str]
 """Text, or text and the colour it gets on a terminal."""
@@ -41,9 +45,13 @@ _UNSEEN: Final = re.compile(
 OUTCOME_COLOURS: Final = {"success": "green", "failure": "red", "timeout": "red"}
 
 
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
 def print_json(document: Mapping[str, Any], *, one_line: bool = False) -> None:
     """One JSON document as `json_bytes`; indented on a terminal, one line elsewhere (or always, for JSON lines)."""
-    print_bytes(json_bytes(document, indent=2 if sys.stdout.isatty() and not one_line else None))
+    print_bytes(json_bytes(document, indent=2 if _is_terminal() and not one_line else None))
 
 
 def json_bytes(document: Mapping[str, Any], *, indent: int | None = None) -> bytes:
@@ -116,7 +124,11 @@ class Column:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """An aligned table with a heading; nothing at all for no rows."""
+    """Print an aligned table with a heading; nothing at all for no rows.
+
+    On a terminal no line is wider than it: expendable columns are left out, then texts are shortened, and where that is
+    not enough a row takes several lines, all but the first indented. Elsewhere every value is printed in full.
+    """
     cells = [
         [_Cell.of(cell, MAX_CELL if column.free else MAX_WHOLE_CELL) for column, cell in zip(columns, row, strict=True)]
         for row in rows
@@ -126,20 +138,21 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
     cells.insert(0, [_Cell.of(column.title) for column in columns])
     # One id of any length must not widen all other rows with it; it stands out of its column.
     widths = [min(MAX_CELL, max(row[n].width for row in cells)) for n in range(len(columns))]
-    if sys.stdout.isatty():
+    groups = [list(range(len(columns)))]
+    if _is_terminal():
         room = shutil.get_terminal_size().columns
-        shown = _affordable(widths, columns, room)
-        columns, widths = [columns[n] for n in shown], [widths[n] for n in shown]
-        cells = [[row[n] for n in shown] for row in cells]
-        _fit(widths, columns, room)
+        kept = _affordable(widths, columns, room)
+        columns, widths = [columns[n] for n in kept], [widths[n] for n in kept]
+        cells = [[row[n] for n in kept] for row in cells]
+        widths, groups = _fitted(widths, columns, room)
     painted = _colours()
-    lines = [
-        "  ".join(
-            cell.shown(width, column, painted, heading=row is cells[0])
-            for cell, width, column in zip(row, widths, columns, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
+    lines = []
+    for row in cells:
+        for number, group in enumerate(groups):
+            shown = (row[n].shown(widths[n], columns[n], painted, heading=row is cells[0]) for n in group)
+            text = (" " * (INDENT if number else 0) + "  ".join(shown)).rstrip()
+            if text or not number:
+                lines.append(text)
     click.echo("\n".join(lines))
 
 
@@ -154,12 +167,27 @@ def _affordable(widths: Sequence[int], columns: Sequence[Column], room: int) -> 
     return shown
 
 
-def _fit(widths: list[int], columns: Sequence[Column], room: int) -> None:
-    """Shorten the free columns until a row fits, as far as that goes."""
+def _fitted(widths: Sequence[int], columns: Sequence[Column], room: int) -> tuple[list[int], list[list[int]]]:
+    """The widths of columns that fit into a terminal, and the columns of each line of a row."""
+    fitted = list(widths)
     for n, column in enumerate(columns):
-        excess = sum(widths) + 2 * (len(widths) - 1) - room
+        excess = sum(fitted) + 2 * (len(fitted) - 1) - room
         if column.free and excess > 0:
-            widths[n] = max(widths[n] - excess, min(MIN_CELL, widths[n]))
+            fitted[n] = max(fitted[n] - excess, min(MIN_CELL, fitted[n]))
+    if sum(fitted) + 2 * (len(fitted) - 1) <= room:
+        return fitted, [list(range(len(columns)))]
+    groups: list[list[int]] = [[]]
+    left = room
+    for n, column in enumerate(columns):
+        gap = 2 if groups[-1] else 0
+        least = min(widths[n], 2 * MIN_CELL) if column.free else widths[n]
+        if groups[-1] and least + gap > left:
+            groups.append([])
+            left, gap = room - INDENT, 0
+        groups[-1].append(n)
+        fitted[n] = min(widths[n], max(left - gap, 1))
+        left -= fitted[n] + gap
+    return fitted, groups
 
 
 class _Cell(NamedTuple):
@@ -174,14 +202,21 @@ class _Cell(NamedTuple):
         return cls(text, len(text) if text.isascii() else cell_len(text))
 
     def shown(self, width: int, column: Column, painted: bool, heading: bool) -> str:
-        text = self.text
-        if self.width > width and column.free:
-            text = set_cell_size(text, width - 1).rstrip() + ELLIPSIS
-        pad = " " * (width - self.width)
+        text, size = self.text, self.width
+        if size > width and (column.free or _is_terminal()):
+            text = _shortened(text, width, keep_end=not column.free)
+            size = cell_len(text)
+        pad = " " * (width - size)
         colour = "bold" if heading else (column.colours or {}).get(text, "")
         if colour and painted:
             text = _painted(text, colour)
         return pad + text if column.right else text + pad
+
+
+def _shortened(text: str, width: int, *, keep_end: bool) -> str:
+    """The text in at most `width` cells; of an ID the end too, because IDs that begin alike differ there."""
+    tail = text[-ID_END:] if keep_end and width > 2 * ID_END else ""
+    return set_cell_size(text, max(width - 1 - cell_len(tail), 0)).rstrip() + ELLIPSIS + tail
 
 
 def _styled(part: Part) -> str:
@@ -195,7 +230,7 @@ def _painted(text: str, colour: str) -> str:
 
 
 def _colours() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return _is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def minute(at: datetime | None) -> str:

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from core.cli import output
 from core.cli.output import Column, line, percent, print_json, print_table
-from tests.core.cli.conftest import ROOT
+from tests.core.cli.conftest import ROOT, Call
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
 
@@ -57,7 +58,7 @@ def test_columns_line_up_whatever_the_width_of_the_characters(
         (70, "ID  LAST  FIRST  NEVER  TEXT"),
         (43, "ID  LAST  NEVER  TEXT"),
         (36, "ID  NEVER  TEXT"),
-        (9, "ID  NEVER  TEXT"),
+        (9, "ID  NEVER"),
     ],
 )
 def test_a_narrow_terminal_does_without_some_columns(
@@ -107,12 +108,43 @@ def on_a_terminal(args: list[str], columns: int, **environment: str) -> list[str
     return b"".join(chunks).decode().splitlines()
 
 
-def test_on_a_terminal_texts_are_shortened_and_ids_never(upstream: Path) -> None:
-    lines = on_a_terminal(["loops", "--project", str(upstream)], 140, NO_COLOR="1")
-    assert all(len(line) <= 140 for line in lines)
-    assert any(line.endswith("…") for line in lines)
-    narrow = on_a_terminal(["loops", "--project", str(upstream)], 30, NO_COLOR="1")
-    assert any(line.startswith("ralph-fix-null-user-crash-in-auth-va-3fb529e7 ") for line in narrow)
+def test_on_a_terminal_texts_are_shortened_first_and_ids_last(upstream: Path) -> None:
+    loops = ["loops", "--project", str(upstream)]
+    wide = on_a_terminal(loops, 140, NO_COLOR="1")
+    assert all(len(line) <= 140 for line in wide)
+    assert any(line.endswith("…") for line in wide)
+    usual = on_a_terminal(loops, 80, NO_COLOR="1")
+    assert all(len(line) <= 80 for line in usual)
+    assert usual[0].split() == ["ID", "STATUS", "ITERATION"] and usual[1].startswith("  STARTED (UTC)")
+    assert any(line.startswith("ralph-fix-null-user-crash-in-auth-va-3fb529e7 ") for line in usual), "ids are whole"
+    narrow = on_a_terminal(loops, 30, NO_COLOR="1")
+    assert all(len(line) <= 30 for line in narrow)
+    assert any(line == "ralph-fix-null-user-c…3fb529e7" for line in narrow), "both ends, so that ids stay distinct"
+
+
+TABLES = (
+    "loops", "patterns list", "review", "log", "reflections", "reflections --recurring", "task list", "debug sessions",
+    "debug causes", "score", "what-if", "bursts", "search retry", "patterns prune --dry-run",
+)  # fmt: skip
+
+
+def test_no_table_is_wider_than_80_columns(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.cli.output._is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for command in TABLES:
+        out = call(*command.split(), "--project", sample).out
+        rows = [line for line in out.splitlines() if not line.startswith(("You have", "Error"))]
+        assert rows and max(map(cell_len, rows)) <= 80, command
+
+
+def test_a_pipe_gets_every_value_in_full_on_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table((Column("ID"), Column("WHEN"), Column("TEXT", free=True)), [("x" * 60, "2026-11-21", "word " * 20)])
+    row = printed(capfdbinary).decode().splitlines()[1]
+    assert row == f"{'x' * 60}  2026-11-21  {('word ' * 20).rstrip()}"
 
 
 def test_a_terminal_gets_colours_unless_it_asks_for_none(upstream: Path) -> None:
