@@ -25,7 +25,9 @@ from core.snapshot import Snapshot
 from core.sources.debug_sessions import find_record
 from core.sources.protection import check_writable
 from core.sources.reading import Problem, decode, read_file
+from core.sources.record_checks import normalized
 from core.sources.writing import rewrite, take_theirs
+from core.sources.yaml_text import decode_yaml
 from core.text import visible_line
 
 FOLDER: Final = "escalations"
@@ -123,7 +125,9 @@ def _record(paths: ProjectPaths, session: DebugSession) -> Any:
     """The session as its file has it, with what ralphdeck does not know of; else as it was read."""
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
-        found = find_record(session.file, decode(session.file, raw.data, every=True).value, session.id)
+        is_yaml = session.file.endswith((".yaml", ".yml"))
+        decoded = decode_yaml(raw.data, every=True, typed=True) if is_yaml else decode(session.file, raw.data)
+        found = find_record(session.file, normalized(decoded.value), session.id)
         if found is not None:
             return found[1]
     return msgspec.to_builtins(session)

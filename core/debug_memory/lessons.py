@@ -1,12 +1,10 @@
 """(4) hooks on_success, update_fix_effectiveness and extract_learnings: what a session teaches, and into its file.
 
-Only `learnings` of the session is ever changed, every other byte stays as it is. In a YAML file they are put behind
-all else, if the session has none yet.
+Only `learnings` of the session is ever changed, every other byte stays as it is, in JSON and in YAML.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,12 +15,12 @@ from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex
 from core.errors import BadInput, Refused
 from core.paths import ProjectPaths
 from core.records.debug_sessions import PASSED, DebugSession, Lesson
-from core.sources.debug_sessions import find_record, read_sessions
+from core.sources.debug_sessions import find_record
 from core.sources.dialects import word
 from core.sources.json_text import BadJson, JsonText, Path
 from core.sources.key_style import RecordText
 from core.sources.writing import rewrite, take_theirs
-from core.sources.yaml_text import decode_yaml
+from core.sources.yaml_edit import YamlText
 from core.text import visible_line
 
 _LEARNINGS: Final = "learnings"
@@ -151,42 +149,40 @@ def _in_json(data: bytes, session: DebugSession, taught: Sequence[Lesson]) -> by
 
 
 def _in_yaml(data: bytes, session: DebugSession, taught: Sequence[Lesson]) -> bytes:
-    """The file with the lessons behind all else.
+    """The file with the lessons in the learnings of its session, all else as it is.
 
     Raises:
-        BadJson: It is no YAML, most likely half written.
-        Refused: It has learnings of its own, or more than one session, or what is added would be read as something
-            else.
+        BadJson: It is not YAML that is read, most likely half written.
+        Refused: Its learnings have another shape, or the edit would be read as something else.
     """
-    shown = visible_line(session.file, 160)
-    decoded = decode_yaml(data, every=True)
-    if decoded.torn:
-        raise BadJson(decoded.problems[-1].message)
-    record = decoded.value
-    place = find_record(session.file, record, session.id)
-    if place is None or place[0]:
-        raise Refused(f"debug session {visible_line(session.id, 80)} does not stand alone in {shown}; it is YAML")
-    (present,) = read_sessions(session.file, record)[0]
-    if set(taught) <= set(present.lessons):
-        return data
-    if _LEARNINGS in record:
-        raise Refused(f"{shown} is YAML and has learnings of its own; they are left alone")
-    lines = [f"{_LEARNINGS}:", f"  {_IDENTIFIED}:"]
-    for lesson in taught:
-        # A string of JSON is one of YAML.
-        fields = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in _entry(lesson).items()]
-        lines += [f"    - {fields[0]}", *(f"      {field}" for field in fields[1:])]
-    newline = b"\r\n" if b"\r\n" in data else b"\n"
-    added = "\n".join(lines).encode("utf-8", "replace").replace(b"\n", newline) + newline
-    after = data + (b"" if data.endswith(b"\n") else newline) + added
-    told = decode_yaml(after, every=True).value
-    kept = {key: value for key, value in told.items() if key != _LEARNINGS} if isinstance(told, dict) else None
-    if kept != record or set(read_sessions(session.file, told)[0][0].lessons) != set(taught):
-        raise Refused(f"nothing can be put behind what {shown} holds; it is YAML and left as it is")
-    return after
+    document = YamlText(data)
+    before = find_record(session.file, document.value, session.id)
+    try:
+        _put(document, session, taught)
+    except BadJson:
+        raise Refused(f"nothing can be added to {visible_line(session.file, 160)}; it is left as it is") from None
+    after = find_record(session.file, document.value, session.id)
+    if (
+        before is None
+        or after is None
+        or _without(document.value, after[0]) != _without(YamlText(data).value, before[0])
+    ):
+        raise Refused(f"nothing can be added to {visible_line(session.file, 160)}; it is left as it is")
+    return document.encode()
 
 
-def _put(document: JsonText, session: DebugSession, taught: Sequence[Lesson]) -> None:
+def _without(value: Any, place: Path) -> Any:
+    """A document without the lessons of the session at `place`."""
+    if place:
+        step, rest = place[0], place[1:]
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return [(key, _without(item, rest) if key == step else item) for key, item in items]
+    learnings = value.get(_LEARNINGS) or {}
+    kept = {key: item for key, item in learnings.items() if key != _IDENTIFIED} if isinstance(learnings, dict) else {}
+    return {key: item for key, item in value.items() if key != _LEARNINGS} | {_LEARNINGS: kept}
+
+
+def _put(document: JsonText | YamlText, session: DebugSession, taught: Sequence[Lesson]) -> None:
     """Bring the lessons of the session's record up to date.
 
     Raises:
@@ -210,7 +206,7 @@ def _put(document: JsonText, session: DebugSession, taught: Sequence[Lesson]) ->
         _merge(document, (*place, _LEARNINGS, _IDENTIFIED), listed, lesson)
 
 
-def _merge(document: JsonText, place: Path, listed: list[Any], lesson: Lesson) -> None:
+def _merge(document: JsonText | YamlText, place: Path, listed: list[Any], lesson: Lesson) -> None:
     for number, entry in enumerate(listed):
         if isinstance(entry, dict) and entry.get("pattern") == lesson.pattern:
             for key, value in _entry(lesson).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from core.sources.reading import BOM, MAX_DEPTH, Decoded, Problem, told_twice
 from core.text import visible_line
 
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FLAGS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?")
 
 
 class _Refused(Exception):
@@ -22,7 +25,7 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def decode_yaml(data: bytes, *, every: bool = False) -> Decoded:
+def decode_yaml(data: bytes, *, every: bool = False, typed: bool = False) -> Decoded:
     """The first YAML document with every scalar as a string (plain `null`, `~` and nothing as None).
 
     No scalar becomes a bool, a number or a time, so that ids, tags and versions stay as written; `dialects`
@@ -30,6 +33,7 @@ def decode_yaml(data: bytes, *, every: bool = False) -> Decoded:
 
     Args:
         every: Of several documents (`---`) the list of all up to the first that cannot be read, instead of the first.
+        typed: Give plain numbers, `true` and `false` their type, as JSON has them.
     """
     if not data.removeprefix(BOM).strip(b" \t\r\n\0"):
         return Decoded(problems=(Problem("empty", "is empty", torn=True),), failed=True)
@@ -44,7 +48,7 @@ def decode_yaml(data: bytes, *, every: bool = False) -> Decoded:
     try:
         events = yaml.parse(text, Loader=_Loader)
         while (every or not documents) and _is_followed(events):
-            documents.append(_build(events, problems))
+            documents.append(_build(events, problems, typed))
     except _Refused as refused:
         problems.append(refused.problem)
     except yaml.MarkedYAMLError as error:
@@ -66,7 +70,7 @@ def _is_followed(events: Iterator[yaml.Event]) -> bool:
     return any(isinstance(event, yaml.DocumentStartEvent) for event in events)
 
 
-def _build(events: Iterator[yaml.Event], problems: list[Problem]) -> Any:
+def _build(events: Iterator[yaml.Event], problems: list[Problem], typed: bool) -> Any:
     """The value of one document, built with a stack of its own instead of recursion."""
     root: list[Any] = []
     stack: list[list[Any] | _Mapping] = [root]
@@ -78,7 +82,8 @@ def _build(events: Iterator[yaml.Event], problems: list[Problem]) -> Any:
         if isinstance(event, yaml.DocumentEndEvent):
             break
         if isinstance(event, yaml.ScalarEvent):
-            stack[-1].append(_scalar(event))
+            is_key = isinstance(stack[-1], _Mapping) and stack[-1].wants_key
+            stack[-1].append(_scalar(event, typed and not is_key))
         elif isinstance(event, yaml.CollectionStartEvent):
             if len(stack) > MAX_DEPTH:
                 raise _Refused(Problem("too-deep", f"is nested deeper than {MAX_DEPTH} levels; not read"))
@@ -102,6 +107,10 @@ class _Mapping:
         self.twice: list[str] = []
         self._key: str | None = None
 
+    @property
+    def wants_key(self) -> bool:
+        return self._key is None
+
     def append(self, value: Any) -> None:
         if self._key is None:
             self._key = value if isinstance(value, str) else ""
@@ -112,7 +121,13 @@ class _Mapping:
             self._key = None
 
 
-def _scalar(event: yaml.ScalarEvent) -> str | None:
-    if event.implicit[0] and event.value in ("", "~", "null", "Null", "NULL"):
+def _scalar(event: yaml.ScalarEvent, typed: bool) -> Any:
+    if not event.implicit[0]:
+        return str(event.value)
+    if event.value in ("", "~", "null", "Null", "NULL"):
         return None
+    if typed and event.value in _FLAGS:
+        return _FLAGS[event.value]
+    if typed and _NUMBER.fullmatch(event.value):
+        return float(event.value) if "." in event.value else int(event.value)
     return str(event.value)

@@ -15,6 +15,7 @@ from core.debug_memory.lessons import check_success, lessons, write_lessons
 from core.errors import Conflict, Refused
 from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession, Execution, Lesson, Results
+from core.sources.debug_sessions import read_sessions
 from core.sources.yaml_text import decode_yaml
 from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
 
@@ -144,27 +145,80 @@ def test_a_file_of_another_shape_is_left_alone(text: str, problem: str, tmp_path
     [
         ("session_id: s\n# mine\nstatus: passed", ""),
         ("---\r\nsession_id: s\r\nnote: |\r\n  text\r\n", ""),
-        ("session_id: s\nlearnings:\n  recommendations: [x]\n", "learnings of its own"),
-        ("session_id: s\nexecutions: []\n...\n", "nothing can be put behind"),
-        ("{session_id: s}\n", "nothing can be put behind"),
-        ("session_id: s\n---\nsession_id: t\n", "does not stand alone"),
-        ("sessions:\n  - {session_id: s, executions: []}\n", "does not stand alone"),
-        ("session_id: t\n", "does not stand alone"),
+        ("session_id: s\nlearnings:\n  recommendations: [x]\n", ""),
+        ("session_id: s\nlearnings:\n  patterns_identified:\n  - pattern: q\n    frequency: 1\n", ""),
+        ("session_id: s\nlearnings:\nstatus: passed\n", ""),
+        ("session_id: s\nlearnings: {recommendations: [x]}\n", ""),
+        ("session_id: s\nlearnings: {patterns_identified: [{pattern: q}]} # mine\n", ""),
+        ("session_id: s\nexecutions: []\n...\n", ""),
+        ("{session_id: s}\n", ""),
+        ("session_id: s\n---\nsession_id: t\n", ""),
+        ("session_id: t\n---\nsession_id: s\nstatus: passed\n", ""),
+        ("sessions:\n  - {session_id: s, executions: []}\n", ""),
+        ("sessions:\n  - session_id: s\n    executions: []\n  - session_id: t\n    executions: []\n", ""),
+        ("session_id: s\nlearnings: none\n", "another shape"),
+        ("session_id: t\n", "no longer in its file"),
     ],
 )
-def test_yaml_gets_lessons_only_where_they_read_as_what_they_are(text: str, problem: str, tmp_path: Path) -> None:
+def test_yaml_gets_lessons_and_keeps_all_else(text: str, problem: str, tmp_path: Path) -> None:
     hostile = replace(LESSON, fix_template="a: b # c\n\u2028'\"{{x}}\x1b \U0001f600")
     file = File(tmp_path, "", "s.yaml")
     file.path.write_bytes(text.encode())
     assert problem in file.write(LESSON)
     after = file.path.read_bytes().decode()
-    assert after.startswith(text) and (after == text) is bool(problem)
-    if not problem:
-        assert yaml.safe_load(after)["learnings"] == {"patterns_identified": [ENTRY]}
-        assert ("\r\n" in text) is ("\r\n" in after.removeprefix(text))
-        file.path.write_bytes(text.encode())
-        file.write(hostile)
-        assert decode_yaml(file.path.read_bytes()).problems == ()
+    assert (after == text) is bool(problem)
+    if problem:
+        return
+    (session,) = (
+        one for one in read_sessions("s.yaml", decode_yaml(after.encode(), every=True).value)[0] if one.id == "s"
+    )
+    assert LESSON in session.lessons
+    kept = [line for line in text.splitlines() if "learnings" not in line and "{" not in line]
+    assert [line for line in kept if line.strip() and line not in after] == []
+    assert ("\r\n" in text) is ("\r\n" in after)
+    assert ENTRY in [entry for one in yaml.safe_load_all(after) for entry in found_in(one)]
+    assert file.write(LESSON) == ""
+    assert file.path.read_bytes().decode() == after
+    file.path.write_bytes(text.encode())
+    assert file.write(hostile) == ""
+    (session,) = (
+        one
+        for one in read_sessions("s.yaml", decode_yaml(file.path.read_bytes(), every=True).value)[0]
+        if one.id == "s"
+    )
+    assert hostile.fix_template in [lesson.fix_template for lesson in session.lessons]
+
+
+def found_in(value: Any) -> list[Any]:
+    """The identified patterns anywhere in a document."""
+    if isinstance(value, list):
+        return [entry for item in value for entry in found_in(item)]
+    if not isinstance(value, dict):
+        return []
+    own = value.get("patterns_identified") or []
+    return [*own, *(entry for item in value.values() for entry in found_in(item))]
+
+
+def test_a_known_lesson_in_yaml_is_updated_in_place(tmp_path: Path) -> None:
+    text = (
+        "session_id: s  # mine\n"
+        "learnings:\n"
+        "  patterns_identified:\n"
+        "    - pattern: p   # seen often\n"
+        "      category: null_undefined_access\n"
+        "      frequency: 1\n"
+        "      effectiveness: 1.0\n"
+        "    - {pattern: q, frequency: 3}\n"
+        "  recommendations:\n"
+        "    - Use strict checks\n"
+        "status: passed\n"
+    )
+    file = File(tmp_path, "", "s.yaml")
+    file.path.write_text(text)
+    assert file.write(LESSON) == ""
+    assert file.path.read_text() == text.replace("frequency: 1\n", "frequency: 2\n").replace(
+        "effectiveness: 1.0\n", 'effectiveness: 0.5\n      fix_template: "Guard it"\n'
+    )
 
 
 def test_a_torn_file_or_one_behind_a_link_is_left_alone(tmp_path: Path) -> None:
