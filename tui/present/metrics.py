@@ -17,8 +17,15 @@ from tui.present.marks import STATE_SHORT, Cells, Glyphs
 from tui.present.metrics_chart import bar_cell, fill, interval_cell, legend, week_chart
 
 RANGE_NAMES: Final[Mapping[int, str]] = {4: "4 weeks", 12: "12 weeks", 52: "1 year"}
-TILE_LINES: Final = 6
-"""Lines that a tile over weeks takes at least: title, takeaway, four lines of picture."""
+TILE_LINES: Final = 8
+"""Lines that a tile over weeks takes at least: title, takeaway, five lines of plot, the labels of the weeks."""
+TILE_COLUMNS: Final = 4
+"""Tiles beside each other in a grid."""
+TILE_ROWS: Final = 2
+"""Tiles below each other in a grid, at most."""
+TILE_GAP: Final = 3
+"""Cells between two tiles of a grid."""
+NOT_DRAWN: Final = "Not enough data for a picture yet."
 MOST_BARS: Final = 4
 """Bars of a tile at most."""
 LABEL_CELLS: Final = 34
@@ -49,11 +56,11 @@ def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
     """The heading above the numbers of a part: with the character that it is drawn with, if there are several."""
     name = figure.parts[part]
     if form is Title.MARK and over_weeks(figure) and len(figure.parts) > 1:
-        return fill(part, glyphs)
+        return fill(figure, part, glyphs)
     if form is not Title.WHOLE:
         for state in Maturity:
             name = name.replace(state.value, STATE_SHORT[state]).replace(" to ", "-")
-    return f"{fill(part, glyphs)} {name}" if len(figure.parts) > 1 else name
+    return f"{fill(figure, part, glyphs)} {name}" if len(figure.parts) > 1 else name
 
 
 def row_cells(figure: Figure, row: Row, bar_width: int, glyphs: Glyphs) -> Cells:
@@ -109,6 +116,44 @@ def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) ->
     return lines[:-1]
 
 
+def grid(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
+    """Sections as tiles of one size, `TILE_COLUMNS` beside each other; exactly `height` lines, if any."""
+    rows = min((height + 1) // (TILE_LINES + 1), TILE_ROWS)
+    if not rows:
+        return []
+    cells, high = (width - TILE_GAP * (TILE_COLUMNS - 1)) // TILE_COLUMNS, (height + 1) // rows - 1
+    lines: list[Content] = []
+    for row in range(rows):
+        shown = figures[row * TILE_COLUMNS : (row + 1) * TILE_COLUMNS]
+        drawn = [tile(figure, cells, high, glyphs) for figure in shown]
+        for parts in zip(*drawn, strict=True):
+            lines.append(Content(" " * TILE_GAP).join(part.pad_right(cells - part.cell_length) for part in parts))
+        lines.append(Content(""))
+    return lines[:-1]
+
+
+def is_drawable(figure: Figure) -> bool:
+    """Whether a picture of a section shows something: intervals that are points only say nothing."""
+    return figure.kind is not Kind.SPANS or any((row.high or 0.0) > (row.low or 0.0) for row in figure.rows)
+
+
+def _picture_lines(figure: Figure) -> int:
+    """Lines that a picture or the text in its place takes at least, below the takeaway."""
+    if not figure.rows or not is_drawable(figure):
+        return 1
+    return TILE_LINES - 2 if over_weeks(figure) else min(len(figure.rows), 2) + (len(figure.parts) > 1)
+
+
+def _wrapped(text: str, style: str, width: int, most: int) -> list[Content]:
+    """Untrusted text on at most `most` lines, at least one; where it is cut an ellipsis says so."""
+    lines = Content.styled(visible_line(text), style).wrap(width)
+    most = max(most, 1)
+    if len(lines) <= most:
+        return list(lines)
+    last = Content(lines[most - 1].plain.rstrip()).truncate(width - 1)
+    return [*lines[: most - 1], Content.styled(f"{last.plain.rstrip()}…", style)]
+
+
 def fitting(figures: Sequence[Figure], height: int) -> list[Figure]:
     """The sections that `tiles` has room for."""
     shown: list[Figure] = []
@@ -132,15 +177,14 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
     Args:
         height: At least 3; over weeks at least `TILE_LINES`.
     """
-    said = visible_line(figure.takeaway)
     lines = [
         Content.styled(figure.title, "bold $secondary"),
-        Content.styled(said, "" if figure.rows else "$quiet").truncate(width, ellipsis=True),
+        *_wrapped(figure.takeaway, "" if figure.rows else "$quiet", width, height - 1 - _picture_lines(figure)),
     ]
     room = height - len(lines)
     if over_weeks(figure) and figure.rows:
         lines += week_chart(figure, width, room, glyphs, small=True)
-    elif figure.rows:
+    elif figure.rows and is_drawable(figure):
         label = min(label_cells(figure), width // 3)
         several = legend(figure, width, glyphs) if len(figure.parts) > 1 else []
         bars = width - label - _NUMBER_CELLS - 2
@@ -153,7 +197,7 @@ def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conten
             lines.append(Content.assemble(name, " ", drawn, " ", (f"{told:>{_NUMBER_CELLS}}", "$quiet")))
         lines += several
     else:
-        lines.append(Content.styled(visible_line(figure.missing), "$quiet").truncate(width, ellipsis=True))
+        lines += _wrapped(figure.missing or NOT_DRAWN, "$quiet", width, room)
     return [*lines, *[Content("")] * (height - len(lines))]
 
 

@@ -17,7 +17,9 @@ from tui.present.marks import ASCII, STATE_STYLES, Glyphs
 AXIS_CELLS: Final = 7
 """Cells of the labels at the left of a chart, with the axis itself."""
 LEAST_CHART: Final = 4
-"""Lines that a chart over weeks takes at least: two of plot, the labels of the weeks, the legend."""
+"""Lines that a chart over weeks takes at least, the labels of the weeks among them."""
+PLOT_LINES: Final = 5
+"""Lines of plot from which on a chart may have a legend: in fewer, values that differ look alike."""
 WIDEST_WEEK: Final = 9
 """Cells of one week at most: a few wide columns look like blocks."""
 _FILLS: Final = "█▓▒░▚◦"
@@ -32,10 +34,15 @@ _STYLES: Final = {
 """Of parts; what turns has the style of the state that it turns to, the rest the accent."""
 
 
-def fill(part: int, glyphs: Glyphs) -> str:
-    """The character that a part is drawn with, so that parts differ without colour."""
-    fills = _ASCII_FILLS if glyphs is ASCII else _FILLS
-    return fills[part % len(fills)]
+def fill(figure: Figure, part: int, glyphs: Glyphs) -> str:
+    """The character that a part is drawn with, so that parts differ without colour.
+
+    In plain ASCII a state has the sign that it has everywhere.
+    """
+    if glyphs is not ASCII:
+        return _FILLS[part % len(_FILLS)]
+    states = {state.value: glyphs.state(state) for state in Maturity}
+    return states.get(figure.parts[part]) or _ASCII_FILLS[part % len(_ASCII_FILLS)]
 
 
 def style(figure: Figure, part: int) -> str:
@@ -48,7 +55,8 @@ def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
     lines = [Content("")]
     for n, part in enumerate(figure.parts):
         count = sum(row.values[n] for row in figure.rows if row.values)
-        item = Content.assemble((fill(n, glyphs), style(figure, n)), f" {part} ", (value_text(figure, count), "$quiet"))
+        sign = (fill(figure, n, glyphs), style(figure, n))
+        item = Content.assemble(sign, f" {part} ", (value_text(figure, count), "$quiet"))
         if lines[-1] and lines[-1].cell_length + item.cell_length + 3 > width:
             lines.append(Content(""))
         lines[-1] = Content.assemble(lines[-1], "   " if lines[-1] else "", item)
@@ -61,10 +69,10 @@ def bar_cell(figure: Figure, row: Row, width: int, glyphs: Glyphs) -> Content:
         return _span(figure, row, width, glyphs)
     if figure.kind is Kind.CURVE:
         share = row.values[0] if row.values else 0.0
-        return Content.styled(fill(0, glyphs) * _cells([share * width])[0], style(figure, 0))
+        return Content.styled(fill(figure, 0, glyphs) * _cells([share * width])[0], style(figure, 0))
     scale = max((sum(other.values) for other in figure.rows), default=0.0) or 1.0
     sizes = _cells([value / scale * width for value in row.values])
-    return Content.assemble(*((fill(n, glyphs) * size, style(figure, n)) for n, size in enumerate(sizes)))
+    return Content.assemble(*((fill(figure, n, glyphs) * size, style(figure, n)) for n, size in enumerate(sizes)))
 
 
 def interval_cell(row: Row, width: int, glyphs: Glyphs) -> Content:
@@ -122,6 +130,8 @@ def week_chart(
     if not rows or height < LEAST_CHART:
         return []
     head = legend(figure, width, glyphs) if len(figure.parts) > 1 and not small else []
+    if height - 1 - len(head) < PLOT_LINES:
+        head = []
     lines = max(height - 1 - len(head), 1)
     step = min((width - AXIS_CELLS) // len(rows), WIDEST_WEEK)
     top = 1.0 if figure.percent else nice_top(max(sum(row.values) for row in figure.rows))
@@ -160,7 +170,7 @@ def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs:
     wide = max(step - 1, 1)
     pad = " " * (step - wide)
     cells = [
-        Content.assemble((fill(n, glyphs) * wide, style(figure, n)), pad)
+        Content.assemble((fill(figure, n, glyphs) * wide, style(figure, n)), pad)
         for n, size in enumerate(sizes)
         for _ in range(size)
     ]
@@ -181,15 +191,22 @@ def _sum(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Gl
 
 
 def _point(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs: Glyphs) -> list[Content]:
-    """The rate of one week with its interval as whiskers, or on a stem where it has none; a gap where it is unknown."""
+    """The rate of one week with its interval as whiskers, or on a stem where it has none; a gap where it is unknown.
+
+    The point is half a line high where the characters allow it.
+    """
     blank = Content(" " * step)
     if not row.values:
         return [blank] * lines
     left = " " * ((step - 1) // 2)
     right = " " * (step - 1 - len(left))
-    point, whisker, high_end, low_end = "*||'" if glyphs is ASCII else "●│┬┴"
+    whisker, high_end, low_end = "||'" if glyphs is ASCII else "│┬┴"
     has_interval = row.low is not None and row.high is not None
     at = _line_of(row.values[0], lines)
+    point = "*"
+    if glyphs is not ASCII:
+        at, half = divmod(_line_of(row.values[0], 2 * lines), 2)
+        point = "▄" if half else "▀"
     first = _line_of(row.high, lines) if row.high is not None else at
     last = _line_of(row.low, lines) if row.low is not None else lines - 1
     column = []
@@ -227,9 +244,17 @@ def _week_labels(rows: Sequence[Row], step: int, cursor: int | None, glyphs: Gly
     if cursor is not None and 0 <= cursor < len(rows):
         mark = "^" if glyphs is ASCII else "▲"
         place(cursor, Content.styled(f"{mark} {visible_line(rows[cursor].label)}", "$accent bold"))
+    years = [_year(row.label) for row in rows]
     for n, row in enumerate(rows):
-        place(n, Content.styled(visible_line(row.label), "$quiet"))
+        label = row.label.removesuffix(years[n]) if n and years[n] == years[n - 1] else row.label
+        place(n, Content.styled(visible_line(label.rstrip()), "$quiet"))
     line = Content(" " * AXIS_CELLS)
     for start, _end, text in sorted(taken, key=lambda one: one[0]):
         line = Content.assemble(line.pad_right(AXIS_CELLS + start - line.cell_length), text)
     return line
+
+
+def _year(label: str) -> str:
+    """The year at the end of a week's label; "" if it has none."""
+    last = label.rpartition(" ")[2]
+    return last if len(last) == 4 and last.isdecimal() else ""

@@ -28,8 +28,8 @@ from tui.widgets.bars import Item, ItemLine
 from tui.widgets.drawing import Drawing
 from tui.widgets.record_table import GUTTER, Column, RecordTable
 
-TILED: Final = 170
-"""Cells from which the other sections stand beside the one that is looked at."""
+TILED: Final = 160
+"""Cells from which the other sections are tiles of one grid below the one that is looked at."""
 TALL: Final = 32
 """Lines from which there is room for how a section is to be read, and for other sections below its bars."""
 HEADING_LINES: Final = 3
@@ -43,7 +43,7 @@ REACH_CELLS: Final = 13
 
 
 class MetricsPlace(Place):
-    """Left the sections, right the one under the cursor, beside or below it the others where there is room."""
+    """Left the sections, right the one under the cursor, below it the others where there is room."""
 
     place = "metrics"
     ABOUT = (
@@ -74,7 +74,7 @@ class MetricsPlace(Place):
         self._bar = LEAST_BAR
 
     def compose_content(self) -> ComposeResult:
-        """Sections, the one that is looked at, the others."""
+        """Sections, the one under the cursor, the others."""
         with Horizontal(classes="metrics"):
             yield RecordTable(
                 (Column("title", "section", 10, flex=1),), self._section_cells, _reading, id="metrics-sections"
@@ -86,7 +86,6 @@ class MetricsPlace(Place):
                 yield RecordTable((), self._row_cells, self._missing, id="metrics-rows")
                 yield Static(Content(""), id="metrics-note")
                 yield Drawing(id="metrics-below")
-            yield Drawing(id="metrics-beside")
 
     @property
     def sections(self) -> RecordTable:
@@ -110,7 +109,7 @@ class MetricsPlace(Place):
         super().on_mount()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Other sections beside, and how to read it below, where there is room."""
+        """Other sections, and how to read this one, below it where there is room."""
         self.set_class(event.size.width >= TILED and event.size.height >= TALL, "-tiled")
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
@@ -199,14 +198,8 @@ class MetricsPlace(Place):
         self._draw_chart(figure)
         glyphs = self.glyphs
         others = [other for other in self._figures.values() if other is not figure]
-        beside = self.query_one("#metrics-beside", Drawing)
-        beside.show(lambda width, height: present.tiles(others, width, height, glyphs))
-
-        def below(width: int, height: int) -> Sequence[Content]:
-            there = present.fitting(others, beside.content_size.height) if beside.display else []
-            return present.tiles([other for other in others if other not in there], width, height, glyphs)
-
-        self.query_one("#metrics-below", Drawing).show(below)
+        arrange = present.grid if self.has_class("-tiled") else present.tiles
+        self.query_one("#metrics-below", Drawing).show(lambda width, height: arrange(others, width, height, glyphs))
 
     def _row_number(self) -> int | None:
         key = self.rows.cursor_key

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from textual.content import Content
 
 from core.metrics.figures import Figure
 from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
 from tui.present.marks import ASCII, DRAWN, Glyphs
-from tui.present.metrics import Title, part_title, row_cells, tile, tiles
+from tui.present.metrics import Title, grid, part_title, row_cells, tile, tiles
 from tui.present.metrics_chart import bar_cell, legend, week_chart
 
 EVERY = (
@@ -100,3 +101,49 @@ def test_tiles_take_what_fits() -> None:
         "Causes", "Evidence", "Success",
     ]  # fmt: skip
     assert tiles(EVERY, 60, 2, ASCII) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(145, 17), (185, 31), (240, 40)])
+def test_a_grid_has_equal_tiles_with_five_rows_of_plot_each(width: int, height: int) -> None:
+    figures = [EVERY[2], EVERY[1], EVERY[0], EVERY[3]] * 2
+    lines = plain(grid(figures, width, height, ASCII))
+    assert len(lines) <= height and len(lines) >= height - 1
+    assert max(map(len, lines)) <= width
+    titles = [n for n, line in enumerate(lines) if line.split("   ")[0] == figures[0].title]
+    assert titles == [0, (height + 1) // 2], "the second row begins in the middle"
+    plot = [line for line in lines[: titles[1]] if line[6:7] == "|"]
+    assert len(plot) >= 5
+
+
+def test_a_takeaway_wraps_and_is_never_cut_without_an_ellipsis() -> None:
+    long = replace(curve(0.8, 0.5), takeaway="word " * 40)
+    small, large = plain(tile(long, 40, 8, ASCII)), plain(tile(long, 40, 16, ASCII))
+    assert small[1].endswith("…") and sum("word" in line for line in small) == 1
+    assert sum("word" in line for line in large) == 5 and "…" not in "".join(large)
+
+
+def test_81_percent_is_not_drawn_at_100() -> None:
+    chart = plain(week_chart(curve(0.81, 1.0), 40, 6, DRAWN))
+    high = next(n for n, line in enumerate(chart) if "▀" in line[8:14] or "▄" in line[8:14])
+    assert high == 1, "one line below the top"
+    assert "▀" in chart[0][14:], "100 % is at the very top"
+
+
+def test_points_without_a_spread_are_no_picture() -> None:
+    figure = spans((4, 4, 4), (4, 4, 4))
+    drawn = "\n".join(plain(tile(figure, 60, 9, DRAWN)))
+    assert "Not enough data for a picture yet." in drawn and "╋" not in drawn
+    assert "╋" in "\n".join(plain(tile(spans((2, 4, 8)), 60, 9, DRAWN)))
+
+
+def test_a_year_stands_on_the_first_of_its_weeks_only() -> None:
+    figure = columns(*[(1, 0)] * 4)
+    days = ("28 Dec", "4 Jan 2027", "11 Jan 2027", "18 Jan 2027")
+    rows = tuple(replace(row, label=label) for row, label in zip(figure.rows, days, strict=True))
+    labels = plain(week_chart(replace(figure, rows=rows), 7 + 4 * 9, 8, ASCII))[-1]
+    assert labels.split() == ["28", "Dec", "4", "Jan", "2027", "18", "Jan"]
+
+
+def test_in_ascii_a_state_has_its_own_sign_in_legends() -> None:
+    figure = replace(columns((1, 2)), parts=("established", "candidate"))
+    assert plain(legend(figure, 60, ASCII)) == ["+ established 1   o candidate 2"]
