@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -112,10 +113,10 @@ class _Words:
         """With more rows behind the others."""
         if not more:
             return self
-        added: dict[str, array[int]] = {}
+        added: dict[str, list[int]] = defaultdict(list)
         for row, words in enumerate(more, len(self.sets)):
             for word in words:
-                added.setdefault(word, array("i")).append(row)
+                added[word].append(row)
         known = dict(self.rows)
         for word, places in added.items():
             new = np.array(places, np.int32)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from core.embeddings import Embeddings, PastTask, Work
 from core.learning.decay import decayed_value
+from core.numbers import decimal_text
 from core.prompt_text import field
 from core.records.loops import Outcome
 from core.recurring import ALIKE, Saying
@@ -126,8 +127,12 @@ class ReflectionChoice:
         self._waiting: list[ChosenReflection] = []
         if not settings.enabled:
             return
-        groups = _grouped(_scored(matches, now, half_life_days))
-        for one in groups:
+        least = settings.min_reflection_relevance
+        near = [match for match in matches if match.relevance >= least]
+        far = [match for match in matches if match.relevance < least][:MAX_LEFT_OUT]
+        for one in _scored(far, now, half_life_days):
+            self._leave_out(one, f"below min relevance {decimal_text(least)} ({decimal_text(one.relevance)})")
+        for one in _grouped(_scored(near, now, half_life_days)):
             if reason := self._why_unfit(one):
                 self._leave_out(one, reason)
             else:
@@ -159,7 +164,7 @@ class ReflectionChoice:
                 kept.append(one)
         full = len(kept) >= settings.max_reflections
         for one in self._waiting:
-            below = f"below the top {settings.max_reflections} ({one.score:.2f})"
+            below = f"below the top {settings.max_reflections} ({decimal_text(one.score)})"
             self._leave_out(one, below if full else "over the token budget")
         section = render_reflections(kept, settings)
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
@@ -182,8 +187,6 @@ class ReflectionChoice:
         settings = self._settings
         if not settings.include_reflections:
             return "reflections are switched off"
-        if one.relevance < settings.min_reflection_relevance:
-            return f"below min relevance {settings.min_reflection_relevance:.2f} ({one.relevance:.2f})"
         return why_stopped(one.text, settings.max_field_chars, self._orders)
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:

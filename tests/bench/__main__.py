@@ -96,6 +96,11 @@ def _measure(project: Path, loops: int, patterns: int, events: int) -> None:
     _row(f"filter keystroke at {patterns:,} patterns, p95", "50 ms", lambda: measures.filter_keystrokes(view))
     _row(f"context preview at {patterns:,} patterns, p95", "100 ms", lambda: measures.preview(view))
     _row(
+        f"the same with reflections on 10,000 tasks, {patterns:,} patterns, p95",
+        "100 ms",
+        lambda: retrieval.preview_with_reflections(view),
+    )
+    _row(
         f"the same by meaning, new task, {patterns:,} patterns, p95",
         "100 ms",
         lambda: retrieval.injection_by_meaning(deck, measures.TASK),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -14,14 +15,19 @@ import yaml
 
 from core.deck import Deck
 from core.embeddings import PATTERNS, Embeddings, vector_file
+from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
+from core.records.reflections import Reflection
 from core.retrieval.embedding import DIMENSIONS, Embedder, available, meaning_text
 from core.retrieval.index import PatternIndex
+from core.retrieval.learnings import LazyLearnings
 from core.retrieval.relevance import relevance
 from core.retrieval.task import analyse_task
 from core.retrieval.vectors import Vectors, encoded
+from core.snapshot import Snapshot
 from core.view import View
 from tests.bench.measures import milliseconds, resident_mb, spread
+from tests.bench.trees import NOW, text
 
 _TOP: Final = 5
 _NO_MODEL: Final = "without the extra `semantic` there is no meaning"
@@ -110,3 +116,26 @@ def injection_by_meaning(deck: Deck, task: str) -> str:
     numbers = count()
     taken = milliseconds(lambda: view.injection(f"{task} {next(numbers)}"), 20)
     return f"{spread(taken, 0.95)}, first {first:.0f} ms; {resident_mb():.0f} MB in all"
+
+
+def preview_with_reflections(view: View) -> str:
+    """The context of a task beside 30,000 reflections on 10,000 tasks; they are indexed before."""
+    source = random.Random(7)
+    tasks = {f"task-{number}": Task(id=f"task-{number}", description=text(source, 10)) for number in range(10_000)}
+    reflections = {
+        f"refl-{number}": Reflection(
+            id=f"refl-{number}",
+            shape="episodic",
+            file="reflections.jsonl",
+            task_id=f"task-{number % len(tasks)}",
+            learning=text(source, 12),
+            at=NOW,
+        )
+        for number in range(3 * len(tasks))
+    }
+    learnings = LazyLearnings(Snapshot(tasks=tasks, reflections=reflections))
+    (first,) = milliseconds(learnings.get)
+    full = replace(view, lazy_learnings=learnings)
+    full.prepare()
+    taken = milliseconds(lambda: full.injection(tasks["task-5"].description), 20)
+    return f"{spread(taken, 0.95)}; index {first:.0f} ms"
