@@ -15,7 +15,14 @@ from core.cli.shapes import Shape, json_help, number
 from core.curation.derived import claimed_metrics, differences
 from core.errors import BadInput
 from core.metrics.dashboard import USUAL, Dashboard, metrics_of
-from core.metrics.effectiveness import Comparison, EffectivenessMetrics, effectiveness, injection_effect, states
+from core.metrics.effectiveness import (
+    Comparison,
+    EffectivenessMetrics,
+    effectiveness,
+    injection_effect,
+    reflection_effect,
+    states,
+)
 from core.metrics.export import FORMATS, exported
 from core.metrics.figures import Figure, reach_text, value_text
 from core.metrics.sections import figures_of
@@ -65,6 +72,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
     view = deck.look_at_all()
     found = effectiveness(view.snapshot, view.board, view.now)
     comparison = injection_effect(view.snapshot, deck.settings)
+    of_reflections = reflection_effect(view.snapshot, deck.settings)
     by_state = states(view.snapshot, view.board)
     disputed = differences(claimed_metrics(deck.project), found)
     board = metrics_of(view, deck.by, weeks)
@@ -75,6 +83,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
                 "effectiveness_metrics": to_builtins(found),
                 "states": by_state,
                 "comparison": _comparison_json(comparison, deck.settings),
+                "reflections": _comparison_json(of_reflections, deck.settings),
                 "differences": [
                     {"key": one.key, "file": one.claimed, "evidence": one.evident, "source": one.file}
                     for one in disputed
@@ -89,6 +98,7 @@ def metrics(weeks: int, file: str | None, force: bool, as_json: bool, strict: bo
         line(f"wrote {target}")
     else:
         _print(found, by_state, comparison, deck.settings)
+        _print_comparison("Difference that injected reflections make", of_reflections, deck.settings)
         for one in disputed:
             file = visible_line(one.file, 80)
             line(f"! {file} claims {one.key} {_told(one.claimed)}, the evidence shows {_told(one.evident)}")
@@ -195,8 +205,12 @@ def _print(found: EffectivenessMetrics, by_state: dict[str, int], comparison: Co
         line(f"  {word} injected patterns: {count:,}, {told_average}")
     if benefit.improvement_percentage is not None:
         line(f"  improvement: {benefit.improvement_percentage:.1f}% (all tasks together, not like with like)")
+    _print_comparison("Difference, like tasks compared", comparison, settings)
+
+
+def _print_comparison(label: str, comparison: Comparison, settings: Settings) -> None:
     having, lacking = comparison.loops
-    line(f"Difference, like tasks compared: {comparison.verdict}")
+    line(f"{label}: {comparison.verdict}")
     if comparison.difference is not None:
         interval = ""
         if comparison.low is not None and comparison.high is not None:

@@ -157,7 +157,7 @@ average_iterations_with, average_iterations_without, improvement_percentage}, la
 states: {candidate, established, proven, deprecated}, comparison: {tells, difference, interval, level,
 average_with, average_without, loops_with, loops_without, loops_needed,
 categories: [{category, loops_with, loops_without, average_with, average_without}]},
-differences: [{key, file, evidence, source}], weeks,
+reflections: as comparison for injected reflections, differences: [{key, file, evidence, source}], weeks,
 sections: [{id, title, takeaway, parts, rows: [{label, values, low, high, n}]}], exported, findings}""",
     "changes": """\
 {since, until, results: {helped, failed, other}, states: [{state, before, after}],

@@ -19,9 +19,10 @@ from core.metrics.effectiveness import (
     effectiveness,
     injection_effect,
     pattern_effect,
+    reflection_effect,
     states,
 )
-from core.records.events import Event
+from core.records.events import INJECTED_REFLECTION, Event
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import PatternType
 from core.settings import Settings
@@ -134,6 +135,20 @@ def test_nothing_known_is_nothing_claimed() -> None:
     assert found.pattern_usage_stats.overall_success_rate is None
     assert found.cross_loop_benefit.improvement_percentage is None
     assert injection_effect(snapshot, SETTINGS).verdict == "cannot tell (needs about 3 more loops of each kind)"
+
+
+def test_loops_that_got_reflections_are_compared_with_the_others() -> None:
+    loops = [loop(n, 3 + n % 2) for n in range(6)] + [loop(10 + n, 8 + n % 2) for n in range(6)]
+    events = tuple(
+        event(n, INJECTED_REFLECTION, days_ago(1), pattern_id="", loop_id=loops[n].id, reflection_id="refl-1")
+        for n in range(6)
+    )
+    snapshot = known(*loops, events=events)
+    found = reflection_effect(snapshot, SETTINGS)
+    assert found.loops == (6, 6)
+    assert found.tells and found.difference == pytest.approx(-5.0)
+    benefit = effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
+    assert benefit.loops_with_pattern_injection == 0
 
 
 def test_loops_are_compared_with_those_of_like_tasks() -> None:
