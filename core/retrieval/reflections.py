@@ -47,6 +47,12 @@ DRAFT_FACTOR: Final = 0.5
 """Factor for a learning that was only drafted from a log."""
 MAX_LEFT_OUT: Final = 50
 """Learnings listed with the reason why they are left out."""
+MAX_GROUPED: Final = 60
+"""Learnings, the best ones, in which those that say the same are looked for."""
+MAX_SCANNED: Final = 20
+"""Entries, the best ones, that may be chosen."""
+_MAX_TRIED: Final = 5
+"""Entries too long for the budget that are passed over for shorter ones."""
 _MAX_TITLE: Final = 120
 """Characters of the task that a learning comes from."""
 
@@ -132,11 +138,13 @@ class ReflectionChoice:
         far = [match for match in matches if match.relevance < least][:MAX_LEFT_OUT]
         for one in _scored(far, now, half_life_days):
             self._leave_out(one, f"below min relevance {decimal_text(least)} ({decimal_text(one.relevance)})")
-        for one in _grouped(_scored(near, now, half_life_days)):
-            if reason := self._why_unfit(one):
+        for place, one in enumerate(_grouped(_scored(near, now, half_life_days)[:MAX_GROUPED])):
+            if reason := self._why_unfit(one, scanned=place < MAX_SCANNED):
                 self._leave_out(one, reason)
-            else:
+            elif place < MAX_SCANNED:
                 self._waiting.append(one)
+            else:
+                self._leave_out(one, self._below(one))
         self._fill("", int(settings.max_tokens * settings.reflection_share))
 
     @property
@@ -164,8 +172,7 @@ class ReflectionChoice:
                 kept.append(one)
         full = len(kept) >= settings.max_reflections
         for one in self._waiting:
-            below = f"below the top {settings.max_reflections} ({decimal_text(one.score)})"
-            self._leave_out(one, below if full else "over the token budget")
+            self._leave_out(one, self._below(one) if full else "over the token budget")
         section = render_reflections(kept, settings)
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
         context = f"{before}\n{section}" if section else patterns
@@ -174,19 +181,27 @@ class ReflectionChoice:
     def _fill(self, before: str, budget: int) -> None:
         """Choose the next ones, best first, as long as the context stays within a budget of tokens."""
         waiting, self._waiting = self._waiting, []
+        tried = 0
         for one in waiting:
             more = [*self._chosen, one]
-            fits = count_tokens(f"{before}\n{render_reflections(more, self._settings)}") <= budget
-            if len(more) <= self._settings.max_reflections and fits:
-                self._chosen = more
-            else:
+            if len(more) > self._settings.max_reflections or tried >= _MAX_TRIED:
                 self._waiting.append(one)
+            elif count_tokens(f"{before}\n{render_reflections(more, self._settings)}") > budget:
+                self._waiting.append(one)
+                tried += 1
+            else:
+                self._chosen = more
 
-    def _why_unfit(self, one: ChosenReflection) -> str:
+    def _below(self, one: ChosenReflection) -> str:
+        return f"below the top {self._settings.max_reflections} ({decimal_text(one.score)})"
+
+    def _why_unfit(self, one: ChosenReflection, *, scanned: bool) -> str:
         """Why a learning cannot be in any context of this task, "" if it can."""
         settings = self._settings
         if not settings.include_reflections:
             return "reflections are switched off"
+        if not scanned:
+            return ""
         return why_stopped(one.text, settings.max_field_chars, self._orders)
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
