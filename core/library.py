@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from time import monotonic
@@ -97,6 +98,8 @@ class Library:
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
         self._known: dict[str, Cached] = {}
+        self.on_records: Callable[[str, int, int], None] | None = None
+        """Called while one big file is read: its project-relative name, the records that are read, and all."""
         self._unsaved: set[str] = set()
         self._torn: dict[str, tuple[datetime, Problem]] = {}
         self._closed: dict[str, Problem] = {}
@@ -248,7 +251,8 @@ class Library:
             self._forget(file)
             return
         earlier = self._earlier.setdefault(file, Earlier()) if kind in _LIMITS else None
-        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw, earlier)
+        progress = partial(self.on_records, file) if self.on_records is not None else None
+        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw, earlier, progress)
         if not isinstance(said, Problem):
             self._take(file, Cached(stamp if isinstance(raw, Problem) else raw.stamp, said))
             self._unsaved.add(file)

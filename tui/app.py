@@ -68,6 +68,7 @@ from tui.typed_ahead import TypedAhead
 from tui.vectors import AFTER_SECONDS, VectorMaker
 from tui.views import SavedView
 from tui.widgets.bars import Item, TopBar
+from tui.widgets.record_table import RecordTable
 
 log = logging.getLogger("ralphdeck")
 
@@ -121,6 +122,8 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._vectors = VectorMaker(deck, self)
         self.view: View = deck.view
         self.progress: tuple[int, int] | None = (0, 0)
+        self.records: frame.Records | None = None
+        """How far one big file is read, while one is."""
         self.watch_state: WatchState | None = None
         self.jumps: JumpIndex | None = None
         """What the palette finds, as of the snapshot at which it was last used."""
@@ -241,7 +244,11 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     @on(Engine.Progress)
     def _progressed(self, message: Engine.Progress) -> None:
-        self.progress = (message.done, message.total)
+        self.progress, self.records = (message.done, message.total), message.records
+        if (place := self._front()) and message.records is not None:
+            for table in place.query(RecordTable):
+                if not table.keys:
+                    table.redraw()
         self._refresh_frame()
 
     @on(Engine.Changed)
@@ -488,10 +495,17 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""
-        name, here = self.deck.project.project.name, place if place in PLACES else self.current_mode
+        name = self.deck.project.project.name
         left, right = list[Item](), list[Item]()
         for fit in frame.FITS:
-            places = frame.places(name, here, len(self.view.queue), fit, is_counting=self.engine.is_looking)
+            places = frame.places(
+                name,
+                place,
+                len(self.view.queue),
+                fit,
+                is_counting=self.engine.is_looking,
+                under=self.current_mode,
+            )
             pulse = frame.pulse(
                 self.view.snapshot,
                 self.progress,
@@ -500,8 +514,9 @@ class DeckApp(Comforts, inherit_bindings=False):
                 telling=fit.telling,
                 key=self.shown_key("findings"),
                 is_readonly=self.deck.is_readonly,
+                records=self.records,
             )
-            left = [Item(content, value) for content, value in places]
+            left = [Item(content, value) for content, value in frame.in_sight(places, self.size.width)]
             right = [Item(pulse, "findings")] if pulse else []
             if TopBar.cells(left + right) <= self.size.width:
                 break

@@ -21,6 +21,7 @@ from core.errors import RalphdeckError
 from core.snapshot import Delta
 from core.sources.watching import Changes, Watcher, WatchState
 from core.view import View
+from tui.present.frame import Records
 
 REFRESH_SECONDS: Final = 10.0
 """How often loops are asked for signs of life when no file changes."""
@@ -34,6 +35,8 @@ _ROUNDING: Final = 1e-6
 _OLDER_GENERATIONS: Final = (5, 2)
 """Collections of one generation before the next older one: drawn lines die old, in reference cycles, and with Python's
 own 10 and 10 their garbage grows for a quarter of an hour."""
+PROGRESS_SECONDS: Final = 0.05
+"""Between two messages of progress."""
 TOLD_SECONDS: Final = 0.5
 """How long it is worked out until that is told; after most changes all is known before."""
 
@@ -74,12 +77,13 @@ class Engine:
     """
 
     class Progress(Message):
-        """The first load: files done, files in all."""
+        """The first load: files done, files in all; while one big file is read, which one and how far."""
 
-        def __init__(self, done: int, total: int) -> None:
+        def __init__(self, done: int, total: int, records: Records | None = None) -> None:
             super().__init__()
             self.done = done
             self.total = total
+            self.records = records
 
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, Engine.Progress)
@@ -235,19 +239,33 @@ class Engine:
             self._target.post_message(self.Changed())
 
         last = 0.0
+        files = (0, 0)
 
-        def progress(done: int, total: int) -> None:
+        def is_due() -> bool:
             nonlocal last
             if self._stopped:
                 raise _StoppedWhileLoading
-            if done == total or monotonic() - last > 0.05:
+            if is_due := monotonic() - last > PROGRESS_SECONDS:
                 last = monotonic()
+            return is_due
+
+        def progress(done: int, total: int) -> None:
+            nonlocal files
+            files = done, total
+            if is_due() or done == total:
                 self._target.post_message(self.Progress(done, total))
 
+        def records(file: str, done: int, total: int) -> None:
+            if is_due():
+                self._target.post_message(self.Progress(*files, Records(Path(file).name, done, total)))
+
+        self.deck.library.on_records = records
         try:
             self.deck.load(progress, publish)
         except _StoppedWhileLoading:
             return
+        finally:
+            self.deck.library.on_records = None
         if warnings := self.deck.settle():
             more = f" (and {len(warnings) - 1} more like this)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))

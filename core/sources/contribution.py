@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -62,7 +63,13 @@ MAX_FINDINGS: Final = 200
 """Findings of one file that are kept; a file that is wrong all over would bury those of all others."""
 
 
-def contribution(file: str, kind: Kind, raw: RawFile, earlier: Earlier | None = None) -> Contribution | Problem:
+def contribution(
+    file: str,
+    kind: Kind,
+    raw: RawFile,
+    earlier: Earlier | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Contribution | Problem:
     """What `file` says, or the problem that keeps it from being read at all.
 
     Args:
@@ -70,8 +77,9 @@ def contribution(file: str, kind: Kind, raw: RawFile, earlier: Earlier | None = 
         kind: What it is read as; not `DIRECTORY`.
         raw: Its bytes and stamp.
         earlier: What is kept of an earlier reading of this file, brought up to date here.
+        progress: Called now and then with the records that are read, and the records in all, of a pattern file.
     """
-    said = _said(file, kind, raw, earlier or Earlier())
+    said = _said(file, kind, raw, earlier or Earlier(), progress)
     if isinstance(said, Problem) or len(said.findings) <= MOST_ALIKE:
         return said
     said = replace(said, findings=condense(said.findings, kind_in_file))
@@ -82,7 +90,9 @@ def contribution(file: str, kind: Kind, raw: RawFile, earlier: Earlier | None = 
     return replace(said, findings=(*said.findings[:MAX_FINDINGS], rest))
 
 
-def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution | Problem:
+def _said(
+    file: str, kind: Kind, raw: RawFile, earlier: Earlier, progress: Callable[[int, int], None] | None
+) -> Contribution | Problem:
     if kind is Kind.EVENTS:
         log = earlier.log or EventLog(file)
         log.read(raw.data)
@@ -107,7 +117,8 @@ def _said(file: str, kind: Kind, raw: RawFile, earlier: Earlier) -> Contribution
     if kind is Kind.METRICS:
         return _metrics(file, raw)
     mirror_of = file.rpartition("/")[0] if kind is Kind.MIRROR else ""
-    found = read_patterns(file, raw.data, mirror_of, earlier.records, with_schema=kind is Kind.PATTERNS)
+    checked = kind is Kind.PATTERNS
+    found = read_patterns(file, raw.data, mirror_of, earlier.records, with_schema=checked, progress=progress)
     return found.problem or Contribution(patterns=found.patterns, findings=found.findings)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b, sha256
 from typing import Any, Final
 
@@ -66,6 +66,9 @@ _TEXT_KEYS: Final = {
 }
 """The keys of a record that the text of a pattern, what would be injected, is read from."""
 
+_PROGRESS_RECORDS: Final = 200
+"""Records of a file between two reports of progress."""
+
 Records = dict[tuple[bytes, PatternType | None], tuple[Pattern, tuple[Finding, ...]]]
 """Patterns and their findings by the digest of their bytes and the type that their place suggests."""
 
@@ -101,7 +104,13 @@ class _Item(Struct, frozen=True, gc=False):
 
 
 def read_patterns(
-    file: str, data: bytes, mirror_of: str = "", known: Records | None = None, *, with_schema: bool = False
+    file: str,
+    data: bytes,
+    mirror_of: str = "",
+    known: Records | None = None,
+    *,
+    with_schema: bool = False,
+    progress: Callable[[int, int], None] | None = None,
 ) -> PatternFile:
     """All patterns of a pattern file.
 
@@ -113,6 +122,7 @@ def read_patterns(
         known: Records of this file as it was before, brought up to date here: what did not change is not read
             again, which makes one changed record in a file of 10,000 five times as fast.
         with_schema: Whether to report what the schema does not allow.
+        progress: Called now and then with the records that are read, and the records in all.
     """
     data, encoding = as_utf8(data)
     top = _top(file, data)
@@ -127,7 +137,10 @@ def read_patterns(
     unnamed: Counter[str] = Counter()
     by_name = _FIRST_WORDS.get(re.split(r"[-_.]", file.rpartition("/")[2])[0])
     shape: list[Finding] = []
-    for item in _items(top.value, by_name, file, shape):
+    items = list(_items(top.value, by_name, file, shape))
+    for number, item in enumerate(items):
+        if progress is not None and number % _PROGRESS_RECORDS == 0 and number:
+            progress(number, len(items))
         key = (blake2b(item.node, digest_size=16).digest(), item.type) if isinstance(item.node, Raw) else None
         pattern, wrong = (known.get(key) if known and key else None) or (None, ())
         if pattern is not None and pattern.pointer != item.pointer:

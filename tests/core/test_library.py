@@ -132,6 +132,15 @@ class TestLoading:
         starts = [loop.started_at for loop in snapshot.loops.values() if loop.started_at]
         assert starts == sorted(starts, reverse=True)
 
+    def test_the_records_of_one_big_file_are_counted_while_it_is_read(self, project: Project) -> None:
+        patterns = [{**PATTERN, "pattern_id": f"pat-error-null-check-{n:03d}"} for n in range(900)]
+        project.write("ralph/shared/patterns/error-patterns.json", {"patterns": patterns})
+        told: list[tuple[str, int, int]] = []
+        project.library.on_records = lambda file, done, total: told.append((file, done, total))
+        project.library.load()
+        name = ".aiwg/ralph/shared/patterns/error-patterns.json"
+        assert told == [(name, done, 900) for done in (200, 400, 600, 800)]
+
     def test_the_lists_come_before_the_reflections_are_read(self, project: Project) -> None:
         project.state()
         project.patterns(PATTERN)

@@ -99,6 +99,28 @@ async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: P
         assert told.toasts() == [], "what was there before is no news"
 
 
+async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -> None:
+    app = make_app(sample, home)
+    app.kept.set_here("place", "patterns")
+    go_on = threading.Event()
+    load = app.deck.load
+
+    def slow(progress: Callable[[int, int], None] | None = None, publish: Callable[[View], None] | None = None) -> View:
+        assert app.deck.library.on_records is not None
+        app.deck.library.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
+        go_on.wait(10)
+        return load(progress, publish)
+
+    app.deck.load = slow  # type: ignore[method-assign]
+    async with app.run_test(size=(160, 40)) as pilot:
+        told = Story(app, pilot)
+        await told.sees("reading patterns.json: 4,200 of 10,000 records")
+        assert told.text().count("reading patterns.json: 4,200 of 10,000 records") == 2, "in the bar and in the list"
+        go_on.set()
+        await told.sees("4 loops running", "40 by score")
+        assert "reading" not in told.text()
+
+
 async def test_leaving_while_it_loads_does_not_wait(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 from textual.content import Content
 
+from core.numbers import percent_text
 from core.records.findings import Severity
+from core.records.loops import Liveness
 from core.snapshot import Snapshot
 from core.sources.watching import WatchState
 from core.text import plural, visible_line
-from tui.actions import PLACES
+from tui.actions import PLACES, SCREENS
 from tui.present.marks import Glyphs
 from tui.present.numbers import bar
 
@@ -26,6 +29,20 @@ class Telling(IntEnum):
     BRIEF = 2
     SIGNS = 3
     NOTHING = 4
+
+
+class Records(NamedTuple):
+    """How far one big file is read.
+
+    Attributes:
+        file: Its name; untrusted.
+        done: Records that are read.
+        total: Records in all.
+    """
+
+    file: str
+    done: int
+    total: int
 
 
 class Fit(NamedTuple):
@@ -58,12 +75,15 @@ FITS: Final = (
 """From the roomiest on; in 80 cells the last one shows all places, whatever there is to tell."""
 
 
-def places(project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool = False) -> list[tuple[Content, str]]:
+def places(
+    project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool = False, under: str = ""
+) -> list[tuple[Content, str]]:
     """The project's name, then every place with its key; each with the action that a click means.
 
     Args:
         project: Name of the project's folder.
-        here: The place in front.
+        here: The place in front, or what lies over it: that follows the place.
+        under: The place under what lies over it.
         waiting: Questions in Review.
         fit: How much room there is.
         is_counting: That more questions may come: what costs time to find is still looked for.
@@ -74,7 +94,24 @@ def places(project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool
         text = f"{key} {title if place == here else title[: fit.letters]}{count}"
         style = "bold $accent reverse" if place == here else "$foreground" if count else "$quiet"
         items.append((Content.styled(fit.pad + text + fit.pad, style), f"go_{place}"))
+        if place == under and here not in PLACES:
+            items.append((Content.styled(fit.pad + SCREENS[here] + fit.pad, "bold $accent reverse"), ""))
     return items
+
+
+def in_sight(items: Sequence[tuple[Content, str]], cells: int) -> list[tuple[Content, str]]:
+    """The items around the place in front that fit into `cells`; the project's name goes first."""
+    front = max((n for n, (content, _) in enumerate(items) if _is_front(content)), default=0)
+    shown = list(items)
+    while len(shown) > 1 and sum(content.cell_length + 1 for content, _ in shown) + 1 > cells:
+        leaving = 0 if front > 0 else len(shown) - 1
+        shown.pop(leaving)
+        front -= leaving == 0
+    return shown
+
+
+def _is_front(content: Content) -> bool:
+    return any("reverse" in str(span.style) for span in content.spans)
 
 
 def pulse(
@@ -86,6 +123,7 @@ def pulse(
     telling: Telling,
     key: str,
     is_readonly: bool = False,
+    records: Records | None = None,
 ) -> Content:
     """How far the first load is; afterwards whether nothing is written, errors in files, how the disk is followed,
     and how many loops run.
@@ -93,17 +131,24 @@ def pulse(
     Args:
         telling: How much there is room for.
         key: What lists the errors.
+        records: How far one big file is read, while one is.
     """
     if telling is Telling.NOTHING:
         return Content("")
     if progress is not None:
         done, total = progress
+        if records is not None:
+            share = f"{records.done:,}/{records.total:,}"
+            brief = percent_text(records.done / max(records.total, 1))
+            return Content.styled(_by(telling, reading_text(records), f"{share} records", share, brief), "$quiet")
         if not total:
             return Content.styled("reading…", "$quiet")
         if telling is Telling.SIGNS:
-            return Content(f"{done / total:.0%}")
+            return Content(percent_text(done / total))
         return Content.assemble((bar(done, total, PROGRESS_CELLS, glyphs), "$accent"), f" {done:,}/{total:,}")
-    running = sum(loop.status.active for loop in snapshot.loops.values())
+    active = [loop for loop in snapshot.loops.values() if loop.status.active]
+    stale = sum(loop.liveness is Liveness.STALE for loop in active)
+    running = len(active) - stale
     errors = sum(finding.severity is Severity.ERROR for finding in snapshot.findings)
     parts: list[tuple[str, str]] = []
     if is_readonly:
@@ -121,8 +166,19 @@ def pulse(
         if telling is not Telling.WORDS:
             return Content.assemble(*parts)  # without files nothing runs
     count = f" {running}"
-    parts.append((_by(telling, f" {plural(running, 'loop')} running", f"{count} running", count, count), "$quiet"))
+    if running or not stale:
+        parts.append((_by(telling, f" {plural(running, 'loop')} running", f"{count} running", count, count), "$quiet"))
+    if stale:
+        comma = "," if running else ""
+        what = f" {plural(stale, 'loop')} stale" if not running else f"{comma} {stale} stale"
+        short = f"{comma} {stale} stale"
+        parts.append((_by(telling, what, short, short, f"{comma}{stale}?"), "$warning"))
     return Content.assemble(*parts)
+
+
+def reading_text(records: Records) -> str:
+    """How far one big file is read: `reading patterns.json: 4,200 of 10,000 records`."""
+    return f"reading {visible_line(records.file, 40)}: {records.done:,} of {records.total:,} records"
 
 
 def _by(telling: Telling, *texts: str) -> str:

@@ -18,6 +18,7 @@ from core.text import visible_line
 from core.view import View
 from tui.actions import PLACES
 from tui.present.findings import unreadable
+from tui.present.frame import reading_text
 from tui.present.markdown import record_markdown
 from tui.screens.place import Place
 from tui.trail import Link, Standing
@@ -173,6 +174,8 @@ class Browse(Place):
         self.query_one(FilterLine).count(Content.assemble(*parts))
 
     def _nothing(self) -> Content:
+        if self.deck_app.progress is not None and (records := self.deck_app.records) is not None:
+            return Content.styled(reading_text(records), "$quiet")
         if self.deck_app.progress is not None:
             return Content.styled("reading…", "$quiet")
         if self._query.terms:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from core.records.findings import Finding, Severity
+from core.records.loops import Liveness, Loop, LoopStatus
 from core.snapshot import Snapshot
 from core.sources.watching import WatchMode, WatchState
 from tui.actions import PLACES
-from tui.present.frame import FITS, places, pulse
+from tui.present.frame import FITS, Records, Telling, in_sight, places, pulse
 from tui.present.marks import DRAWN
 from tui.widgets.bars import Item, TopBar
 
@@ -45,3 +46,48 @@ def test_errors_have_a_word_and_a_key_where_there_is_room() -> None:
     assert "118 errors F" in said(120)
     assert "118 errors F" in said(88)
     assert "118!" in said(80)
+
+
+def running(*liveness: Liveness) -> Snapshot:
+    loops = [Loop(id=f"loop-{n}", status=LoopStatus.RUNNING, liveness=one) for n, one in enumerate(liveness)]
+    return Snapshot(loops={loop.id: loop for loop in loops})
+
+
+@pytest.mark.parametrize(
+    ("liveness", "text"),
+    [
+        ([Liveness.FRESH], "1 loop running"),
+        ([Liveness.STALE] * 4, "4 loops stale"),
+        ([Liveness.FRESH, Liveness.STALE, Liveness.STALE], "1 loop running, 2 stale"),
+    ],
+)
+def test_a_loop_without_a_sign_of_life_is_not_called_running(liveness: list[Liveness], text: str) -> None:
+    told = pulse(running(*liveness), None, None, DRAWN, telling=Telling.WORDS, key="F").plain
+    assert told.endswith(f" {text}")
+    assert ("running" in told) is (Liveness.FRESH in liveness)
+
+
+def test_one_big_file_has_a_progress_of_its_own() -> None:
+    records = Records("patterns.json", 4200, 10_000)
+
+    def said(telling: Telling) -> str:
+        return pulse(Snapshot(), (3, 9), None, DRAWN, telling=telling, key="F", records=records).plain
+
+    assert said(Telling.WORDS) == "reading patterns.json: 4,200 of 10,000 records"
+    assert said(Telling.SHORT) == "4,200/10,000 records"
+    assert said(Telling.SIGNS) == "42 %"
+
+
+@pytest.mark.parametrize("here", PLACES)
+@pytest.mark.parametrize("width", [30, 40, 60])
+def test_the_place_in_front_stays_in_sight_in_narrow_terminals(here: str, width: int) -> None:
+    items = in_sight(places("a-project", here, 28, FITS[-1]), width)
+    assert PLACES[here][1] in " ".join(content.plain for content, _ in items)
+    assert TopBar.cells([Item(content) for content, _ in items]) <= width
+
+
+def test_what_lies_over_a_place_is_named_in_the_bar() -> None:
+    items = places("a-project", "past", 0, FITS[0], under="metrics")
+    texts = [content.plain.strip() for content, _ in items]
+    assert texts[texts.index("7 Metrics") + 1] == "Then and now"
+    assert [content.plain.strip() for content, _ in in_sight(items, 20)] == ["Then and now"]
