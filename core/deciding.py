@@ -226,6 +226,12 @@ class Decider(Reader):
             lambda now: self.curator.dismiss(question, summary, now=now, about=about, reason=reason)
         )
 
+    def approve_text(self, question: str, text: str, *, about: str = "", reason: str = "") -> Decided:
+        """Let a held text that is not a pattern be injected; `question` and `about` as of `ReviewItem`."""
+        return self._decide_any(
+            lambda now: self.curator.approve_text(question, text, now=now, about=about, reason=reason)
+        )
+
     def undo(self, decision_id: str = "", *, any_author: bool = False) -> Decided:
         """Undo the newest decision that holds, with all of its group; or the decision or group of an id, unless one
         that was made later rests on it. Another person's newest decision only with `any_author`.

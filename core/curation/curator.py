@@ -154,6 +154,11 @@ class Curator(Recorder):
         reason = clean(reason, "reason")
         return self._append(lambda state, _: rules.dismiss(question, summary, about, reason, state), now)
 
+    def approve_text(self, question: str, text: str, *, now: datetime, about: str = "", reason: str = "") -> Decided:
+        """Let a held text that is not a pattern be injected; `about` names it for people."""
+        reason = clean(reason, "reason")
+        return self._append(lambda state, _: rules.approve_text(question, text, about, reason, state), now)
+
     def quarantine(self, pattern: Pattern, assessment: Assessment, *, now: datetime, reason: str) -> Decided:
         """Keep the pattern out of every context until somebody has seen its text."""
         return self._append(self._about(pattern, assessment, now, reason, rules.quarantine), now)

@@ -11,11 +11,12 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.curation.state import TEXT_HASH
 from core.errors import AlreadyDone, BadInput, Refused
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
-from core.records.decisions import TURNS, CurationState, Decision, Effect, Pin, Verb
+from core.records.decisions import TURNS, CurationState, Decision, Effect, Pin, Verb, text_hash
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
@@ -385,6 +386,20 @@ def _check_reason(case: Case, doing: str) -> None:
         raise BadInput(f"{doing} {case.name} needs a reason: this text {told(case.pattern.suspicions)}")
 
 
+def approve_text(question: str, text: str, about: str, reason: str, state: CurationState) -> Draft:
+    """Let a held text that is not a pattern be injected, as long as it is this very text."""
+    digest = text_hash(text)
+    if digest in state.approved_texts:
+        raise AlreadyDone(f"{shown(about or question)} is approved already")
+    return Draft(
+        verb=Verb.RELEASE,
+        subject=question,
+        summary=f"approved {shown(about or question)}",
+        reason=reason,
+        after={TEXT_HASH: digest, "text": text} | ({_ABOUT: about} if about else {}),
+    )
+
+
 def dismiss(question: str, summary: str, about: str, reason: str, state: CurationState) -> Draft:
     """Never ask a question again."""
     if question in state.dismissed:
@@ -415,6 +430,11 @@ def extraction_question(source_id: str) -> str:
 def escalation_question(session_id: str, at: datetime | None) -> str:
     """What verdicts on an escalated debug session are filed under: if it is escalated anew, it is another question."""
     return f"escalation of {session_id}" + (f" at {iso(at)}" if at is not None else "")
+
+
+def held_text_question(text_id: str) -> str:
+    """What verdicts on a held text that is not a pattern are filed under."""
+    return f"text of {text_id}"
 
 
 def duplicate_question(one: str, other: str) -> str:

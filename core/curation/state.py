@@ -20,6 +20,8 @@ _PINS: Final = {
 _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
 _SEEING: Final = {Verb.RELEASE, Verb.PROMOTE, Verb.DEPRECATE}
 """Who decides so about a pattern has seen its text."""
+TEXT_HASH: Final = "text_hash"
+"""The key in `after` of the approval of a text that is not a pattern."""
 _BURST_VERDICTS: Final = {Verb.REVOKE: "revoked", Verb.CONFIRM: "confirmed"}
 
 
@@ -60,6 +62,7 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
     arrivals: dict[str, Arrival] = {}
     cleared: dict[str, frozenset[str]] = {}
     approved: dict[str, frozenset[str]] = {}
+    approved_texts: set[str] = set()
     extracted: set[str] = set()
     imported: dict[str, dict[str, Any]] = {}
     dismissed: set[str] = set()
@@ -85,6 +88,8 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
         else:
             _see(decision, arrivals)
             _approve(decision, approved, cleared)
+            if decision.verb is Verb.RELEASE and (text := _text(decision.after.get(TEXT_HASH))):
+                approved_texts.add(text)
             _apply(decision, pins, inversions, notes)
             if decision.verb is Verb.RESET:
                 reset.add(decision.subject)
@@ -98,6 +103,7 @@ def fold(decisions: Iterable[Decision]) -> CurationState:
         arrivals=arrivals,
         cleared=cleared,
         approved=approved,
+        approved_texts=frozenset(approved_texts),
         extracted=frozenset(extracted),
         dismissed=frozenset(dismissed),
         imported=imported,

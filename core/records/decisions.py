@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from core.records.patterns import Maturity
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text that is not a pattern, in hex: an approval is bound to it."""
+    return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class Verb(StrEnum):
@@ -225,6 +231,8 @@ class CurationState(Struct, frozen=True, kw_only=True):
     """By pattern id the hashes of texts that a person released or promoted for a reason, whatever the scan says."""
     approved: dict[str, frozenset[str]] = {}
     """By pattern ID the hashes of texts that a person released or promoted, with a reason or without."""
+    approved_texts: frozenset[str] = frozenset()
+    """Hashes (`text_hash`) of texts that are not patterns and that a person approved."""
     extracted: frozenset[str] = frozenset()
     """IDs of patterns that an extraction made."""
     dismissed: frozenset[str] = frozenset()
@@ -249,6 +257,10 @@ class CurationState(Struct, frozen=True, kw_only=True):
     def approves(self, pattern_id: str, content_hash: str) -> bool:
         """Whether a person released or promoted this very text."""
         return content_hash in self.approved.get(pattern_id, frozenset())
+
+    def approves_text(self, text: str) -> bool:
+        """Whether a person approved this very text, which is not a pattern."""
+        return text_hash(text) in self.approved_texts
 
     def origin(self, pattern_id: str) -> Literal["imported", "extracted", ""]:
         """How the pattern came into the registry; "" where the log of decisions does not contain it."""

@@ -25,6 +25,7 @@ from core.review.items import (
     RECURRING,
     STALE_PIN,
     UNRECONCILED,
+    HeldText,
     ReviewItem,
 )
 from core.review.telling import offer_text
@@ -127,6 +128,8 @@ def _proposed(item: ReviewItem, view: View) -> Iterator[Answer]:
         yield from _offer(item, offer_text(item.offer))
     elif item.session is not None:
         yield _escalation(item)
+    elif item.held_text is not None:
+        yield from _held_text(item, item.held_text)
     elif item.kind == DUPLICATE:
         yield from _duplicate(item)
     elif item.kind in (QUARANTINE, HELD, EXTRACTED):
@@ -167,6 +170,17 @@ def _offer(item: ReviewItem, offered: str) -> Iterator[Answer]:
         decide=lambda deck, reason: deck.extract(item.subject, seen=item.offer, reason=reason),
     )
     yield _dismissal(item, "reject", "never", f"nothing is extracted from {visible_line(item.subject, 80)}")
+
+
+def _held_text(item: ReviewItem, held: HeldText) -> Iterator[Answer]:
+    label, effect = _ARRIVAL_ANSWERS[HELD]
+    yield Answer(
+        action="accept",
+        label=label,
+        effect=effect,
+        decide=lambda deck, reason: deck.approve_text(item.question_key, held.text, about=item.about, reason=reason),
+    )
+    yield _dismissal(item, "reject", "leave out", f"left out {visible_line(item.about, 100)}")
 
 
 def _escalation(item: ReviewItem) -> Answer:

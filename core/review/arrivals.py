@@ -11,7 +11,7 @@ from core.curation.rules import day
 from core.extraction.proposals import Extraction
 from core.records.decisions import CurationState
 from core.recurring import Cluster
-from core.review.items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, ReviewItem
+from core.review.items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
 from core.review.reading import chars_of, chars_offered, seconds
 from core.review.telling import offer_text
 from core.review.weighing import Scales
@@ -85,6 +85,27 @@ def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             place=place,
             stake=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
             seconds=seconds(kind, chars_of(pattern)),
+        )
+
+
+def held_texts(scales: Scales, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
+    """Reflections that give orders and that no person has approved."""
+    for held in texts:
+        if curation.approves_text(held.text):
+            continue
+        readers = plural(len(held.readers), "running loop or last task", "running loops and last tasks")
+        yield scales.item(
+            HELD,
+            held.id,
+            question="Approve {}, which gives orders?",
+            name=f"the reflection {visible_line(held.id, 80)}",
+            this="this reflection",
+            reason=f"this text {held.does}",
+            place=f"{readers} would get it",
+            stake=SUSPECTED * scales.new(float(len(held.readers))),
+            seconds=seconds(HELD, len(held.text)),
+            held_text=held,
+            evidence=len(held.sources),
         )
 
 

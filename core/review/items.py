@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from core.curation.rules import burst_subject, duplicate_question, extraction_question, shown
+from core.curation.rules import burst_subject, duplicate_question, extraction_question, held_text_question, shown
 from core.debug_memory.waiting import Escalated
 from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
@@ -35,6 +35,27 @@ KINDS: Final = (
 )
 """Every kind of question."""
 _BESIDE: Final = {BORDERLINE: "state", BROAD: "trigger", UNRECONCILED: "counts"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldText:
+    """A text that is not a pattern, gives orders, and would be injected if a person approved it.
+
+    Attributes:
+        id: Of the reflection.
+        text: To be approved; untrusted.
+        does: What it does, in words that follow "this text".
+        title: The task that it comes from; untrusted.
+        sources: IDs of the loops and tasks that learned it.
+        readers: IDs of the running loops and last tasks that would get it.
+    """
+
+    id: str
+    text: str
+    does: str
+    title: str = ""
+    sources: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +87,7 @@ class ReviewItem:
         other: The pattern that would be merged into the subject, for a duplicate; with `likeness`, 0..1.
         offer: What could be extracted, for an offer and a recurring learning.
         escalated: The debug session that was escalated, for an escalation.
+        held_text: The text to approve, for a held text that is not a pattern.
     """
 
     kind: str
@@ -85,6 +107,7 @@ class ReviewItem:
     likeness: float = 0.0
     offer: Extraction | None = None
     escalated: Escalated | None = None
+    held_text: HeldText | None = None
 
     @property
     def session(self) -> DebugSession | None:
@@ -106,12 +129,16 @@ class ReviewItem:
             return self.escalated.question
         if self.offer is not None:
             return extraction_question(self.subject)
+        if self.held_text is not None:
+            return held_text_question(self.subject)
         beside = _BESIDE.get(self.kind)
         return f"{beside} of {self.subject}" if beside else self.subject
 
     @property
     def about(self) -> str:
         """How people call what the question is about, where `question_key` says more than they want to read."""
+        if self.held_text is not None:
+            return f"the reflection {shown(self.held_text.id)}"
         if self.session is None:
             return ""
         return f"escalation at {visible_line(self.session.file_path, 200) or shown(self.session.id)}"
@@ -119,7 +146,8 @@ class ReviewItem:
     @property
     def is_about_pattern(self) -> bool:
         """Whether the subject is a pattern."""
-        return self.burst is None and self.offer is None and self.escalated is None
+        others = (self.burst, self.offer, self.escalated, self.held_text)
+        return all(other is None for other in others)
 
     @cached_property
     def inversion(self) -> Inversion | None:

@@ -16,8 +16,8 @@ from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.recurring import Cluster
 from core.review.alarms import bursts, escalations
-from core.review.arrivals import arrivals, offered, recurring, suspected
-from core.review.items import ReviewItem
+from core.review.arrivals import arrivals, held_texts, offered, recurring, suspected
+from core.review.items import HeldText, ReviewItem
 from core.review.tidying import broad, duplicates, unreconciled
 from core.review.verdicts import borderline, inversions, pins
 from core.review.weighing import Scales
@@ -33,6 +33,7 @@ class Found:
         alike: Pairs of patterns that say nearly the same, with their likeness, best first.
         offers: What could be extracted, by loop.
         recurring: Learnings that several loops told and no pattern covers, with the pattern that each would give.
+        held: Reflections that give orders, and that running loops or the last tasks would get.
         broad: By pattern, which share of everyday messages its trigger matches, 0..1, where that is too much.
         unreconciled: By pattern, how its record's counts and the evidence disagree.
     """
@@ -40,6 +41,7 @@ class Found:
     alike: Sequence[tuple[str, str, float]] = ()
     offers: Mapping[str, Extraction] = field(default_factory=lambda: MappingProxyType({}))
     recurring: Sequence[tuple[Cluster, Extraction]] = ()
+    held: Sequence[HeldText] = ()
     broad: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     unreconciled: Mapping[str, Finding] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -82,6 +84,7 @@ def review_queue(
         *duplicates(scales, found.alike),
         *offered(scales, found.offers),
         *recurring(scales, found.recurring),
+        *held_texts(scales, curation, found.held),
         *broad(scales, found.broad),
         *unreconciled(scales, found.unreconciled),
         *escalations(scales, escalated, now),

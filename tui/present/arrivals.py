@@ -10,6 +10,8 @@ from core.records.decisions import Verb
 from core.records.patterns import Pattern
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
+from core.review.items import HeldText
+from core.scanning.scan import scan_text
 from core.scanning.sentences import stopped_sentences
 from core.text import plural, visible, visible_line
 from core.view import View
@@ -74,6 +76,25 @@ def exact_text(view: View, pattern: Pattern) -> list[Content]:
             lines.append(Content.assemble((f"{label if not n else '':>14}  ", "$quiet"), _marked(first, rules)))
             lines += [Content.assemble(f"{'':>16}", _marked(line, rules)) for line in more]
     return lines
+
+
+def held_text_lines(held: HeldText) -> list[Content]:
+    """A text that is not a pattern, to the letter, with the sentences underlined that give orders."""
+    rules = {one.rule: one.severity for one in scan_text(held.text) if one.severity.stops}
+    return [_marked(line, rules) for line in visible(held.text, _MAX_FIELD).split("\n")]
+
+
+def held_text_origin(held: HeldText) -> list[Content]:
+    """Where such a text comes from, and who would get it."""
+    return [
+        Content.assemble((visible_line(held.id, 200), "$secondary"), "   reflection"),
+        Content(""),
+        labelled("Learned at", held.title or "a task without a text"),
+        labelled("Learned by", ", ".join(held.sources) or "unknown"),
+        labelled("Would be injected for", ", ".join(held.readers)),
+        Content(""),
+        Content.styled(f"This text {held.does}. It is left out of every context until you approve it.", "$warning"),
+    ]
 
 
 def _marked(line: str, rules: Mapping[str, Severity]) -> Content:

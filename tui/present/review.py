@@ -28,7 +28,7 @@ from core.review.items import (
 from core.similarity import shown_likeness
 from core.text import visible_line
 from core.view import View
-from tui.present.arrivals import exact_text, origin
+from tui.present.arrivals import exact_text, held_text_lines, held_text_origin, origin
 from tui.present.debugging import failing_lines, tried_lines
 from tui.present.decisions import verb_text, words
 from tui.present.inverting import original, warning
@@ -135,6 +135,8 @@ def about(item: ReviewItem) -> str:
         return "no pattern yet"
     if item.session is not None:
         return "no pattern"
+    if item.held_text is not None:
+        return "a reflection, no pattern"
     return "two patterns" if item.kind == DUPLICATE else "one pattern"
 
 
@@ -150,6 +152,13 @@ def sides(view: View, item: ReviewItem, desk: Desk) -> Sides:
             "what fails, why, and what was learned",
             tried,
             failing_lines(item.session, view, glyphs, right),
+        )
+    if item.held_text is not None:
+        return (
+            "what loops would get, to the letter",
+            "where it comes from",
+            held_text_lines(item.held_text),
+            held_text_origin(item.held_text),
         )
     if item.burst is not None:
         return "blamed patterns", "who blames them", blamed(view, item.burst, glyphs), suspicion(view, item.burst)
