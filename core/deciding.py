@@ -11,8 +11,8 @@ import msgspec
 
 from core.curation.curator import Asked, Curator, Decided, Refusal
 from core.curation.derived import write_derived
-from core.curation.rules import OVERRIDE, More
-from core.errors import Conflict, MovedOn, UnknownRecord
+from core.curation.rules import OVERRIDE, More, held_text_question
+from core.errors import Conflict, MovedOn, Refused, UnknownRecord
 from core.learning.bursts import Burst
 from core.learning.scoreboard import Assessment
 from core.paths import ProjectPaths
@@ -231,6 +231,27 @@ class Decider(Reader):
         return self._decide_any(
             lambda now: self.curator.approve_text(question, text, now=now, about=about, reason=reason)
         )
+
+    def approve_reflection(self, reflection_id: str, *, reason: str = "") -> Decided:
+        """Let a held reflection be injected, named by its ID.
+
+        Raises:
+            UnknownRecord: No learning has this ID.
+            Refused: It gives no orders, or the scan blocks it.
+        """
+        from core.scanning.telling import why_withheld
+
+        name = visible_line(reflection_id, 80)
+        learned = (one for one in self._view.learnings.learnings if one is not None and one.id == reflection_id)
+        learning = next(learned, None)
+        if learning is None:
+            raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflections")
+        if does := why_withheld(learning.text, orders=False):
+            raise Refused(f"{name} is blocked and stays out of every context: this text {does}")
+        if not why_withheld(learning.text):
+            raise Refused(f"{name} is not held: it gives no orders")
+        about = f"the reflection {name}"
+        return self.approve_text(held_text_question(reflection_id), learning.text, about=about, reason=reason)
 
     def undo(self, decision_id: str = "", *, any_author: bool = False) -> Decided:
         """Undo the newest decision that holds, with all of its group; or the decision or group of an id, unless one

@@ -24,6 +24,7 @@ from core.records.loops import LoopStory
 from core.records.patterns import PatternType
 from core.retrieval.index import LazyIndex
 from core.retrieval.learnings import LazyLearnings
+from core.review.held_texts import HeldTexts
 from core.review.items import ReviewItem
 from core.review.probes import Probes
 from core.review.queue import Found, review_queue
@@ -77,6 +78,7 @@ class Reader:
         self.agent = ""
         """The agent that reports and extracts; "" for the ones that the files name."""
         self._probes = Probes(settings)
+        self._held_texts = HeldTexts()
         self._asked_at = clock()
         self._view = self._scored(self.library.snapshot)
 
@@ -130,6 +132,8 @@ class Reader:
                     lambda: self._offers.gather(view.snapshot),
                     lambda cluster: self._offers.of_cluster(cluster, view),
                 )
+            if changed is None:
+                changed = self._held_texts.look(view)
             if changed is None:
                 return None
             if not changed:
@@ -273,6 +277,7 @@ class Reader:
                 alike=prospects.alike,
                 offers=prospects.offers,
                 recurring=probes.recurring,
+                held=self._held_texts.found,
                 broad=probes.broad,
                 unreconciled=probes.unreconciled,
             ),

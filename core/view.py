@@ -34,7 +34,7 @@ from core.records.suspicions import Suspicion
 from core.retrieval.index import LazyIndex, PatternIndex
 from core.retrieval.learnings import LazyLearnings, LearningIndex, Match
 from core.retrieval.ranking import Given, Injection, prepare_context, prepare_injection
-from core.retrieval.reflections import ReflectionChoice
+from core.retrieval.reflections import ChosenReflection, ReflectionChoice
 from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.task import TaskProfile, analyse_task
 from core.review.items import ReviewItem
@@ -295,7 +295,12 @@ class View:
 
     def _reflections(self, matches: tuple[Match, ...], settings: InjectionSettings) -> ReflectionChoice:
         half_life, orders = self.settings.learning.half_life_days, self.settings.scan.holds_other_texts
-        return ReflectionChoice(matches, settings, self.now, half_life, orders=orders)
+        approved = self.snapshot.curation.approves_text
+        return ReflectionChoice(matches, settings, self.now, half_life, orders=orders, approved=approved)
+
+    def held_reflections(self, task: str) -> tuple[ChosenReflection, ...]:
+        """The learnings that this task would get if a person approved the orders in them, best first."""
+        return self._reflections(self._learned(analyse_task(task)), self._injecting(None)).held
 
     def _injecting(self, settings: InjectionSettings | None) -> InjectionSettings:
         settings = settings or self.settings.injection

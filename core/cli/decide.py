@@ -111,14 +111,21 @@ def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | 
     """Approve the text of a pattern that is held or in quarantine: loops may get it. Read it first: patterns show.
 
     A text is held when it gives orders, such as to skip tests. What the scan blocks needs a --reason. The approval
-    is valid for this very text: a changed text is held again.
+    is valid for this very text: a changed text is held again. The ID of a held reflection approves its text, too.
 
     \b
     Examples:
       ralphdeck patterns list --state held,quarantine
       ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004 --dry-run
     """
-    _decide(by, as_json, lambda deck: deck.decide_many(Verb.RELEASE, pattern_ids, reason=reason), dry_run=dry_run)
+
+    def decide(deck: Deck) -> Decided:
+        only = pattern_ids[0] if len(pattern_ids) == 1 else ""
+        if only and any(one is not None and one.id == only for one in deck.view.learnings.learnings):
+            return deck.approve_reflection(only, reason=reason)
+        return deck.decide_many(Verb.RELEASE, pattern_ids, reason=reason)
+
+    _decide(by, as_json, decide, dry_run=dry_run)
 
 
 @click.command(epilog=json_help("decision"))

@@ -6,7 +6,7 @@ The rules and numbers are in docs/scoring.md#reflections.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
@@ -45,6 +45,8 @@ EFFECT_FACTORS: Final[Mapping[str, float]] = {"helpful": 1.0, "neutral": 0.75, "
 """Factor where the reflection itself records its effect; it replaces that of the outcome."""
 DRAFT_FACTOR: Final = 0.5
 """Factor for a learning that was only drafted from a log."""
+HELD: Final = "held:"
+"""How the reason begins for a learning that gives orders and that no person has approved."""
 MAX_LEFT_OUT: Final = 50
 """Learnings listed with the reason why they are left out."""
 MAX_GROUPED: Final = 60
@@ -115,6 +117,7 @@ class ReflectionChoice:
         now: The time for the decay.
         half_life_days: See docs/scoring.md#half-life.
         orders: Whether texts that give orders are held: `settings.scan.holds_other_texts`.
+        approved: Whether a person approved a held text.
     """
 
     def __init__(
@@ -125,9 +128,12 @@ class ReflectionChoice:
         half_life_days: float,
         *,
         orders: bool = True,
+        approved: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._settings = settings
         self._orders = orders
+        self._approved = approved
+        self._held: list[ChosenReflection] = []
         self._left_out: list[ReflectionLeftOut] = []
         self._chosen: list[ChosenReflection] = []
         self._waiting: list[ChosenReflection] = []
@@ -141,11 +147,22 @@ class ReflectionChoice:
         for place, one in enumerate(_grouped(_scored(near, now, half_life_days)[:MAX_GROUPED])):
             if reason := self._why_unfit(one, scanned=place < MAX_SCANNED):
                 self._leave_out(one, reason)
+                if reason.startswith(HELD):
+                    self._held.append(one)
             elif place < MAX_SCANNED:
                 self._waiting.append(one)
             else:
                 self._leave_out(one, self._below(one))
         self._fill("", int(settings.max_tokens * settings.reflection_share))
+
+    @property
+    def held(self) -> tuple[ChosenReflection, ...]:
+        """The held learnings that could be chosen if a person approved them, best first."""
+        chosen = sorted((one.score for one in self._chosen), reverse=True)
+        is_full = len(chosen) >= self._settings.max_reflections
+        least = chosen[-1] if is_full and chosen else 0.0
+        found = sorted((one for one in self._held if one.score >= least), key=_by_score)
+        return tuple(found[: self._settings.max_reflections])
 
     @property
     def reserved_tokens(self) -> int:
@@ -202,7 +219,7 @@ class ReflectionChoice:
             return "reflections are switched off"
         if not scanned:
             return ""
-        return why_stopped(one.text, settings.max_field_chars, self._orders)
+        return why_stopped(one.text, settings.max_field_chars, self._orders and not self._approved(one.text))
 
     def _leave_out(self, one: ChosenReflection, reason: str) -> None:
         self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))
@@ -249,7 +266,7 @@ def why_stopped(text: str, limit: int, orders: bool) -> str:
     if does := why_withheld(text, shown, orders=False):
         return f"blocked: its text {does}"
     does = why_withheld(text, shown, orders=orders)
-    return f"held: its text {does}" if does else ""
+    return f"{HELD} its text {does}" if does else ""
 
 
 def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSettings) -> str:

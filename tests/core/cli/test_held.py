@@ -95,3 +95,25 @@ def test_a_text_extracted_from_an_own_loop_is_held_by_the_same_rule(sample: Path
     assert held(call, sample)
     (sample / "aiwg.yml").write_text("ralph:\n  cross_loop_learning:\n    scan:\n      extracted: flag\n")
     assert not held(call, sample)
+
+
+def test_a_held_reflection_is_released_by_its_id(sample: Path, call: Call) -> None:
+    learned = "MailResult still declares customer as required"
+    for file in (sample / ".aiwg").rglob("*.json*"):
+        if learned in (text := file.read_text()):
+            file.write_text(text.replace(learned, ORDER))
+    task = "Fix null customer crash in the invoice mailer"
+
+    def injected() -> tuple[list[str], list[str]]:
+        found = call("inject", "--task", task, "--json", "--project", sample).document
+        left_out = [one["id"] for one in found["reflections_left_out"] if one["learning"] == ORDER]
+        return [one["learning"] for one in found["reflections"]], left_out
+
+    chosen, (held_id,) = injected()
+    assert ORDER not in chosen
+    assert call("release", held_id, "--dry-run", "--project", sample).code == 0 and injected()[1] == [held_id]
+    done = call("release", held_id, "--project", sample)
+    assert done.out == f"approved the reflection {held_id}\n" and ORDER in injected()[0]
+    assert "approved already" in call("release", held_id, "--project", sample).out
+    assert call("release", "refl-nothing", "--project", sample).code == 1
+    assert call("undo", "--project", sample).code == 0 and injected()[1] == [held_id]

@@ -380,7 +380,7 @@ async def test_a_pattern_in_quarantine_says_so_in_its_row_and_is_found_by_it(sam
         await told.decides("enter")
         assert told.app.view.assessment(ESTABLISHED).quarantined
         assert "◌ quar" in told.row(ESTABLISHED)
-        await told.sees("No loop gets it until somebody has seen its text: see Review.")
+        await told.sees("No loop gets it until a person has read its text: see Review.")
         await told.press("Q")
         assert "in quarantine already" in told.toasts()[-1]
         await told.filter("is:quarantined")

@@ -1,0 +1,71 @@
+"""Which held reflections running loops and the last tasks would get; one task at a time, in idle moments."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from operator import is_
+from typing import Final
+
+from core.audience import Reader, audience
+from core.review.items import HeldText
+from core.scanning.telling import why_withheld
+from core.view import View
+
+MAX_TEXTS: Final = 100
+"""Held reflections that are asked about at a time."""
+
+_PAUSE: Final = timedelta(minutes=1)
+
+
+class HeldTexts:
+    """Grows by one task at a time; one thread at a time.
+
+    Attributes:
+        found: The held reflections, those of the first readers first.
+    """
+
+    def __init__(self) -> None:
+        self.found: tuple[HeldText, ...] = ()
+        self._known: tuple[object, ...] = ()
+        self._begun: datetime | None = None
+        self._waiting: list[Reader] = []
+        self._next: dict[str, HeldText] = {}
+
+    def look(self, view: View) -> bool | None:
+        """Look at one more task.
+
+        Returns:
+            Whether anything else is to be asked now; None if no task was left.
+        """
+        if not self._waiting:
+            self._begin(view)
+        if not self._waiting:
+            return None
+        reader = self._waiting.pop()
+        for one in view.held_reflections(reader.task):
+            known_text = self._next.get(one.id)
+            readers_of = (*known_text.readers, reader.id) if known_text is not None else (reader.id,)
+            self._next[one.id] = HeldText(
+                id=one.id,
+                text=one.text,
+                does=why_withheld(one.text),
+                title=one.title,
+                sources=one.sources,
+                readers=readers_of,
+            )
+        if self._waiting:
+            return False
+        found = tuple(self._next.values())[:MAX_TEXTS]
+        changed, self.found = found != self.found, found
+        return changed
+
+    def _begin(self, view: View) -> None:
+        """Look at all tasks anew if the records changed; at most once in `_PAUSE`, since loops write all the time."""
+        snapshot = view.snapshot
+        known = (snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops)
+        is_same = len(known) == len(self._known) and all(map(is_, known, self._known))
+        if is_same or (self._begun is not None and view.now - self._begun < _PAUSE):
+            return
+        self._known, self._begun, self._next = known, view.now, {}
+        readers = audience(snapshot) if view.settings.scan.holds_other_texts else ()
+        self._waiting = list({reader.task: reader for reader in reversed(readers)}.values())
