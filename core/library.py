@@ -22,13 +22,14 @@ from core.errors import UnknownRecord
 from core.paths import ProjectPaths
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
-from core.records.findings import Finding, Severity, condense, kind_across_files
+from core.records.findings import Finding, Severity
 from core.records.loops import LoopStory
 from core.records.patterns import Pattern
 from core.settings import Settings
 from core.snapshot import Delta, Snapshot
 from core.sources.books import Book, PatternBook, ReflectionBook
 from core.sources.cache import Cache, Cached, cache_file, decoded
+from core.sources.condensing import condense, kind_across_files
 from core.sources.contribution import Contribution, Earlier, contribution, folder_contribution
 from core.sources.debug_sessions import join_sessions
 from core.sources.episodes import join_attempts, join_tasks

@@ -14,9 +14,10 @@ from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Decision
 from core.records.episodes import Attempt, Task
 from core.records.events import Event
-from core.records.findings import MOST_ALIKE, Finding, Severity, condense, kind_in_file
+from core.records.findings import Finding, Severity
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask, Reflection
+from core.sources.condensing import MOST_ALIKE, condense, kind_in_file
 from core.sources.debug_sessions import is_debug_memory, read_sessions
 from core.sources.episodes import ActionTally, episode_file, read_episode
 from core.sources.escalations import read_escalation
