@@ -177,7 +177,9 @@ def _records(snapshot: Snapshot) -> Iterator[Check]:
     yield Check("records", "reflections", NOTE, f"{len(snapshot.reflections)}")
     for file, since in snapshot.unreadable.items():
         yield Check("records", "unreadable", ERROR, f"{file}, since {since:%Y-%m-%d %H:%M:%S} UTC")
-    counts = Counter(finding.severity for finding in snapshot.findings)
+    counts: Counter[Severity] = Counter()
+    for finding in snapshot.findings:
+        counts[finding.severity] += finding.count
     text = ", ".join(f"{counts[severity]} {severity}" for severity in reversed(Severity) if counts[severity])
     status = ERROR if counts[Severity.ERROR] else WARNING if counts[Severity.WARNING] else OK
     yield Check("records", "findings", status, text or "none")

@@ -14,6 +14,7 @@ from core.paths import PATTERN_FILES, ProjectPaths
 from core.records.decisions import TURNS, Decision, Effect, Verb
 from core.records.patterns import PatternType
 from core.settings import Settings
+from core.sources.encodings import as_utf8
 from core.sources.pattern_shapes import LIST_OF
 from core.sources.pattern_text import merge_records
 from core.sources.writing import curation_lock, rewrite
@@ -100,7 +101,7 @@ def _contents(paths: ProjectPaths) -> list[str]:
     for path in sorted([*paths.patterns.glob("*.json*"), *paths.archive.glob("*.json")]):
         if path.suffix in _SUFFIXES and path.is_file():
             try:
-                found.append(path.read_text(encoding="utf-8", errors="replace"))
+                found.append(as_utf8(path.read_bytes())[0].decode(errors="replace"))
             except OSError as error:
                 raise Unwritable(f"cannot read {path}: {error.strerror}") from None
     return found

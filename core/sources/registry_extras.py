@@ -9,7 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from core.paths import ProjectPaths
 from core.records.findings import Finding
+from core.sources.encodings import as_utf8
 from core.sources.fields import Fields
+from core.sources.key_style import camel, snake_keys
+from core.sources.pattern_shapes import snaked
 from core.sources.reading import MAX_PATTERN_BYTES, RawFile, decode, read_file
 
 POLICY: Final = "pruning_policy"
@@ -40,9 +43,14 @@ def read_registry_extras(paths: ProjectPaths, findings: list[Finding]) -> list[R
     found = []
     for name in names:
         raw = read_file(paths.patterns / name, paths.aiwg, MAX_PATTERN_BYTES)
-        if not isinstance(raw, RawFile) or not any(key.encode() in raw.data for key in (POLICY, METRICS)):
+        if not isinstance(raw, RawFile):
             continue
-        value = decode(name, raw.data).value
+        data = as_utf8(raw.data)[0]
+        if not any(key.encode() in data for name in (POLICY, METRICS) for key in (name, camel(name))):
+            continue
+        value = decode(name, data).value
+        if isinstance(value, dict):
+            value = {key: snake_keys(item) if key in (POLICY, METRICS) else item for key, item in snaked(value).items()}
         if not isinstance(value, dict) or not {POLICY, METRICS} & value.keys():
             continue
         document = Fields(paths.relative(paths.patterns / name), value, findings)

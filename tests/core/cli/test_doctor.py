@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from collections.abc import Callable
@@ -201,3 +202,32 @@ def test_what_is_wrong_in_the_keymap_is_told_with_its_line(
         told = [check["text"] for check in checks if (check["name"], check["status"]) == ("keymap", "error")]
         assert len(told) == len(said)
         assert all(part in text for part, text in zip(said, told, strict=True))
+
+
+def test_what_the_schemas_do_not_allow_is_listed_with_its_place_and_counted(tmp_path: Path, call: Call) -> None:
+    folder = tmp_path / ".aiwg/ralph/shared/patterns"
+    folder.mkdir(parents=True)
+    record = {
+        "pattern_id": "pat-anti-hurry-001",
+        "approach_description": "Hurry",
+        "failure_mode": "bad luck",
+        "failure_rate": 1.4,
+        "occurrence_count": 4,
+    }
+    records = [{**record, "pattern_id": f"pat-anti-hurry-{number:03}"} for number in range(1, 9)]
+    (folder / "anti-patterns.json").write_text(json.dumps({"anti_patterns": records}))
+    (folder / "other.json").write_text('{"hello": 1}')
+    found = call("doctor", "--json", "--project", tmp_path).document["findings"]
+    places = {
+        (one["file"].rpartition("/")[2], one["pointer"]): one["count"] for one in found if one["severity"] != "info"
+    }
+    assert places == {
+        ("anti-patterns.json", "/anti_patterns/0/failure_mode"): 8,
+        ("anti-patterns.json", "/anti_patterns/0/failure_rate"): 8,
+        ("other.json", ""): 1,
+    }
+    text = call("doctor", "--project", tmp_path).out
+    assert "findings: 17 warning" in text
+    listed = call("patterns", "list", "--json", "--project", tmp_path).document["patterns"]
+    assert len(listed) == 8
+    assert {one["success_rate"] for one in listed} == {None}
