@@ -346,6 +346,8 @@ def release(case: Case) -> Draft:
     waits = arrival is not None and arrival.waits(case.pattern.content_hash)
     stopped = _stopped(case)
     if not waits and stopped is None:
+        if case.state.approves(case.pattern.id, case.pattern.content_hash):
+            raise AlreadyDone(f"{case.name} is approved already")
         raise Refused(f"{case.name} is neither held nor in quarantine")
     _check_reason(case, "releasing")
     state = case.assessment.computed if case.pin is None else case.effective

@@ -54,6 +54,8 @@ def test_inject_leaves_it_out_and_gives_the_reason_until_it_is_released(project:
     assert foreseen.code == 0 and "held" in foreseen.out and held(call, project) == [NULL]
     done = call("release", NULL, "--project", project)
     assert done.out.startswith(f"approved {NULL}: ") and not held(call, project)
+    again = call("release", NULL, "--project", project)
+    assert again.code == 0 and "is approved already; nothing to do" in again.out
     context, reasons = injected()
     assert ORDER in context and not reasons
     assert "release" in call("log", "--limit", "1", "--project", project).out
