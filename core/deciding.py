@@ -239,19 +239,18 @@ class Decider(Reader):
             UnknownRecord: No learning has this ID.
             Refused: It gives no orders, or the scan blocks it.
         """
-        from core.scanning.telling import why_withheld
+        from core.retrieval.reflections import HELD, why_stopped
 
         name = visible_line(reflection_id, 80)
         learned = (one for one in self._view.learnings.learnings if one is not None and one.id == reflection_id)
         learning = next(learned, None)
         if learning is None:
             raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflections")
-        if does := why_withheld(learning.text, orders=False):
-            raise Refused(f"{name} is blocked and stays out of every context: this text {does}")
-        if not why_withheld(learning.text):
-            raise Refused(f"{name} is not held: it gives no orders")
-        about = f"the reflection {name}"
-        return self.approve_text(held_text_question(reflection_id), learning.text, about=about, reason=reason)
+        stopped = why_stopped(learning.text, self.settings.injection.max_field_chars, True)
+        if not stopped.startswith(HELD):
+            raise Refused(f"{name} cannot be approved: {stopped or 'it gives no orders'}")
+        question = held_text_question(reflection_id, learning.text)
+        return self.approve_text(question, learning.text, about=f"the reflection {name}", reason=reason)
 
     def undo(self, decision_id: str = "", *, any_author: bool = False) -> Decided:
         """Undo the newest decision that holds, with all of its group; or the decision or group of an id, unless one

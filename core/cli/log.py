@@ -130,7 +130,8 @@ def _print_head(output: Path | None, as_json: bool) -> None:
     if found.problems:
         what = plural(len(found.problems), "break")
         warn(f"the log has {what} in its hash chain; the head only fixes what it contains now")
-    head = Head(project=_project_id(paths), lines=found.end.line, hash=found.end.chain, at=now())
+    end = found.end
+    head = Head(kind="ralphdeck-log-head", project=_project_id(paths), lines=end.line, hash=end.chain, at=now())
     if file is not None:
         write_file(file, head.encoded())
     if file is None or as_json:

@@ -15,7 +15,6 @@ from core.errors import BadInput
 from core.records.times import iso
 from core.text import plural
 
-KIND: Final = "ralphdeck-log-head"
 MAX_BYTES: Final = 1 << 20
 """Largest file of heads that is read."""
 
@@ -24,13 +23,14 @@ class Head(Struct, frozen=True, kw_only=True):
     """The end of a ledger at one moment; a line of JSON.
 
     Attributes:
+        kind: Tells a head from other files.
         project: Random ID of the project, 16 hex digits; "" where it could not be made.
         lines: Number of the ledger's last line; 0 for an empty ledger.
-        hash: What the next line has to bear; it depends on every line before.
+        hash: The hash that the next line has to contain; it depends on every line before.
         at: When the head was taken, UTC.
     """
 
-    kind: Literal["ralphdeck-log-head"] = KIND
+    kind: Literal["ralphdeck-log-head"]
     project: Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{16})?\Z")] = ""
     lines: Annotated[int, Meta(ge=0, lt=10**11)]
     hash: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
@@ -43,7 +43,7 @@ class Head(Struct, frozen=True, kw_only=True):
 
     def encoded(self) -> bytes:
         """One line of JSON."""
-        return msgspec.json.encode({**msgspec.structs.asdict(self), "at": iso(self.at)}) + b"\n"
+        return msgspec.json.encode(self) + b"\n"
 
 
 def read_heads(data: bytes, name: str) -> tuple[Head, ...]:

@@ -434,9 +434,9 @@ def escalation_question(session_id: str, at: datetime | None) -> str:
     return f"escalation of {session_id}" + (f" at {iso(at)}" if at is not None else "")
 
 
-def held_text_question(text_id: str) -> str:
-    """What verdicts on a held text that is not a pattern are filed under."""
-    return f"text of {text_id}"
+def held_text_question(text_id: str, text: str) -> str:
+    """What verdicts on a held text that is not a pattern are filed under; a changed text is another question."""
+    return f"text {text_hash(text)[:12]} of {text_id}"
 
 
 def duplicate_question(one: str, other: str) -> str:

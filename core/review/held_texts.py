@@ -9,6 +9,7 @@ from typing import Final
 from core.audience import Reader, audience
 from core.review.items import HeldText
 from core.scanning.telling import why_withheld
+from core.text import visible_line
 from core.view import View
 
 MAX_TEXTS: Final = 100
@@ -41,14 +42,18 @@ class HeldTexts:
             self._begin(view)
         if not self._waiting:
             return None
-        reader = self._waiting.pop()
+        reader, limit = self._waiting.pop(), view.settings.injection.max_field_chars
+
+        def shown(text: str) -> str:
+            return visible_line(text.strip(), limit)
+
         for one in view.held_reflections(reader.task):
             known_text = self._next.get(one.id)
             readers_of = (*known_text.readers, reader.id) if known_text is not None else (reader.id,)
             self._next[one.id] = HeldText(
                 id=one.id,
                 text=one.text,
-                does=why_withheld(one.text),
+                does=why_withheld(one.text, shown),
                 title=one.title,
                 sources=one.sources,
                 readers=readers_of,

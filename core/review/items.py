@@ -130,7 +130,7 @@ class ReviewItem:
         if self.offer is not None:
             return extraction_question(self.subject)
         if self.held_text is not None:
-            return held_text_question(self.subject)
+            return held_text_question(self.subject, self.held_text.text)
         beside = _BESIDE.get(self.kind)
         return f"{beside} of {self.subject}" if beside else self.subject
 

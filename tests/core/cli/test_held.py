@@ -118,4 +118,6 @@ def test_a_held_reflection_is_released_by_its_id(sample: Path, call: Call) -> No
     assert done.out == f"approved the reflection {held_id}\n" and ORDER in injected()[0]
     assert "approved already" in call("release", held_id, "--project", sample).out
     assert call("release", "refl-nothing", "--project", sample).code == 1
+    harmless = call("release", "refl-d01c63bb5cf8", "--project", sample)
+    assert harmless.code == 1 and harmless.err.endswith("cannot be approved: it gives no orders\n")
     assert call("undo", "--project", sample).code == 0 and injected()[1] == [held_id]

@@ -35,7 +35,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> ProjectPaths:
 
 def head_of(paths: ProjectPaths) -> Head:
     end = verify_ledger(paths).end
-    return Head(project="0123456789abcdef", lines=end.line, hash=end.chain, at=AT)
+    return Head(kind="ralphdeck-log-head", project="0123456789abcdef", lines=end.line, hash=end.chain, at=AT)
 
 
 def compute_anew(paths: ProjectPaths, documents: list[bytes]) -> None:
@@ -105,6 +105,7 @@ def test_a_head_is_one_line_of_json_that_reads_back(paths: ProjectPaths) -> None
         b"[]",
         b"null",
         b'{"kind":"other"}',
+        b'{"lines":1,"hash":"%b","at":"2026-05-03T12:00:00Z"}' % (b"0" * 64),
         b'{"kind":"ralphdeck-log-head","lines":1,"hash":"00","at":"2026-05-03T12:00:00Z"}',
         b'{"kind":"ralphdeck-log-head","lines":-1,"hash":"%b","at":"2026-05-03T12:00:00Z"}' % (b"0" * 64),
         b'{"kind":"ralphdeck-log-head","lines":1,"hash":"%b","at":"2026-05-03"}' % (b"0" * 64),
