@@ -72,12 +72,10 @@ def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSe
     """Import scoring for this listing alone: the table needs neither outcomes nor the event log."""
     from core.cli.learning_shapes import score_json
     from core.learning.inputs import Inputs
-    from core.learning.loop_patterns import injected_reflections
     from core.learning.outcomes import score_outcome
 
     present = now()
     inputs = Inputs.of(snapshot, settings)
-    reflections = injected_reflections(snapshot.events)
     found = []
     for loop in chosen:
         signals = inputs.signals(loop.id)
@@ -85,9 +83,7 @@ def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSe
         if signals is not None:
             counts = {"error_count": signals.error_count, "retry_count": signals.retry_count}
             outcome = score_json(score_outcome(signals, present, settings)) | counts
-        names = dict.fromkeys((loop.id, *loop.aliases))
-        got = {"injected_reflections": [id for name in names for id in reflections.get(name, ())]}
-        found.append({**loop_json(loop, inputs.loop_patterns(loop.id)), **got, "outcome": outcome})
+        found.append({**loop_json(loop, inputs.loop_patterns(loop.id)), "outcome": outcome})
     print_json({"loops": found, "findings": findings_json(snapshot.findings)})
 
 

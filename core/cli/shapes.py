@@ -227,6 +227,7 @@ def loop_json(loop: Loop, patterns: LoopPatterns) -> Shape:
             "improvement": number(loop.improvement.share),
         },
         "injected": patterns.injected_ids,
+        "injected_reflections": list(patterns.reflections),
         "uses": [
             {
                 "id": use.pattern_id,

@@ -22,10 +22,12 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
         uses: One entry for each use, in the order in which they became known: kind `injected` (and not applied),
             `applied` or `feedback`; the result as it counts in the evidence.
         extracted: Patterns that came out of the loop; `new` is False for one that another loop had found before.
+        reflections: IDs of the reflections that it got in its context, oldest first.
     """
 
     uses: tuple[Observation, ...] = ()
     extracted: tuple[ExtractedPattern, ...] = ()
+    reflections: tuple[str, ...] = ()
 
     @property
     def injected_ids(self) -> list[str]:
@@ -39,10 +41,11 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
 
 
 def events_by_user(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """The events about patterns of loops and attempts, by the ID in the event."""
+    """The events about patterns and injected reflections of loops and attempts, by the ID in the event."""
     found: dict[str, list[Event]] = {}
     for event in events:
-        if event.loop_id and event.pattern_id and event.kind in _KINDS:
+        about_pattern = event.pattern_id and event.kind in _KINDS
+        if event.loop_id and (about_pattern or event.kind == INJECTED_REFLECTION):
             found.setdefault(event.loop_id, []).append(event)
     return found
 
@@ -64,7 +67,8 @@ def patterns_of_loop(
         beads: Results of whole loops.
     """
     uses: list[Observation] = []
-    for pattern_id in dict.fromkeys([*(entry.pattern_id for entry in entries), *(one.pattern_id for one in events)]):
+    ids = dict.fromkeys([*(entry.pattern_id for entry in entries), *(one.pattern_id for one in events)])
+    for pattern_id in filter(None, ids):
         pattern = patterns.get(pattern_id) or Pattern(id=pattern_id, type=PatternType.ERROR, title="")
         table = UseTable(pattern, beads)
         table.add_events(event for event in events if event.pattern_id == pattern_id)
@@ -77,13 +81,12 @@ def patterns_of_loop(
             first = origin(found) if found else None
             new = first is None or first.loop_id in (loop.id, *loop.aliases, event.loop_id)
             extracted[event.pattern_id] = ExtractedPattern(pattern_id=event.pattern_id, new=new)
-    return LoopPatterns(uses=tuple(uses), extracted=tuple(extracted.values()))
+    reflections = dict.fromkeys(event.reflection_id for event in events if event.kind == INJECTED_REFLECTION)
+    return LoopPatterns(
+        uses=tuple(uses), extracted=tuple(extracted.values()), reflections=tuple(filter(None, reflections))
+    )
 
 
-def injected_reflections(events: Iterable[Event]) -> dict[str, list[str]]:
-    """IDs of the reflections that loops got, each once, by the loop ID in the event."""
-    found: dict[str, dict[str, None]] = {}
-    for event in events:
-        if event.kind == INJECTED_REFLECTION and event.loop_id and event.reflection_id:
-            found.setdefault(event.loop_id, {})[event.reflection_id] = None
-    return {loop_id: list(ids) for loop_id, ids in found.items()}
+def loops_with_reflections(events: Iterable[Event]) -> set[str]:
+    """IDs, as the events name them, of the loops that got reflections in their context."""
+    return {event.loop_id for event in events if event.kind == INJECTED_REFLECTION and event.loop_id}

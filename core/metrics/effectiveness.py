@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.learning.loop_patterns import injected_reflections
+from core.learning.loop_patterns import loops_with_reflections
 from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
 from core.learning.statistics import Difference, cannot_tell, needed_to_tell
@@ -161,7 +161,7 @@ def injection_effect(snapshot: Snapshot, settings: Settings) -> Comparison:
 
 def reflection_effect(snapshot: Snapshot, settings: Settings) -> Comparison:
     """Loops that got reflections in their context against those that got none."""
-    having = _known(snapshot, set(injected_reflections(snapshot.events)))
+    having = _known(snapshot, loops_with_reflections(snapshot.events))
     return _compare(snapshot, having, snapshot.loops.keys() - having, settings)
 
 

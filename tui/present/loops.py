@@ -277,10 +277,10 @@ def iterations_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Gl
 
 
 def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
-    """Patterns that the loop got, with their results, and those extracted from it."""
+    """Patterns and reflections that the loop got, with the results of patterns, and patterns extracted from it."""
     found = view.loop_patterns(loop.id)
     known = view.snapshot.patterns
-    if not found.uses and not found.extracted:
+    if not (found.uses or found.extracted or found.reflections):
         return [Content.styled("No pattern was injected into this loop, and none extracted from it.", "$quiet")]
     lines = [
         Content.assemble(
@@ -291,6 +291,15 @@ def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
             *_title(known.get(use.pattern_id)),
         )
         for use in found.uses
+    ]
+    reflections = view.snapshot.reflections
+    lines += [
+        Content.assemble(
+            ("  reflection injected   ", "$quiet"),
+            (visible_line(id, 120), "$secondary"),
+            f"  {visible_line(reflections[id].text, 200)}" if id in reflections else "",
+        )
+        for id in found.reflections
     ]
     lines += [
         Content.assemble(

@@ -232,3 +232,42 @@ def test_vectors_that_cannot_be_kept_leave_words(examples: Path, call: Call, mon
     assert result.code == 0 and result.out.startswith("## Cross-Loop Learning Context\n")
     assert result.err.startswith("Warning: some patterns can be found by word match only: ")
     assert result.err.count("\n") == 1
+
+
+def test_a_loop_gets_the_learnings_of_similar_loops_and_shows_that_it_got_them(sample: Path, call: Call) -> None:
+    (loop,) = (
+        one
+        for one in call("loops", "--json", "--project", sample).document["loops"]
+        if one["id"] == "ralph-fix-user-validation-in-sign-up-c4c69b76"
+    )
+    document = call("inject", loop["id"], "--json", "--project", sample).document
+    ids = [one["id"] for one in document["reflections"]]
+    assert ids and "### Reflections" in document["context"]
+    assert call("inject", "--task", loop["task"], "--project", sample).out == document["context"]
+    events = [json.loads(line) for line in (sample / EVENTS).read_text().splitlines()]
+    assert [event["reflection_id"] for event in events if event["kind"] == "injected-reflection"] == ids
+    call("inject", loop["id"], "--project", sample)
+    shown = next(
+        one for one in call("loops", "--json", "--project", sample).document["loops"] if one["id"] == loop["id"]
+    )
+    assert shown["injected_reflections"] == ids
+    assert shown["injected"] and not set(ids) & set(shown["injected"])
+
+
+@pytest.mark.parametrize(
+    ("options", "has_patterns", "has_reflections"),
+    [
+        (("--types", "error,success"), True, False),
+        (("--types", "reflection"), False, True),
+        (("--max-reflections", "0"), True, False),
+        (("--top-k", "0"), False, True),
+    ],
+)
+def test_types_and_limits_choose_between_patterns_and_reflections(
+    options: tuple[str, ...], has_patterns: bool, has_reflections: bool, sample: Path, call: Call
+) -> None:
+    document = call("inject", "--task", TASK, *options, "--json", "--project", sample).document
+    assert (bool(document["patterns"]), bool(document["reflections"])) == (has_patterns, has_reflections)
+    assert ("### Reflections" in document["context"]) == has_reflections
+    assert document["tokens"] <= 2000
+    assert all(one["reason"] for one in document["reflections_left_out"])
