@@ -109,6 +109,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "previous_answer", "left", "key before", "See what the key before would change", "Look", _REVIEW, shown=False
     ),
+    Action("open_item", "o", "open", "Go to what the question is about", "Look", _REVIEW),
     Action("filter", "/", "filter", "Type a filter; every word narrows the list", "Look", _TABLES),
     Action("sort", "S", "sort", "Sort by the next column", "Look", _TABLES, shown=False),
     Action("play", "space", "play", "Play on from here, or stop", "Look", _REPLAY),
@@ -131,7 +132,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "open",
         "Open the details, or go to what this belongs to",
         "Look",
-        (*_TABLES, "what_if", "past", "context", "review", "metrics"),
+        (*_TABLES, "what_if", "past", "context", "metrics"),
     ),
     Action("more_weeks", "plus,equals_sign,right", "longer", "Look at a longer time", "Look", _METRICS, shown=False),
     Action("fewer_weeks", "minus,left", "shorter", "Look at a shorter time", "Look", _METRICS, shown=False),
@@ -229,8 +230,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Decide",
         ("reflections",),
     ),
-    Action("accept", "a", "accept", "Accept what is proposed", "Decide", ("review",)),
-    Action("reject", "x", "reject", "Reject what is proposed", "Decide", ("review",)),
+    Action("give", "enter", "answer", "Give the highlighted answer", "Decide", _REVIEW),
+    Action("accept", "a", "yes", "Answer yes to the question", "Decide", _REVIEW),
+    Action("reject", "x", "no", "Answer no to the question", "Decide", _REVIEW),
     Action(
         "rewrite",
         "e",
@@ -291,7 +293,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "reset",
         "r",
         "reset",
-        "Take your pin off: the evidence decides again",
+        "Take the pin off: the evidence decides again",
         "Decide",
         ("patterns", "review"),
     ),
@@ -334,7 +336,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "open file",
         "Open the file that holds it in $EDITOR",
         "Look",
-        ("loops", "patterns", "reflections", "review", "memory", "replay"),
+        ("loops", "patterns", "reflections", "memory", "replay"),
+        shown=False,
+    ),
+    Action(
+        "edit_item_file",
+        "O",
+        "open file",
+        "Open the file that holds it in $EDITOR",
+        "Look",
+        _REVIEW,
         shown=False,
     ),
     Action("copy", "y", "copy", "Copy what the mouse has selected, else the id or text", "Look", shown=False),
@@ -359,7 +370,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
 )
 
 BY_ID: Final = {action.id: action for action in ACTIONS}
-WRITING: Final = frozenset({action.id for action in ACTIONS if action.group == "Decide"} | {"edit_file"})
+DECIDING: Final = frozenset(action.id for action in ACTIONS if action.group == "Decide")
+"""What decides something, or begins to."""
+WRITING: Final = DECIDING | {"edit_file", "edit_item_file"}
 """What changes files of the project, or lets somebody do so."""
 EXPORTING: Final = frozenset({"export", "screenshot"})
 """What writes a file wherever a person names one."""

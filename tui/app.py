@@ -19,6 +19,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any, ClassVar, Final
 
 from rich.console import Console, RenderableType
@@ -47,6 +48,7 @@ from tui.actions import ACTIONS, PLACES, SCREENS, key_name
 from tui.comforts import Comforts
 from tui.driver import PatientDriver
 from tui.engine import Engine
+from tui.jump_guard import JumpGuard
 from tui.kept import Kept
 from tui.keymap import load_keymap
 from tui.modes import MODES
@@ -92,6 +94,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         keymap_file: Where other keys may be written.
         looks_further: Whether idle moments are used to work out what else Review could ask.
         extracts: Whether to extract from loops when they end, as far as the settings want that.
+        clock: Monotonic seconds, for the guard against keys that were typed for the screen before.
         theme: Name of the theme to start with; by default the one that was chosen last.
     """
 
@@ -110,6 +113,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         looks_further: bool = True,
         extracts: bool = False,
         theme: str | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         themes = load_themes()
         self._own_variables = themes[DEFAULT_THEME][1].variables
@@ -132,7 +136,8 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._keymap_file = keymap_file
         self._keymap_problems: tuple[str, ...] = ()
         self._mine: set[str] = set()
-        self.typed_ahead = TypedAhead(self, lambda: bool(self._undos) or self._undoing)
+        self.jump_guard = JumpGuard(clock)
+        self.typed_ahead = TypedAhead(self, lambda: bool(self._undos) or self._undoing, clock)
         self._in_hand = 0
         """Decisions that the engine has not answered yet."""
         self._undos: deque[Callable[[Decision], None]] = deque()
@@ -374,7 +379,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         def follow() -> None:
             if not isinstance(screen, Place) or (link is not None and link not in self._trail):
                 return  # somebody was faster and has left again
-            if link is None or not isinstance(screen, Browse):
+            if link is None:
                 show(screen)
             else:
                 screen.be_led(link, show)
@@ -396,7 +401,7 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     def _leave(self, link: Link, *, back: bool) -> None:
         stack = self._screen_stacks.get(link.place)
-        if stack and isinstance(stack[0], Browse):
+        if stack and isinstance(stack[0], Place):
             stack[0].leave_link(link, back=back)
 
     def open_view(self, view: SavedView) -> None:
@@ -415,17 +420,18 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._preview(self.view.loop(loop_id).task)
 
     def preview_pattern(self, pattern_id: str) -> None:
-        """Show in Context a task that this pattern is about, to see how it would stand there."""
+        """Show in Context a task that this pattern is about, with the cursor on the pattern."""
         pattern = self.view.pattern(pattern_id)
-        self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200))
+        self._preview(visible_line(f"{pattern.title} {' '.join(pattern.tags)}", 200), pattern_id)
 
-    def _preview(self, task: str) -> None:
+    def _preview(self, task: str, pattern_id: str = "") -> None:
         from tui.screens.context import ContextPlace
 
-        self.go("context")
-        screen = self.screen
-        if isinstance(screen, ContextPlace):
-            self.call_after_refresh(screen.preview, task)
+        def show(screen: Place) -> None:
+            if isinstance(screen, ContextPlace):
+                screen.preview(task, pattern_id)
+
+        self._lead("context", show)
 
     def edit_file(self, relative: str) -> None:
         """Open a project file in $EDITOR, with the terminal handed over."""
@@ -621,10 +627,14 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._show(place)
 
     def _show(self, place: str) -> None:
+        before = self.screen
         while len(self.screen_stack) > 1:
             self.pop_screen()
         self.kept.set_here("place", place)
         self.switch_mode(place)
+        if self.screen is not before:
+            self.jump_guard.arm()
+            self.call_after_refresh(self.jump_guard.arm)  # only what is drawn can have been seen
 
     # Plumbing
 

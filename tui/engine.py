@@ -158,6 +158,8 @@ class Engine:
         self._looks_further = looks_further
         self._something_left = looks_further
         self._looks_since: float | None = None
+        self.has_looked_once = not looks_further
+        """Whether everything that Review can ask about the first load has been found."""
         self.is_looking = False
         """Whether more is known to be left that Review could ask, for some time already."""
 
@@ -343,6 +345,7 @@ class Engine:
             found = self.deck.look_further()
         finally:  # should this fail, it is not tried again and again
             self._something_left = found is not None
+            self.has_looked_once |= found is None
             self._tell_looking()
         if found is not None:
             self._publish(found)

@@ -34,13 +34,17 @@ class TypedAhead:
     Args:
         app: Whose keys; each is posted to it again when its turn has come.
         holds: Whether something that a key has begun, and that no message tells of, must end before the next one.
+        clock: Monotonic seconds, for `typed_at`.
     """
 
-    def __init__(self, app: App[None], holds: Callable[[], bool]) -> None:
+    def __init__(self, app: App[None], holds: Callable[[], bool], clock: Callable[[], float] = monotonic) -> None:
         self._app = app
         self._holds = holds
-        self._waiting: deque[Typed] = deque()
+        self._clock = clock
+        self._waiting: deque[tuple[Typed, float]] = deque()
         self._turn: Typed | None = None
+        self.typed_at: float | None = None
+        """When the key that acts now was typed; None while none does."""
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -54,7 +58,7 @@ class TypedAhead:
 
     def put(self, event: Typed) -> None:
         """Let one wait for its turn."""
-        self._waiting.append(event)
+        self._waiting.append((event, self._clock()))
         if self.is_empty:
             self._task = asyncio.create_task(self._let_act(), name="typed ahead")
 
@@ -66,7 +70,7 @@ class TypedAhead:
         with contextlib.suppress(ScreenStackError):  # the app comes or goes
             while self._waiting:
                 before = self._app.screen
-                self._turn = self._waiting.popleft()
+                self._turn, self.typed_at = self._waiting.popleft()
                 self._app.post_message(self._turn)
                 await self._done()
                 end = monotonic() + LONGEST_SECONDS
@@ -74,6 +78,7 @@ class TypedAhead:
                     await asyncio.sleep(_HELD_SECONDS)
                 if self._app.screen is not before:  # what goes on there may wait until that is drawn
                     await _reached(self._app, drawn=True)
+                self.typed_at = None
 
     async def _done(self) -> None:
         """Wait until the key that has its turn, and all that it has sent, has arrived."""

@@ -103,30 +103,3 @@ def _open(items: Iterable[ReviewItem], curation: CurationState, now: datetime) -
         snoozed = verdict is not None and verdict.puts_off(now, item.evidence)
         if not snoozed and item.question_key not in curation.dismissed:
             yield item
-
-
-def keep_order(
-    before: Sequence[ReviewItem], now: Sequence[ReviewItem], current: str | None = None
-) -> tuple[ReviewItem, ...]:
-    """The questions of `now`, in an order in which nothing jumps that somebody looks at or has passed.
-
-    For a list that is worked through while it changes. What was listed keeps its order, less what is answered; what is
-    new comes behind the cursor, before the first that is worth less. Where the cursor's own question is answered, the
-    next one takes its place. For the order by worth alone, list `now`.
-
-    Args:
-        before: As they are listed now.
-        now: As they are by now, most worth first.
-        current: `question_key` of the question under the cursor; None for the first.
-    """
-    ranks = {item.question_key: rank for rank, item in enumerate(now)}
-    listed = [item.question_key for item in before]
-    place = listed.index(current) if current in listed else 0
-    known = set(listed)
-    new = [key for key in ranks if key not in known]
-    kept = [key for key in listed[:place] if key in ranks]
-    for number, key in enumerate(key for key in listed[place:] if key in ranks):
-        while number and new and ranks[new[0]] < ranks[key]:
-            kept.append(new.pop(0))
-        kept.append(key)
-    return tuple(now[ranks[key]] for key in (*kept, *new))

@@ -32,6 +32,17 @@ PATIENCE = 15.0
 """Seconds until a story gives up waiting."""
 
 
+class Ticking:
+    """A clock on which a second passes between two looks: a person who takes their time."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def __call__(self) -> float:
+        self._seconds += 1.0
+        return self._seconds
+
+
 def make_app(
     project: Path,
     home: Path,
@@ -41,6 +52,7 @@ def make_app(
     extracts: bool = False,
     settings: Settings | None = None,
     readonly: bool = False,
+    clock: Callable[[], float] | None = None,
     **kept: str,
 ) -> DeckApp:
     """The dashboard on a project, with a clock that stands still and nothing remembered but `kept`.
@@ -53,7 +65,14 @@ def make_app(
     memory = Kept(home / "state.json", "project")
     for name, value in kept.items():
         memory.set(name, value)
-    return DeckApp(deck, memory, home / "keymap.toml", looks_further=looks_further, extracts=extracts)
+    return DeckApp(
+        deck,
+        memory,
+        home / "keymap.toml",
+        looks_further=looks_further,
+        extracts=extracts,
+        clock=clock or Ticking(),
+    )
 
 
 class Story:
@@ -203,6 +222,7 @@ async def story(
     extracts: bool = False,
     settings: Settings | None = None,
     readonly: bool = False,
+    clock: Callable[[], float] | None = None,
     **kept: str,
 ) -> AsyncIterator[Story]:
     """The dashboard on a project, loaded and drawn."""
@@ -214,6 +234,7 @@ async def story(
         extracts=extracts,
         settings=settings,
         readonly=readonly,
+        clock=clock,
         **kept,
     )
     async with app.run_test(size=size, notifications=True) as pilot:

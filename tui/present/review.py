@@ -35,7 +35,7 @@ from tui.present.inverting import original, warning
 from tui.present.layout import UNBROKEN
 from tui.present.marks import Glyphs
 from tui.present.merging import beside
-from tui.present.numbers import moment_text, percent
+from tui.present.numbers import percent
 from tui.present.offers import loop_lines, proposal_lines, told_lines
 from tui.present.review_bursts import blamed, suspicion
 from tui.present.review_doubts import claims, matched, nearness, standing
@@ -78,10 +78,11 @@ class Desk:
     own_words: bool = False
 
 
-def head(item: ReviewItem, number: int, total: int) -> Content:
-    """What is asked."""
+def head(item: ReviewItem, number: int, total: int, fresh: int = 0) -> Content:
+    """The question, its number, and how many new ones were appended since the sitting began."""
     asked = visible_line(item.asks or item.question, 100)
-    return Content.assemble((asked, "bold"), (f"   {number} of {total}", "$quiet"))
+    new = f"  +{fresh:,} new" if fresh else ""
+    return Content.assemble((asked, "bold"), (f"   {number:,} of {total:,}", "$quiet"), (new, "$accent"))
 
 
 def worth_bar(item: ReviewItem, glyphs: Glyphs, *, short: bool = False) -> Content:
@@ -107,12 +108,13 @@ def is_about(decision: Decision, item: ReviewItem) -> bool:
     return question_of(decision) == item.question_key or decision.subject in (item.subject, item.other or item.subject)
 
 
-def gone(item: ReviewItem, by: Decision | None, view: View) -> str:
-    """Why the question in front waits no more."""
+def skipped(item: ReviewItem, by: Decision | None, view: View) -> str:
+    """Why the question in front was skipped."""
+    asked = visible_line(item.question, 80)
     if by is None:
-        return "This question waits no more: what is known has changed."
+        return f"Skipped: resolved by new evidence: “{asked}”"
     why = f" “{visible_line(words(by), 120)}”" if words(by) else ""
-    return f"{visible_line(by.by, 40)} has answered this, {moment_text(by.at, view.now)}: {verb_text(by)}{why}"
+    return f"Skipped: {visible_line(by.by, 40)} has answered “{asked}”: {verb_text(by)}{why}"
 
 
 def no_answer(action: str, item: ReviewItem) -> str:

@@ -100,16 +100,15 @@ def budget_text(
         count = offer.weighed
         if not count:
             return Content("")
-        share = percent(offer.share)
-        covers = f"{plural(count, 'decision')} {'covers' if count == 1 else 'cover'} {share} of what is at stake"
-        covers = f"{count:,} = {share}" if short else covers
+        questions = f"{count:,} of {len(waiting):,}"
+        covers = questions if short else f"{questions} questions, {percent(offer.share)} of the impact"
         return Content.assemble((key, "$accent"), (f" {offer.minutes:g} min: {covers}", "$quiet"))
     count = len(plan.items)
     done = count - sitting.planned(waiting)
     left = f"{sitting.minutes_left(now):.0f} of {plan.minutes:g} min left"
     if short:
         return Content.styled(f"{left}: {done} of {count}", "$accent")
-    return Content.styled(f"{left}: {done} of {count}, all of them cover {percent(plan.share)}", "$accent")
+    return Content.styled(f"{left}: {done} of {count}, together {percent(plan.share)} of the impact", "$accent")
 
 
 def stop_lines(waiting: Sequence[ReviewItem], plan: Plan, key: str) -> list[Content]:
@@ -124,9 +123,9 @@ def stop_lines(waiting: Sequence[ReviewItem], plan: Plan, key: str) -> list[Cont
     total = planned / plan.share if plan.share else left
     share = min(left / total, 1.0) if total else 0.0
     if not waiting:
-        return [Content.styled("Nothing waits any more.", "bold")]
+        return [Content.styled("All questions are answered.", "bold")]
     return [
         Content.styled("You can stop here.", "bold"),
-        Content(f"What is left, {plural(len(waiting), 'question')}, is {percent(share)} of what is at stake."),
+        Content(f"What is left, {plural(len(waiting), 'question')}, is {percent(share)} of the impact."),
         Content.assemble((key, "$accent bold"), " goes on"),
     ]

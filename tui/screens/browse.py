@@ -179,7 +179,7 @@ class Browse(Place):
         if self.deck_app.progress is not None:
             return Content.styled("reading…", "$quiet")
         if self._query.terms:
-            does = "leads back" if self._leads_back() else "takes it off"
+            does = "leads back" if self.leads_back() else "takes it off"
             return Content.styled(f"nothing fits this filter; esc {does}", "$quiet")
         return unreadable(self.view.findings, self.FILES, self.deck_app.shown_key("findings")) or self.empty()
 
@@ -303,7 +303,7 @@ class Browse(Place):
         the details, the filter line and its filter, or take marks or filter off, and then back."""
         if self.selections:
             self.clear_selection()
-        elif self._leads_back():
+        elif self.leads_back():
             self.deck_app.go_back()
         elif self.has_class("-detail"):
             self.set_class(False, "-detail")
@@ -319,18 +319,11 @@ class Browse(Place):
         else:
             self.query_one(FilterLine).text = ""
 
-    def effect(self, action: str) -> str | None:
-        """Also where esc leads, where somebody was led here."""
-        link = self.deck_app.link
-        if action == "back" and link is not None and not self.selections and self._leads_back():
-            return "back to the player" if link.again is not None else f"back to {PLACES[link.start][1]}"
-        return super().effect(action)
-
     def _can_go_back(self) -> bool:
         """Whether there is a selection, a filter, marks or whole details to leave, or a way back."""
         typed = isinstance(self.focused, Input) or self.query_one(FilterLine).text
         left = self.has_class("-detail") or self.focused is self.pane
-        return bool(self.selections or typed or left or self.table.marked or self._leads_back())
+        return bool(self.selections or typed or left or self.table.marked or self.leads_back())
 
     # Links
 
@@ -391,11 +384,11 @@ class Browse(Place):
         self._show_details()
         self.refresh_frame()
 
-    def _leads_back(self) -> bool:
-        """Whether a link led here and nothing was done since that had to be left first."""
+    def leads_back(self) -> bool:
+        """Whether a link led here and nothing was done since that is to be left first."""
         link = self.deck_app.link
-        if link is None or link.led is None:
-            return link is not None
+        if link is None or link.led is None or not super().leads_back():
+            return super().leads_back()
         if self.has_class("-detail") or isinstance(self.focused, Input) or self.focused is self.pane:
             return False
         is_led = self.query_one(FilterLine).text in {"", link.led.filter}

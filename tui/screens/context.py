@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, Final
 
@@ -10,6 +11,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.content import Content
+from textual.widgets import Input
 
 from core.deck import Deck
 from core.errors import Refused
@@ -26,6 +28,7 @@ from tui.present.memory_tree import task_key
 from tui.screens.context_knobs import Knobs
 from tui.screens.dialogs import Choose
 from tui.screens.place import Place
+from tui.trail import Link, Standing
 from tui.widgets.bars import Item, ItemLine
 from tui.widgets.filter_line import FilterLine
 from tui.widgets.record_table import Column, RecordTable
@@ -65,6 +68,8 @@ class ContextPlace(Place):
         self._plain = False
         """Whether the text is shown without what differs."""
         self._loop = -1
+        self._wanted = ""
+        """The pattern that the cursor is put on once it is listed."""
         self._embedding: tuple[int, int] | None = None
 
     def compose_content(self) -> ComposeResult:
@@ -123,10 +128,31 @@ class ContextPlace(Place):
         self._show_parts()
         self.refresh_frame()
 
-    def preview(self, task: str) -> None:
-        """Show the context of a task."""
+    def preview(self, task: str, pattern_id: str = "") -> None:
+        """Show the context of a task.
+
+        Args:
+            pattern_id: The pattern to put the cursor on; "" for the text.
+        """
+        self._wanted = pattern_id
         self.query_one(FilterLine).text = task
-        self.text.focus()
+        (self.table if pattern_id else self.text).focus()
+        self._prepare()
+
+    def be_led(self, link: Link, show: Callable[[Place], None]) -> None:
+        """Note the task that was typed here."""
+        link.before = Standing(filter=self.task_text)
+        super().be_led(link, show)
+        link.led = Standing(filter=self.task_text)
+
+    def leave_link(self, link: Link, *, back: bool) -> None:
+        """Put the task back that was typed here, unless another one was typed since."""
+        if link.before is not None and link.led is not None and self.task_text == link.led.filter:
+            self.query_one(FilterLine).text = link.before.filter
+
+    def leads_back(self) -> bool:
+        """Not from a field: that is left first."""
+        return super().leads_back() and self.knobs.field is None and not isinstance(self.focused, Input)
 
     def embedding(self, done: int, total: int) -> None:
         """Tell how far the work on what patterns mean has come; at its end the task is looked at again."""
@@ -144,7 +170,9 @@ class ContextPlace(Place):
     @on(FilterLine.Changed)
     def _typed(self, message: FilterLine.Changed) -> None:
         message.stop()
-        self.deck_app.kept.set_here("context-task", message.text)
+        link = self.deck_app.link
+        if link is None or link.led is None or link.place != self.place or message.text != link.led.filter:
+            self.deck_app.kept.set_here("context-task", message.text)
         self._prepare()
 
     @on(FilterLine.Left)
@@ -172,6 +200,9 @@ class ContextPlace(Place):
                     before, self._preview = self._preview, preview
                     another = before is None or before.injection.profile.text != preview.injection.profile.text
                     self._show(top=another)
+                    if self._wanted:
+                        self.table.go_to(self._wanted)
+                        self._wanted = ""
                     if before is None or before.settings != preview.settings:
                         self._reach_difference()
         self._answering = False
@@ -436,8 +467,11 @@ class ContextPlace(Place):
         self._open(message.key)
 
     def do_back(self) -> None:
-        """To the text."""
-        self.text.focus()
+        """Back along a link, else to the text."""
+        if self.leads_back():
+            self.deck_app.go_back()
+        else:
+            self.text.focus()
 
     def _mover(self) -> RecordTable | TextPane:
         return self.table if self.table.has_focus else self.text

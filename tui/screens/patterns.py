@@ -159,6 +159,8 @@ class PatternsPlace(Browse, Deciding):
 
     def effect(self, action: str) -> str | None:
         """The consequence, however wide the screen is."""
+        if action not in _DECISIONS:
+            return super().effect(action)
         subjects = self.subjects()
         if len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
             return consequence(action, self.view.assessment(subjects[0]))

@@ -16,9 +16,10 @@ from textual.widgets import Input
 from core.snapshot import Delta
 from core.text import visible_line
 from core.view import View
-from tui.actions import EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
+from tui.actions import DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.present.markdown import record_markdown
 from tui.present.marks import Glyphs
+from tui.trail import Link
 from tui.views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar
 from tui.widgets.record_table import RecordTable
@@ -79,7 +80,7 @@ class Place(Screen[None], inherit_bindings=False):
 
     def effect(self, action: str) -> str | None:
         """What an action would do to what is under the cursor, for the help, where there is room for words."""
-        return self.wording(action)
+        return self._back_text() if action == "back" and self.leads_back() else self.wording(action)
 
     def listed(self) -> frozenset[str]:
         """Actions whose keys stand on the screen already: the key line leaves them out."""
@@ -87,6 +88,27 @@ class Place(Screen[None], inherit_bindings=False):
 
     def go_to(self, key: str) -> None:
         """Put the cursor on a record, taking the filter off where it hides it."""
+
+    def be_led(self, link: Link, show: Callable[[Place], None]) -> None:
+        """Show what a link leads to.
+
+        Args:
+            show: Does it.
+        """
+        show(self)
+        self.refresh_frame()
+
+    def leave_link(self, link: Link, *, back: bool) -> None:
+        """Be as before the link when the user comes here again.
+
+        Args:
+            back: Whether the user goes back along it, rather than on to another place.
+        """
+
+    def leads_back(self) -> bool:
+        """Whether a link led here, and nothing here is to be left first."""
+        link = self.deck_app.link
+        return link is not None and link.place == self.place and not self.selections
 
     def again(self) -> Callable[[], Place] | None:
         """Makes a screen that lies over a place as it stands now, for who comes back along a link; None for others."""
@@ -187,7 +209,16 @@ class Place(Screen[None], inherit_bindings=False):
         right = [self._key_item("help", "help")]
         if self.reason_against("undo") is None and (last := self.deck_app.undo_hint()):
             right.insert(0, self._key_item("undo", last))
+        if self.leads_back():
+            right.insert(0, self._key_item("back", self._back_text()))
         return offered + disabled, right
+
+    def _back_text(self) -> str:
+        """Where `back` leads along a link."""
+        link = self.deck_app.link
+        if link is None:
+            return "back"
+        return "back to the player" if link.again is not None else f"back to {PLACES[link.start][1]}"
 
     def _disabled_item(self, action: str, label: str, *, first: bool) -> Item:
         """A key that can't act now; a click on it says why, as the key does."""
@@ -210,7 +241,12 @@ class Place(Screen[None], inherit_bindings=False):
         """Carry an action out, or say why it can't be."""
         reason = self.reason_against(action)
         if reason is not None:
-            self.deck_app.say(reason, severity="warning")
+            if not self._is_plain_to_see(action):
+                self.deck_app.say(reason, severity="warning")
+            return
+        if action in DECIDING and self.deck_app.jump_guard.blocks(self.deck_app.typed_ahead.typed_at):
+            key = self.deck_app.shown_key(action)
+            self.deck_app.say(f"{key} ignored: this came up only a moment ago; press it again", severity="warning")
             return
         if action.startswith("go_"):
             self.deck_app.go(action.removeprefix("go_"))
@@ -220,6 +256,11 @@ class Place(Screen[None], inherit_bindings=False):
         if result is not None:
             await result
         self.refresh_frame()
+
+    @staticmethod
+    def _is_plain_to_see(action: str) -> bool:
+        """Whether it needs no message why an action cannot be carried out: the user is there, or has left all."""
+        return action == "back" or action.startswith("go_")
 
     def reason_against(self, action: str) -> str | None:
         """Why an action can't be carried out now: what the place says, else what holds in all of them."""
@@ -255,9 +296,9 @@ class Place(Screen[None], inherit_bindings=False):
         return None
 
     def _can_go_back(self) -> bool:
-        """Whether there is a selection or anything else to leave."""
+        """Whether there is a selection, a link or anything else to leave."""
         table = next(iter(self.query(RecordTable)), None)
-        return bool(self.selections) or (table is not None and self.focused is not table)
+        return bool(self.selections) or self.leads_back() or (table is not None and self.focused is not table)
 
     def _mover(self) -> RecordTable | TextPane | None:
         """What the movement keys move: the focused table or text, else the first table."""
@@ -309,7 +350,10 @@ class Place(Screen[None], inherit_bindings=False):
         self.focus_previous("RecordTable, TextPane, Input")
 
     def do_back(self) -> None:
-        """Leave a selection, or what has focus for the main list."""
+        """Leave a selection, else go back along a link, else from what has focus to the main list."""
+        if self.leads_back():
+            self.deck_app.go_back()
+            return
         self.clear_selection()
         target: Widget | None = next(iter(self.query(RecordTable)), None)
         if target is not None:

@@ -18,6 +18,7 @@ from core.review.answers import Answer, question_of
 from core.review.items import ReviewItem
 from core.review.session import Plan
 from core.snapshot import Delta
+from core.text import plural
 from core.view import View
 from tui.actions import ACTIONS
 from tui.present import review as present
@@ -36,7 +37,7 @@ ANSWER_FRAME: Final = 2
 ROOMY: Final = 48
 """Lines from which answers that can't be given now are listed, too."""
 _ALWAYS: Final = frozenset(
-    {"undo", "redo", "what_if", "copy", "minutes"}
+    {"undo", "redo", "what_if", "copy", "minutes", "back"}
     | {action.id for action in ACTIONS if action.group in {"Go", "Program", "Move"}}
 ) - {"next_item", "previous_item"}
 """What can be done without a question in front."""
@@ -47,10 +48,11 @@ class ReviewPlace(Leading):
 
     place = "review"
     ABOUT = (
-        "One question at a time, the one that matters most first. Left: what it is about. Right: what speaks for and "
-        "against it. At the bottom, for each key that decides, what it would change; left and right choose one of "
-        "them without deciding, and above them stands how it changes what loops would read. Every answer can be "
-        "taken back with u."
+        "One question at a time, the one that matters most first; a says yes to it. Left: what it is about. Right: "
+        "what speaks for and against it. At the bottom, for each key that decides, what it would change; left, right "
+        "or a click highlight one of them without deciding, and above them stands how it changes what loops would "
+        "read. Enter, or a second click, gives the highlighted answer. The order stays as it is while the dashboard "
+        "is open: new questions are appended. Every answer can be undone with u."
     )
 
     class Foretold(Message):
@@ -69,7 +71,8 @@ class ReviewPlace(Leading):
         self._offered: tuple[Answer, ...] = ()
         self._cursor = 0
         self._shown: ReviewItem | None = None
-        self._gone_by: Decision | None = None
+        self._is_armed = False
+        """Whether the highlighted answer was clicked once: the next click on it gives it."""
         self._decisions = 0
         """How many decisions the view of before knew."""
 
@@ -86,11 +89,13 @@ class ReviewPlace(Leading):
         """Stay at the question in front while others come and go; move on when it is answered here."""
         made = view.snapshot.decisions[self._decisions :]
         self._decisions = len(view.snapshot.decisions)
-        self.walk.follow(view.queue, moves_on=lambda item: self._moves_on(item, made, view))
+        if view.snapshot.complete and self.deck_app.engine.has_looked_once:
+            self.walk.fix()
+        resolved = self.walk.follow(view.queue)
         item = self.walk.settle()
-        if self.walk.gone is not None:
-            self._show_gone(self.walk.gone)
-        elif item is None:
+        if resolved is not None:
+            self._tell_skipped(resolved, made, view)
+        if item is None:
             self._show_nothing()
         elif self._may_stop and self.sitting.plan is not None:
             self._show_stop(self.sitting.plan)
@@ -101,21 +106,22 @@ class ReviewPlace(Leading):
     def _may_stop(self) -> bool:
         return self.sitting.is_over(self.walk.items, self.deck_app.now())
 
-    def _moves_on(self, item: ReviewItem, made: Sequence[Decision], view: View) -> bool:
-        """Whether the next question may take the place of one that waits no more: not if others have answered it, or
-        the evidence has.
+    def _tell_skipped(self, item: ReviewItem, made: Sequence[Decision], view: View) -> None:
+        """The next question has replaced one that others, or the evidence, have resolved: say so, and let no key that
+        was meant for that one answer this one.
         """
-        if not view.snapshot.complete:
-            return True
-        self._gone_by = next((one for one in reversed(made) if present.is_about(one, item) and one.by != self.me), None)
-        return self._gone_by is None and any(one.by == self.me for one in made)
+        by = next((one for one in reversed(made) if present.is_about(one, item) and one.by != self.me), None)
+        if not view.snapshot.complete or (by is None and any(one.by == self.me for one in made)):
+            return
+        self.deck_app.jump_guard.arm()
+        self.deck_app.say(present.skipped(item, by, view))
 
     def _show(self, item: ReviewItem, view: View) -> None:
         another = self._shown is None or not same_question(self._shown, item)
         self._shown = item
         self._offered = self.answers_to(item, view)
         if another:
-            self._cursor = 0
+            self._cursor, self._is_armed = 0, False
             self.sitting.look(self.deck_app.now())
         desk = self.query_one(".desk")
         desk.set_class(item.kind == kinds.DUPLICATE, "-even")
@@ -126,8 +132,7 @@ class ReviewPlace(Leading):
         self._work_out(item, view)
 
     def _show_head(self, item: ReviewItem) -> None:
-        waiting = len(self.walk.items)
-        head = present.head(item, self.walk.place, waiting)
+        head = present.head(item, self.walk.place, self.walk.total, self.walk.fresh)
         now, offer, key = self.deck_app.now(), self.offer(self.view), self.deck_app.shown_key("minutes")
         pace = [Item(pace_text(self.sitting))] * bool(self.sitting.decided)
         readonly = [Item(Content.styled("read-only", "$warning bold"))] * self.deck_app.deck.is_readonly
@@ -160,15 +165,6 @@ class ReviewPlace(Leading):
             self.query_one(f"#review-{name}", Static).update(Content(""))
         self.text_of("subject").show(text)
         self.text_of("proposal").show([])
-        self._show_outcome(top=True)
-
-    def _show_gone(self, item: ReviewItem) -> None:
-        """What was in front stays to be read; nothing can be answered."""
-        self._offered = ()
-        told = present.gone(item, self._gone_by, self.view)
-        self.query_one(".question", ItemLine).show([Item(Content.styled(told, "bold $warning"))])
-        on = f"{self.deck_app.shown_key('next_item')} goes on to the next question"
-        self.query_one("#review-reason", Static).update(Content.styled(on, "$quiet"))
         self._show_outcome(top=True)
 
     def _show_nothing(self) -> None:
@@ -267,19 +263,44 @@ class ReviewPlace(Leading):
         self._choose(self._cursor - 1)
 
     @on(AnswerList.Chosen)
-    def _clicked_answer(self, message: AnswerList.Chosen) -> None:
-        self._choose(message.row)
+    async def _clicked_answer(self, message: AnswerList.Chosen) -> None:
+        if self._is_armed and message.row == self._cursor:
+            await self.action_act("give")
+        else:
+            self._choose(message.row)
+            self._is_armed = True
 
     def _choose(self, row: int) -> None:
         if self._listed:
-            self._cursor = row % len(self._listed)
+            self._cursor, self._is_armed = row % len(self._listed), False
             self._show_outcome(top=True)
 
+    @property
+    def _highlighted(self) -> str:
+        """The action of the highlighted answer; "" without one."""
+        return self._listed[self._cursor].action if self._cursor < len(self._listed) else ""
+
+    async def do_give(self) -> None:
+        """Give the highlighted answer, as its own key does."""
+        await self.action_act(self._highlighted)
+
     # Keys
+
+    def wording(self, action: str) -> str | None:
+        """What enter would answer."""
+        if action == "give" and self._highlighted:
+            return self._listed[self._cursor].label
+        return None
 
     def listed(self) -> frozenset[str]:
         """The answers have lines of their own."""
         return ANSWERS
+
+    def _key_items(self) -> tuple[list[Item], list[Item]]:
+        """What the mouse needs comes first: a narrow screen leaves the rest out."""
+        offered, right = super()._key_items()
+        first = ("give", "next_item", "open_item")
+        return sorted(offered, key=lambda item: first.index(item.value) if item.value in first else len(first)), right
 
     def why_not(self, action: str) -> str | None:
         """Each kind of question has its own answers."""
@@ -289,10 +310,7 @@ class ReviewPlace(Leading):
             key = self.deck_app.shown_key("go_patterns")
             return f"one question at a time is asked here: mark many in Patterns, {key}"
         if action in {"next_item", "previous_item"}:
-            moves = self.walk.gone or self._may_stop or len(self.walk.items) > 1
-            return None if moves else "this is the only question"
-        if self.walk.gone is not None:
-            return f"this question waits no more: {self.deck_app.shown_key('next_item')} goes on"
+            return None if self._may_stop or len(self.walk.items) > 1 else "this is the only question"
         item = self.item
         if item is None:
             return "nothing waits for a decision"
@@ -300,6 +318,8 @@ class ReviewPlace(Leading):
             return "nothing can be decided: the dashboard was started with --readonly"
         if self._may_stop:
             return f"you can stop here; {self.deck_app.shown_key('next_item')} goes on"
+        if action == "give":
+            return self._why_not_answer(self._highlighted, item) if self._highlighted else "there is no answer to give"
         if action in ANSWERS:
             return self._why_not_answer(action, item)
         if action in {"rewrite_in_editor", "alternative"} and item.inversion is None:
@@ -308,7 +328,7 @@ class ReviewPlace(Leading):
             return None if item.is_about_pattern else f"this question is about {present.about(item)}"
         if action == "to_loop":
             return None if evidence_loops(item, self.view) else "no loop of the evidence is known here"
-        if action == "edit_file":
+        if action == "edit_item_file":
             return None if item.is_about_pattern or item.session is not None else "what this is about has no file"
         return None
 
@@ -344,7 +364,9 @@ class ReviewPlace(Leading):
     def _step(self, by: int) -> None:
         if self._may_stop:
             self.sitting.goes_on, by = True, min(by, 0)
-        self.walk.step(by)
+        passed = self.walk.step(by)
+        if passed:
+            self.deck_app.say(f"Skipped {plural(passed, 'question')}: resolved by new evidence")
         self.show_anew()
 
     def go_to(self, key: str) -> None:

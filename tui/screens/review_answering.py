@@ -36,7 +36,7 @@ ANSWERS: Final = frozenset(
 SNOOZES: Final = {"for a day": 1, "for a week": 7, "for a month": 30, "for three months": 90}
 """How long a question can wait, in days."""
 
-DECIDES: Final = ANSWERS | {"snooze_until", "rewrite_in_editor", "alternative", "note"}
+DECIDES: Final = ANSWERS | {"give", "snooze_until", "rewrite_in_editor", "alternative", "note"}
 """The actions that decide something, or prepare it."""
 
 

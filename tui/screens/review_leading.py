@@ -36,7 +36,7 @@ class Leading(Panes):
         if self.item is not None:
             self.deck_app.preview_pattern(self.item.subject)
 
-    def do_open(self) -> None:
+    def do_open_item(self) -> None:
         """To what the question is about: a pattern, a loop, or a debug session in Memory."""
         item = self.item
         if item is None:
@@ -69,7 +69,7 @@ class Leading(Panes):
             chosen,
         )
 
-    def do_edit_file(self) -> None:
+    def do_edit_item_file(self) -> None:
         """Open the file of the pattern, or of the debug session."""
         item = self.item
         if item is not None:
@@ -82,6 +82,7 @@ class Leading(Panes):
 
         def answered(text: str | None) -> None:
             if text and item is not None:
+                self.walk.wait()
                 self.deck_app.decide(lambda deck: deck.note(item.subject, text=text), seen)
 
         if item is not None:

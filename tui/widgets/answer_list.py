@@ -72,7 +72,8 @@ class AnswerList(Widget):
         return to_strip(self, content, width, style)
 
     def on_click(self, event: events.Click) -> None:
-        """Say which line was clicked."""
-        if 0 <= event.y < len(self._rows):
+        """Report which line was clicked."""
+        offset = event.get_content_offset(self)
+        if offset is not None and offset.y < len(self._rows):
             event.stop()
-            self.post_message(self.Chosen(self, event.y))
+            self.post_message(self.Chosen(self, offset.y))

@@ -8,7 +8,6 @@ import pytest
 
 from core.records.decisions import Decision, Verb
 from core.review.items import BORDERLINE, ReviewItem
-from core.review.queue import keep_order
 from core.review.session import Pace, pace_of, plan
 from core.settings import ReviewSettings, Settings
 from tests.core.curation.making import NOW
@@ -84,22 +83,3 @@ def test_a_pace_is_the_median_pause_within_sittings() -> None:
 def test_what_one_act_decides_and_what_is_taken_back_is_no_pace() -> None:
     assert pace_of(decisions([0, 1, 1, 1, 1, 1, 1], group="g"), "ada").pauses == 0
     assert pace_of(decisions([0, 1, 1, 1, 1, 1, 1], verb=Verb.UNDO), "ada").pauses == 0
-
-
-@pytest.mark.parametrize(
-    ("now", "current", "listed"),
-    [
-        ("abcd", "b", "abcd"),
-        ("dcba", "b", "abcd"),  # another order by now
-        ("acd", "b", "acd"),  # answered: the next takes its place
-        ("xaybczd", "b", "abxyczd"),  # new ones come behind the cursor
-        ("xabcd", None, "axbcd"),
-        ("xabcd", "gone", "axbcd"),
-        ("ab", "d", "ab"),
-        ("x", "b", "x"),
-    ],
-)
-def test_a_list_that_is_worked_through_does_not_jump(now: str, current: str | None, listed: str) -> None:
-    before = [item(name, 1.0) for name in "abcd"]
-    key = f"state of {current}" if current else None
-    assert names(keep_order(before, [item(name, 2.0) for name in now], key)) == listed

@@ -10,6 +10,7 @@ import pytest
 from core.debug_memory.hooks import on_escalation
 from core.deck import Deck
 from core.paths import ProjectPaths
+from core.records.decisions import Verb
 from core.review.items import BURST, CONTRADICTED, ESCALATION, INVERSION
 from core.settings import Settings
 from tests.core.meaning import meaning
@@ -93,20 +94,104 @@ async def test_to_leave_what_another_has_decided_alone_takes_nothing_off_this_si
         assert not [toast for toast in told.toasts() if "new question" in toast]
 
 
-async def test_what_another_reviewer_has_answered_stays_to_be_read_and_says_by_whom(sample: Path, home: Path) -> None:
+async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_for_it_acts(
+    sample: Path, home: Path
+) -> None:
+    other = Deck(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
+    other.load()
+    seconds = [0.0]
+    async with story(sample, home, clock=lambda: seconds[0]) as told:
+        subject = await at_question(told, CONTRADICTED)
+        number = desk(told).walk.place
+        seconds[0] += 60.0
+        other.reset(subject, reason="four of six failed")
+        await told.until(lambda: front(told) != subject, "the next question")
+        following, known = front(told), len(told.app.view.snapshot.decisions)
+        assert any("Skipped: bob has answered" in one and "reset “four of six failed”" in one for one in told.toasts())
+        assert desk(told).walk.place == number + 1
+        for key in ("a", "enter"):
+            await told.press(key)
+            assert f"{key} ignored" in told.toasts()[-1]
+        assert (front(told), len(told.app.view.snapshot.decisions)) == (following, known)
+        seconds[0] += 0.5
+        await told.decides("s")
+        assert front(told) != following
+
+
+async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_are_passed(
+    sample: Path, home: Path
+) -> None:
     other = Deck(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     async with story(sample, home) as told:
-        subject = await at_question(told, CONTRADICTED)
-        text = pane(told, "subject")
-        other.reset(subject, reason="four of six failed")
-        await told.sees("bob has answered this", "reset “four of six failed”", "n goes on")
-        assert pane(told, "subject") == text
-        await told.press("a")
-        assert "waits no more" in told.toasts()[-1]
+        await told.go("review")
+        queue = waiting(told)
+        await told.sees(f"1 of {len(queue)}")
+        await told.press("n", "n")
+        await told.sees(f"3 of {len(queue)}")
+        other.quarantine(TWIN, reason="who wrote this?")  # a new question, worth more than some that are listed
+        await told.until(lambda: TWIN in waiting(told), "the new question")
+        assert waiting(told)[-1] != TWIN
+        await told.sees(f"3 of {len(queue) + 1}", "+1 new")
+        fourth = told.app.view.queue[[item.subject for item in told.app.view.queue].index(queue[3])]
+        other.dismiss(fourth.question_key, "seen elsewhere")
+        await told.until(lambda: queue[3] not in waiting(told), "the fourth to be resolved")
+        await told.sees(f"3 of {len(queue) + 1}")
         await told.press("n")
-        assert front(told) != subject
-        assert "bob has answered" not in told.text()
+        assert front(told) == queue[4]
+        await told.sees(f"5 of {len(queue) + 1}")
+        assert told.toasts()[-1] == "Skipped 1 question: resolved by new evidence"
+        seen = []
+        while front(told) != TWIN:
+            seen.append(desk(told).walk.place)
+            await told.press("n")
+        assert [*seen, desk(told).walk.place] == list(range(5, len(queue) + 2))
+        assert "new" not in told.text().splitlines()[1]
+        await told.decides("s")
+        assert desk(told).walk.place == 1, "the end of the list leads to its beginning"
+
+
+async def test_enter_gives_the_highlighted_answer_and_o_opens(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        subject = await at_question(told, INVERSION)
+        await told.press("right")
+        await told.sees("enter reject")
+        await told.decides("enter")
+        assert told.app.view.snapshot.decisions[-1].verb is Verb.REJECT_INVERSION
+        assert subject not in waiting(told)
+        await told.decides("u")
+        await told.press("o")
+        await told.until(lambda: told.place.place == "patterns", "Patterns in front")
+        await told.until(lambda: told.table.cursor_key == subject, "the pattern under the cursor")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_all_of_review_works_by_mouse(sample: Path, home: Path, size: tuple[int, int]) -> None:
+    async with story(sample, home, size=size) as told:
+        source = await at_question(told, BURST)
+
+        async def click(text: str) -> None:
+            row, line = next((n, line) for n, line in enumerate(told.text().splitlines()) if text in line)
+            await told.pilot.click(offset=(line.index(text), row))
+            await told.settled()
+
+        known = len(told.app.view.snapshot.decisions)
+        await click("a  discard")
+        assert len(told.app.view.snapshot.decisions) == known, "a first click only looks"
+        await click("x  count them")
+        await told.sees("enter count them")
+        await click("x  count them")
+        assert told.app.view.snapshot.decisions[-1].verb is Verb.CONFIRM
+        assert source not in waiting(told)
+        await told.decides("u")
+        await click("s  snooze")
+        await click("s  snooze")
+        assert told.app.view.snapshot.decisions[-1].verb is Verb.SNOOZE
+        number = desk(told).walk.place
+        await click("n next")
+        assert desk(told).walk.place > number
+        await click("o open")
+        await told.until(lambda: told.place.place != "review", "what the question is about")
 
 
 async def test_the_cursor_shows_what_each_key_would_change_and_decides_nothing(sample: Path, home: Path) -> None:

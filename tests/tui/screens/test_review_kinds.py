@@ -323,7 +323,7 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
         assert told.place.why_not("promote") == (
             "that is decided about one pattern alone: this question is about no pattern; here: a, s, W"
         )
-        await told.press("enter")
+        await told.press("o")
         await told.settled()
         assert told.place.place == "memory" and told.table.cursor_key == session_key("dm-stuck")
         await told.go("review")
@@ -348,7 +348,7 @@ async def test_an_escalation_is_seen_and_no_more(sample: Path, home: Path) -> No
 async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: Path, home: Path) -> None:
     async with story(sample, home, size=(160, 40)) as told:
         await told.go("review")
-        await told.sees("cover", "of what is at stake")
+        await told.sees("b 12 min: ", f"of {len(waiting(told))} questions", "% of the impact")
         await told.press("b", "ctrl+u")
         await told.type("1")
         await told.press("enter")
@@ -359,7 +359,7 @@ async def test_the_minutes_that_one_has_are_planned_and_come_to_an_end(sample: P
         for item in plan.items:
             assert front(told) == item.subject
             await told.decides("s")
-        await told.sees("You can stop here", "of what is at stake", f"{len(plan.items)} decided")
+        await told.sees("You can stop here", "of the impact", f"{len(plan.items)} decided")
         await told.press("a")
         assert "you can stop here; n goes on" in told.toasts()[-1]
         await told.press("n")

@@ -1,0 +1,34 @@
+"""Ignores deciding keys that were typed before the user can have seen the screen they would act on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Final
+
+SECONDS: Final = 0.5
+"""How long after another screen has come up no deciding key acts."""
+
+
+class JumpGuard:
+    """Armed when another screen or question comes up.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._until = -inf
+
+    def arm(self) -> None:
+        """Another screen or question has come up."""
+        self._until = self._clock() + SECONDS
+
+    def blocks(self, typed_at: float | None) -> bool:
+        """Whether a deciding key is to be ignored.
+
+        Args:
+            typed_at: When the key was typed; None for now, as of a click.
+        """
+        return (self._clock() if typed_at is None else typed_at) < self._until
