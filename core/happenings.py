@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.curation.rules import subject_text
+from core.curation.rules import subject_text, verb_text
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
 from core.review.items import (
@@ -84,7 +84,7 @@ def happenings(before: View, after: View, delta: Delta, mine: Container[str] = (
     is_own = any(decision.id in mine for decision in after.snapshot.decisions if decision.id not in known)
     for decision in after.snapshot.decisions:
         if decision.id not in known:
-            verb = decision.verb.value.replace("_", " ")
+            verb = verb_text(decision)
             text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(subject_text(decision), _MAX_WORDS)}"
             found.append(Happening(what=What.DECIDED, subject=decision.id, text=text))
     asked = set(map(_asked, before.queue))

@@ -34,6 +34,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from core.curation.curator import Decided
+from core.curation.rules import subject_text, verb_text
 from core.deck import Deck
 from core.errors import RalphdeckError
 from core.happenings import happenings
@@ -491,13 +492,15 @@ class DeckApp(Comforts, inherit_bindings=False):
         """Whether there is a decision to take back, or one is being made."""
         return bool(self._in_hand or self.view.snapshot.curation.undoable)
 
+    @property
+    def is_deciding(self) -> bool:
+        """Whether the engine has decisions left to make."""
+        return self._in_hand > 0
+
     def undo_hint(self) -> str:
-        """What `u` would take back, and whose it is; empty if nothing."""
+        """What `u` would undo; empty if nothing, or if another person decided it, which is asked about first."""
         last = self._last_decision()
-        if last is None:
-            return ""
-        whose = "" if last.by == self.deck.by else f" {visible_line(last.by, 12)}'s"
-        return f"undo{whose} {last.verb.value.replace('_', ' ')}"
+        return f"undo {verb_text(last)}" if last is not None and last.by == self.deck.by else ""
 
     def top_items(self, place: str) -> tuple[list[Item], list[Item]]:
         """The items of the top bar."""
@@ -554,8 +557,8 @@ class DeckApp(Comforts, inherit_bindings=False):
                 self._undoing = True
                 self.decide(lambda deck: deck.undo(last.act), seen)
 
-        title = f"Take back what {visible_line(last.by, 30)} decided?"
-        what = f"{last.verb.value.replace('_', ' ')} {visible_line(last.subject, 80)}: {visible_line(last.reason, 200)}"
+        title = f"Undo {visible_line(last.by, 30)}'s decision?"
+        what = f"{verb_text(last)} {subject_text(last)}: {visible_line(last.reason, 200)}"
         self.push_screen(Confirm(Content(title), Content(what.removesuffix(": "))), answered)
 
     def do_redo(self) -> None:

@@ -26,7 +26,7 @@ from core.cli.output import (
 from core.cli.project import chosen_project, now, read_configuration, read_snapshot
 from core.cli.shapes import decision_json, json_help
 from core.curation.heads import MAX_BYTES, Head, check_project, read_heads
-from core.curation.rules import about_text, changed
+from core.curation.rules import about_text, changed, verb_text
 from core.curation.verifying import verify_ledger
 from core.errors import BadInput, RalphdeckError
 from core.outfile import export_file, write_file
@@ -189,7 +189,7 @@ def _row(decision: Decision, by_id: Mapping[str, Decision], undone: bool) -> tup
     return (
         minute(decision.at),
         decision.by,
-        decision.verb.value.replace("_", " ") + (" (taken back)" if undone else ""),
+        verb_text(decision) + (" (taken back)" if undone else ""),
         about_text(decision, by_id),
         changed(decision),
         note if isinstance(note, str) else decision.reason,

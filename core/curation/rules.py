@@ -35,6 +35,8 @@ _WAS_HELD: Final = "held"
 """The keys in `before` of a release that record what it was released from."""
 _ABOUT: Final = "about"
 """The key in `after` of a decision on a question that is filed under more than a person wants to read."""
+_ESCALATION: Final = "escalation of "
+"""How the subject of a verdict on an escalation begins."""
 _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _MAX_SLUG: Final = 60
 
@@ -136,6 +138,13 @@ def shown(identifier: str) -> str:
     return visible_line(identifier, 80)
 
 
+def verb_text(decision: Decision) -> str:
+    """What was decided, as a verb for people; an escalation is acknowledged."""
+    if decision.verb is Verb.DISMISS and decision.subject.startswith(_ESCALATION):
+        return "acknowledge"
+    return decision.verb.value.replace("_", " ")
+
+
 def subject_text(decision: Decision) -> str:
     """What a decision is about, for people: the name that it was given, else what it is filed under."""
     about = decision.after.get(_ABOUT)
@@ -145,7 +154,7 @@ def subject_text(decision: Decision) -> str:
 def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
     """The same; of undo and redo, what was taken back or repeated, if it is among `known`, by id."""
     taken = known.get(decision.subject) if decision.verb in TURNS else None
-    return f"{taken.verb.value.replace('_', ' ')} {subject_text(taken)}" if taken else subject_text(decision)
+    return f"{verb_text(taken)} {subject_text(taken)}" if taken else subject_text(decision)
 
 
 def promote(case: Case) -> Draft:
@@ -431,7 +440,7 @@ def extraction_question(source_id: str) -> str:
 
 def escalation_question(session_id: str, at: datetime | None) -> str:
     """What verdicts on an escalated debug session are filed under: if it is escalated anew, it is another question."""
-    return f"escalation of {session_id}" + (f" at {iso(at)}" if at is not None else "")
+    return f"{_ESCALATION}{session_id}" + (f" at {iso(at)}" if at is not None else "")
 
 
 def held_text_question(text_id: str, text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from core.curation.rules import Draft, about_text, shown
+from core.curation.rules import Draft, about_text, shown, verb_text
 from core.curation.turning import ALONE, touched
 from core.errors import Conflict
 from core.learning.outcomes import took
@@ -97,5 +97,5 @@ def _told(decision: Decision, known: Mapping[str, Decision], now: datetime) -> s
     seconds = (now - decision.at).total_seconds()
     when = "just now" if seconds < 1 else f"{took(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
-    what = f"{decision.verb.value.replace('_', ' ')} {about_text(decision, known)}"
+    what = f"{verb_text(decision)} {about_text(decision, known)}"
     return f"{shown(decision.by)} decided {when}: {what}{reason}"

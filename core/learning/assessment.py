@@ -96,6 +96,11 @@ class Assessment(Struct, frozen=True, kw_only=True):
         return f"{rounded(self.claimed_rate * 100)}% claimed, {recorded}"
 
     @property
+    def is_held(self) -> bool:
+        """Whether a decision keeps the state as it is, whatever age and results do."""
+        return self.quarantined or (self.pin is not None and not self.pin_stale)
+
+    @property
     def shown(self) -> str:
         """The state as it is shown: `quarantine` and `held` have words of their own."""
         if self.held:

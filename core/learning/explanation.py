@@ -24,6 +24,8 @@ _NEAR: Final = 0.01
 """Distances below this are written with the digit that tells them from none."""
 _NAMED: Final = 3
 """Loops that a line names."""
+_HELD: Final = "a decision holds"
+"""Why neither age nor a result changes a state."""
 _MORE: Final = {True: "more successes", False: "more failures"}
 
 
@@ -268,6 +270,8 @@ def _step_lines(assessment: Assessment, steps: Sequence[Step]) -> Iterator[RuleL
 
 
 def _one_more_failure(assessment: Assessment, limits: MaturitySettings) -> RuleLine:
+    if assessment.is_held:
+        return RuleLine(rule="one failure", text=f"stays {assessment.state}: {_HELD}", state=assessment.state)
     after = state_of(assessment.helpful, assessment.harmful + 1, limits)
     text = f"stays {after}" if after is assessment.computed else f"makes it {after}"
     return RuleLine(rule="one failure", text=text, state=after)
@@ -318,6 +322,9 @@ def _interval(assessment: Assessment, settings: Settings) -> RuleLine:
 def _calendar(
     assessment: Assessment, calendar: Sequence[tuple[datetime, Maturity]], now: datetime
 ) -> Iterator[RuleLine]:
+    if assessment.is_held:
+        yield RuleLine(rule="calendar", text=f"stays {assessment.state} at any age: {_HELD}", state=assessment.state)
+        return
     if not calendar:
         yield RuleLine(rule="calendar", text=f"stays {assessment.computed} by rule if nothing more happens")
     for at, state in calendar:

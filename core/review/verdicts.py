@@ -48,7 +48,6 @@ def inversions(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
             INVERSION,
             pattern_id,
             question="Turn {} into a warning?",
-            this="this pattern",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
             place=scales.given(pattern_id),
             stake=scales.unwarned(pattern_id),

@@ -18,6 +18,8 @@ from tests.e2e.tmux import PROMPT, Tmux
 
 ANSWERS: Final = ("a", "x", "p", "r", "s")
 """Keys that decide at once, in the order in which they are wanted; taken in turns."""
+AFTER_JUMP: Final = 0.6
+"""Seconds after which a key that decides acts in another place."""
 _OFFERED: Final = re.compile(r"^ (?:[▸>▌] ?)? ?([a-z])  \S", re.MULTILINE)
 _AT: Final = re.compile(r"([\d,]+) of [\d,]+")
 _DECIDED: Final = re.compile(r"([\d,]+) decided")
@@ -71,6 +73,7 @@ def decide(tmux: Tmux, times: int) -> list[float]:
         Seconds from each key to the next question with its consequences.
     """
     text = _ready(tmux, 0)
+    time.sleep(AFTER_JUMP)
     taken = []
     for number in range(times):
         offered = _OFFERED.findall(text)

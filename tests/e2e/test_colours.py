@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.desk import AFTER_JUMP
 from tests.e2e.stream import tokens
 from tests.e2e.terminal import Terminal, dashboard, environment
 
@@ -24,7 +25,10 @@ def test_no_color_sends_no_colour_at_all(sample: Path, home: Path, theme: list[s
         terminal.sees("Loops", "live")
         for key in "2345678":
             terminal.press(key)
-        terminal.press("2", "d", "escape", "?", "escape", ":", "escape", "t")
+        terminal.press("2")
+        terminal.sees("by score")
+        terminal.settles(AFTER_JUMP)
+        terminal.press("d", "escape", "?", "escape", ":", "escape", "t")
         terminal.sees("max errors")
         terminal.press("escape", "q")
         assert terminal.end() == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.desk import at_question
+from tests.e2e.desk import AFTER_JUMP, at_question
 from tests.e2e.terminal import dashboard, environment, python
 from tests.e2e.tmux import PROMPT, Tmux
 
@@ -53,6 +53,7 @@ def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) ->
         tmux.sees("1 of 40", "◐ estab")
         tmux.keys("Enter")
         tmux.until(lambda: "p promote" in tmux.text(), "the keys of the list")
+        time.sleep(AFTER_JUMP)
         tmux.keys("p")
         tmux.sees(f"promoted {PATTERN}", "● prov")
         tmux.keys("u")
@@ -62,6 +63,7 @@ def test_from_the_demo_to_the_prompt_again(home: Path, size: tuple[int, int]) ->
         tmux.sees("1 of ")
         while "Turn this into a warning?" not in tmux.text():
             next_question(tmux)
+        time.sleep(AFTER_JUMP)
         tmux.keys("a")
         tmux.sees("Review·", "undo accept")
         tmux.keys("8")
@@ -92,6 +94,7 @@ def test_another_dashboard_sees_a_decision_at_once(sample: Path, home: Path) -> 
             tmux.keys("/", f"id:{PATTERN}", window=window)
             tmux.sees("1 of 40", "◐ estab", window=window)
             tmux.keys("Enter", window=window)
+        time.sleep(AFTER_JUMP)
         start = time.monotonic()
         tmux.keys("p")
         tmux.sees("● prov")

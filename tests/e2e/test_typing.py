@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from tests.e2e.desk import at_question
+from tests.e2e.desk import AFTER_JUMP, at_question
 from tests.e2e.stream import offences
 from tests.e2e.terminal import Terminal, dashboard, environment
 
@@ -40,6 +40,9 @@ FIELDS = {
 }
 """The keys that open them, one after the other."""
 
+SHOWS = {"2": "by score", "3": "if you press", "4": "what the loop will read"}
+"""What stands on the screen of a place."""
+
 
 def open_field(terminal: Terminal, mark: str, *keys: str) -> None:
     """Press keys that open a field, and wait until it takes what is pasted; `n` goes on to an inversion."""
@@ -48,6 +51,9 @@ def open_field(terminal: Terminal, mark: str, *keys: str) -> None:
             go_on_to_an_inversion(terminal)
         else:
             terminal.press(key)
+            if key in SHOWS:
+                terminal.sees(SHOWS[key])
+                terminal.settles(AFTER_JUMP)
     for _ in range(20):
         terminal.paste(f"{mark} ")
         terminal.settles(0.3)
@@ -116,7 +122,8 @@ def test_what_is_typed_behind_enter_is_for_where_that_leads(sample: Path, home: 
     with Terminal(dashboard(sample), environment(home)) as terminal:
         terminal.sees("live")
         terminal.press("2")
-        terminal.settles()
+        terminal.sees("by score")
+        terminal.settles(AFTER_JUMP)
         terminal.write(b"/id:pat-error-null-check-015\rdno good\r8")
         terminal.sees("Log", "no good")
         terminal.press("ctrl+c")

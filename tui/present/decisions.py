@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.content import Content
 
-from core.curation.rules import changed, subject_text
+from core.curation.rules import changed, subject_text, verb_text
 from core.records.decisions import Decision, Effect
 from core.text import visible, visible_line
 from core.view import View
@@ -27,11 +27,6 @@ def decision_cells(decision: Decision, view: View, glyphs: Glyphs) -> Cells:
         "by": Content.styled(visible_line(decision.by, 60), quiet),
         "reason": Content.styled(visible_line(words(decision), 300), quiet),
     }
-
-
-def verb_text(decision: Decision) -> str:
-    """The verb as words."""
-    return decision.verb.value.replace("_", " ")
 
 
 def words(decision: Decision) -> str:

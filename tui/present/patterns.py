@@ -101,8 +101,16 @@ def _what(pattern: Pattern) -> str:
     return (pattern.error_pattern if pattern.type is PatternType.ERROR else pattern.description) or pattern.title
 
 
-def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
-    """What the pattern is, its numbers, and its text."""
+def _whose(by: str, me: str) -> str:
+    return "your" if by == me else f"{visible_line(by, 40)}'s"
+
+
+def overview(view: View, pattern: Pattern, glyphs: Glyphs, me: str = "") -> list[Content]:
+    """What the pattern is, its numbers, and its text.
+
+    Args:
+        me: Who looks at it, "" for unknown.
+    """
     assessment = view.assessment(pattern.id)
     lines = [
         Content.styled(visible_line(pattern.title, 400), "bold"),
@@ -116,7 +124,8 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
         rate_line(pattern, assessment, glyphs),
     ]
     if assessment.contradicted:
-        lines.append(Content.styled("Later evidence contradicts your decision: see Review.", "$warning"))
+        whose = _whose(assessment.pin.by, me) if assessment.pin is not None else "this"
+        lines.append(Content.styled(f"Later evidence contradicts {whose} decision: see Review.", "$warning"))
     if assessment.inversion_due:
         lines.append(Content.styled("Fails so often that it is due for inversion: see Review.", "$warning"))
     if assessment.quarantined:
@@ -184,9 +193,11 @@ def state_line(assessment: Assessment, now: datetime, glyphs: Glyphs) -> Content
             parts.append((f"  (by evidence: {assessment.computed.value})", "$quiet"))
     else:
         parts.append((f"  by {assessment.decided_by}", "$quiet"))
-    if assessment.next_change is not None:
+    if assessment.is_held:
+        parts.append(("  does not change with age", "$quiet"))
+    elif assessment.next_change is not None:
         when, state = assessment.next_change
-        parts.append((f"  without news: {state.value} in {until(when, now)}", "$quiet"))
+        parts.append((f"  decays to {state.value} in {until(when, now)} if unused", "$quiet"))
     return Content.assemble(*parts)
 
 

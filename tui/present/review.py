@@ -8,6 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
+from core.curation.rules import verb_text
 from core.learning.proposing import Inversion
 from core.records.decisions import Decision
 from core.review.answers import question_of
@@ -30,7 +31,7 @@ from core.text import visible_line
 from core.view import View
 from tui.present.arrivals import exact_text, held_text_lines, held_text_origin, origin
 from tui.present.debugging import failing_lines, tried_lines
-from tui.present.decisions import verb_text, words
+from tui.present.decisions import words
 from tui.present.inverting import original, warning
 from tui.present.layout import UNBROKEN
 from tui.present.marks import Glyphs

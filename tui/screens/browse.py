@@ -60,6 +60,8 @@ class Browse(Place):
         self._sort: tuple[str, bool] | None = self.SORTS[0] if self.SORTS else None
         self._tab = self.TABS[0]
         self._ticks = 0
+        self._deciding: frozenset[str] = frozenset()
+        """Records that a decision is being made about: if one moves in the list, the cursor does not follow it."""
         self._put_back: Standing | None = None
         """What the list is to be again when somebody comes here, after a link led here."""
 
@@ -157,7 +159,8 @@ class Browse(Place):
 
     def _select(self, view: View) -> None:
         keys = self.select(view, self._query, self._sort)
-        self.table.show(keys, sorted_by=self._sort)
+        stays = self.table.cursor_key in self._deciding
+        self.table.show(keys, sorted_by=self._sort, keep_row=stays)
         self._count(view, len(keys))
 
     def _count(self, view: View, shown: int) -> None:
@@ -291,7 +294,6 @@ class Browse(Place):
         self._sort = (column, descending)
         self.deck_app.kept.set_here(f"{self.place}-sort", f"{column} {'down' if descending else 'up'}")
         self._select(self.view)
-        self.table.cursor = 0
 
     def do_open(self) -> None:
         """Give the details the whole screen."""

@@ -55,6 +55,9 @@ class Deciding(Place):
         """The patterns that a decision is about: the marked ones, else the one under the cursor."""
         raise NotImplementedError
 
+    def begin_decision(self, keys: Sequence[str]) -> None:
+        """A decision about these patterns is being made."""
+
     def decided(self) -> None:
         """A decision about the many is on its way."""
 
@@ -98,10 +101,12 @@ class Deciding(Place):
         """
         subjects = self.subjects()
         if len(subjects) > 1:
+            self.begin_decision(subjects)
             self.deck_app.push_screen(Bulk(deed, subjects), lambda begun: self.decided() if begun else None)
         elif subjects and deed.asks:
             self._ask(deed, subjects[0], decide)
         elif subjects:
+            self.begin_decision(subjects)
             self.deck_app.decide(lambda deck: decide(deck, subjects[0], ""))
 
     def _ask(self, deed: Deed, key: str, decide: Callable[[Deck, str, str], Decided]) -> None:
@@ -109,6 +114,7 @@ class Deciding(Place):
 
         def answered(text: str | None) -> None:
             if text:
+                self.begin_decision([key])
                 self.deck_app.decide(lambda deck: decide(deck, key, text), seen)
 
         title = Content(f"{deed.word} {visible_line(key, 60)}: {deed.asks}")

@@ -62,6 +62,8 @@ class PatternsPlace(Browse, Deciding):
         else:
             self._catalog = self._catalog.updated(patterns, view.board, delta.patterns, pins)
         super().refresh_view(view, delta)
+        if not self.deck_app.is_deciding:
+            self._deciding = frozenset()
 
     def touched(self, delta: Delta) -> bool:
         """Loops and events are evidence, decisions are states."""
@@ -113,8 +115,9 @@ class PatternsPlace(Browse, Deciding):
         pattern = view.snapshot.patterns.get(key)
         if pattern is None:
             return ()
+        if tab == "Overview":
+            return present.overview(view, pattern, self.glyphs, self.deck_app.deck.by)
         write = {
-            "Overview": present.overview,
             "Evidence": present.evidence,
             "Lineage": present.lineage_lines,
             "Why": present.why_lines,
@@ -165,6 +168,10 @@ class PatternsPlace(Browse, Deciding):
         if len(subjects) == 1 and subjects[0] in self.view.snapshot.patterns:
             return consequence(action, self.view.assessment(subjects[0]))
         return self.wording(action)
+
+    def begin_decision(self, keys: Sequence[str]) -> None:
+        """The cursor keeps its place if one of these patterns moves."""
+        self._deciding |= set(keys)
 
     def decided(self) -> None:
         """Marks have done their work."""

@@ -174,12 +174,13 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         """The marked records."""
         return frozenset(self._marked)
 
-    def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None) -> None:
+    def show(self, keys: Sequence[str], *, sorted_by: tuple[str, bool] | None = None, keep_row: bool = False) -> None:
         """Show these rows; the cursor stays on its record, or near where it was if that is gone.
 
         Args:
             keys: Keys in order; not copied, so do not change it afterwards.
             sorted_by: Column id and whether descending, for the heading's arrow.
+            keep_row: Leave the cursor at its row number, whatever record is there now.
         """
         key = self.cursor_key
         same = keys is self._keys
@@ -190,7 +191,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._marked &= set(keys)
             self._fit_lines()
             if key is not None:
-                at = self.position(key)
+                at = None if keep_row else self.position(key)
                 row = min(self.cursor, len(keys) - 1) if at is None else at
             else:
                 row = 0

@@ -7,14 +7,19 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from core.curation.curator import Curator
 from core.paths import ProjectPaths
 from core.records.patterns import Maturity
+from core.settings import Settings
 from tests.sample.decisions import SUSPECTED
-from tests.tui.story import Story, make_app, story
+from tests.tui.story import NOW, Story, make_app, story
+from tui.present import patterns as present
+from tui.present.marks import DRAWN
 from tui.present.patterns import TABS
 from tui.screens.bulk import Bulk
 from tui.screens.dialogs import AskLine
 from tui.widgets.filter_line import FilterLine
+from tui.widgets.text_pane import TextPane
 
 PROMOTED = "pat-success-profile-first-009"
 ESTABLISHED = "pat-error-unique-violation-007"
@@ -67,7 +72,7 @@ async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path
         orders = {told.table.keys[0]}
         for _ in range(7):
             await told.press("S")
-            assert told.table.cursor == 0
+            assert told.table.cursor_key == ESTABLISHED
             orders.add(told.table.keys[0])
         assert len(orders) > 3
         await told.press("S")
@@ -96,11 +101,12 @@ async def test_a_promoted_pattern_changes_its_row_its_file_and_its_key(sample: P
         await told.decides("p")
         assert state_of(told, ESTABLISHED) is Maturity.PROVEN
         assert "prov" in told.row(ESTABLISHED)
-        assert told.table.cursor_key == ESTABLISHED, "the row moved, the cursor with it"
         assert any("promoted" in toast and ESTABLISHED in toast for toast in told.toasts())
         assert re.search(r"u undo:? promote", told.key_line())
         file = ProjectPaths(sample).pattern_file("error")
         assert '"state": "proven"' in json.dumps(json.loads(file.read_text()))
+        assert told.table.cursor_key != ESTABLISHED, "the row moved, the cursor kept its place"
+        told.place.go_to(ESTABLISHED)
         await told.decides("p")
         assert "promoted already" in told.toasts()[-1]
 
@@ -117,6 +123,7 @@ async def test_deprecating_wants_a_reason(sample: Path, home: Path) -> None:
         await told.decides("enter")
         assert state_of(told, ESTABLISHED) is Maturity.DEPRECATED
         assert told.app.view.snapshot.decisions[-1].reason == "too slow now"
+        told.place.go_to(ESTABLISHED)
         await told.sees("“too slow now”")
 
 
@@ -137,6 +144,7 @@ async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
         computed = told.app.view.assessment(PROMOTED).computed
         await told.decides("r")
         assert state_of(told, PROMOTED) is computed
+        told.place.go_to(PROMOTED)
         await told.press("c")
         await told.type("seen twice")
         await told.decides("enter")
@@ -149,6 +157,7 @@ async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
         assert state_of(told, PROMOTED) is Maturity.PROVEN
         await told.decides("U")
         assert state_of(told, PROMOTED) is computed
+        told.place.go_to(PROMOTED)
         told.place.show_tab(TABS.index("History"))  # type: ignore[attr-defined]
         await told.sees("undo", "redo", "seen twice")
 
@@ -380,6 +389,7 @@ async def test_a_pattern_in_quarantine_says_so_in_its_row_and_is_found_by_it(sam
         await told.decides("enter")
         assert told.app.view.assessment(ESTABLISHED).quarantined
         assert "◌ quar" in told.row(ESTABLISHED)
+        told.place.go_to(ESTABLISHED)
         await told.sees("No loop gets it until a person has read its text: see Review.")
         await told.press("Q")
         assert "in quarantine already" in told.toasts()[-1]
@@ -420,3 +430,59 @@ async def test_titles_come_before_ids_and_bars(
         row = told.row("pat-success-profile-first-009")
         assert all(text in row for text in seen), row
         assert not any(text in row for text in unseen), row
+
+
+async def test_after_a_decision_the_cursor_keeps_its_place_in_the_list(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        told.table.cursor = 4
+        await told.settled()
+        before = list(told.table.keys)
+        await told.press("d")
+        await told.type("obsolete")
+        await told.decides("enter")
+        assert told.table.keys.index(before[4]) > 20, "the row has moved"
+        assert (told.table.cursor, told.table.cursor_key) == (4, before[5])
+        await told.press("j", "k")
+        key = told.table.cursor_key
+        Curator(ProjectPaths(sample), Settings(), by="ben").deprecate(
+            told.app.view.pattern(before[0]), told.app.view.assessment(before[0]), now=NOW, reason="x"
+        )
+        await told.until(lambda: told.table.keys[0] != before[0], "what ben decided")
+        assert told.table.cursor_key == key, "what others decide moves the row, not the cursor off its record"
+
+
+async def test_after_a_sort_the_cursor_keeps_its_record(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        told.table.cursor = 7
+        await told.settled()
+        key = told.table.cursor_key
+        await told.press("S")
+        assert told.table.cursor_key == key and told.table.cursor != 7
+        header = told.table.region
+        await told.pilot.click(told.table, offset=(4, 0))
+        await told.settled()
+        assert told.table.cursor_key == key and header == told.table.region
+
+
+async def test_a_pin_is_not_said_to_decay_and_a_decision_is_said_to_be_whose_it_is(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        pinned = next(key for key in told.table.keys if told.app.view.assessment(key).is_held)
+        free = next(key for key in told.table.keys if told.app.view.assessment(key).next_change is not None
+                    and not told.app.view.assessment(key).is_held)  # fmt: skip
+        for key, says in ((pinned, True), (free, False)):
+            assert told.table.go_to(key)
+            await told.settled()
+            assert ("does not change with age" in told.text()) is says
+            assert ("decays to" in told.text()) is not says
+        assert told.table.go_to(pinned)
+        await told.press("w")
+        await told.settled()
+        assert "at any age: a decision holds" in told.place.query_one(TextPane).plain
+        doubted = next(key for key in told.table.keys if told.app.view.assessment(key).contradicted)
+        pattern = told.app.view.pattern(doubted)
+        for me, whose in (("dana", "your"), ("ana", "dana's")):
+            lines = "\n".join(line.plain for line in present.overview(told.app.view, pattern, DRAWN, me))
+            assert f"Later evidence contradicts {whose} decision" in lines
