@@ -83,7 +83,7 @@ async def test_what_somebody_decides_while_undo_asks_is_not_taken_back(sample: P
     async with story(sample, home) as told:
         await told.go("patterns")
         await told.press("u")
-        await told.sees("Take back what imre decided?")
+        await told.sees("Undo imre's decision?")
         last = newest(told)
         made = await meanwhile(told, lambda bob: bob.promote(ONE))
         await told.decides("y")
