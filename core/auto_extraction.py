@@ -10,6 +10,7 @@ from typing import Final
 from core.curation.curator import Decided
 from core.deck import Deck
 from core.errors import Conflict, Refused, UnknownRecord
+from core.extraction.strategies import beads_of
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 from core.settings import ExtractionSettings
@@ -79,6 +80,8 @@ class AutoExtraction:
         loop = self._deck.view.snapshot.loops.get(loop_id)
         if loop is None or loop.status not in FINISHED or self._is_done(loop):
             return loop_id, None
+        for bead_id in beads_of(loop_id, self._deck.view.snapshot):
+            self._deck.learn_strategies(bead_id)
         try:
             offer = self._deck.extraction(loop_id)
             if not offer.new and not offer.merges:

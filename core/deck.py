@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +15,7 @@ from core.curation.registry import Registry
 from core.curation.seeing import Seen
 from core.curation.settling import FreeIds
 from core.deciding import Decider
-from core.errors import Conflict
+from core.errors import Conflict, Refused
 from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.pruning import Prune, to_prune
@@ -265,6 +266,50 @@ class Deck(Decider):
                 if warnings is not None:
                     warnings += failed
             return view
+
+    def learn_strategies(
+        self, bead_id: str, *, counted: list[Counted] | None = None, warnings: list[str] | None = None
+    ) -> tuple[str, ...]:
+        """Count the decomposition strategies that a finished loop or attempt used; see docs/scoring.md.
+
+        A strategy without a pattern gets one; a text that is not one of the common strategies waits for approval.
+
+        Args:
+            bead_id: The loop or attempt.
+            counted, warnings: See `record`.
+
+        Returns:
+            The names of its strategies.
+        """
+        from core.extraction import strategies
+
+        with self._lock:
+            view = self._view
+            names = strategies.strategies_of(bead_id, view.snapshot, view.board)
+            _, missing = strategies.find_strategies(names, view.snapshot.patterns)
+            for common in (True, False):
+                if own := [name for name in missing if strategies.is_common(name) is common]:
+                    self._add_strategies(bead_id, own, unattended=not common)
+            view = self._view
+            found, _ = strategies.find_strategies(names, view.snapshot.patterns)
+            events = tuple(
+                strategies.use_events(bead_id, found.values(), view.snapshot, view.board, self._clock(), self.by)
+            )
+            if events:
+                self.record(*events, counted=counted, warnings=warnings)
+            return names
+
+    def _add_strategies(self, bead_id: str, names: list[str], *, unattended: bool) -> None:
+        from core.extraction import strategies
+
+        def decide(now: datetime) -> Decided:
+            patterns = self._view.snapshot.patterns
+            _, missing = strategies.find_strategies(names, patterns)
+            proposed = strategies.propose_strategies(bead_id, missing)
+            return self.curator.extract(proposed, patterns, now=now, known=self._known, unattended=unattended)
+
+        with suppress(Refused):  # another process added them
+            self._decide_any(decide)
 
     def inject(self, loop_id: str, injection: Injection) -> Injected:
         """Record which patterns and reflections a loop got, so that their effect can be measured.

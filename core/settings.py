@@ -240,16 +240,20 @@ class InjectionSettings(Struct, frozen=True, kw_only=True):
     reflection_share: float = 0.25
     """Part of `max_tokens` that is reserved for reflections, 0..1; what they do not need goes to the patterns."""
     min_reflection_relevance: float = 0.25
+    include_decomposition: bool = True
+    """Whether a task that is a decomposition gets the sections on decomposition strategies."""
+    decomposition_share: float = 0.25
+    """Largest part of `max_tokens` that these sections take, 0..1; what they do not need goes to the patterns."""
 
     def __post_init__(self) -> None:
         _check_flags(
             self,
             *("enabled", "include_error_patterns", "include_success_patterns"),
-            *("include_anti_patterns", "include_code_templates", "include_reflections"),
+            *("include_anti_patterns", "include_code_templates", "include_reflections", "include_decomposition"),
         )
         _check_counts(self, "top_k_patterns", "max_patterns_injected", "max_tokens", "max_field_chars")
         _check_counts(self, "max_reflections")
-        _check_shares(self, "min_success_rate", "reflection_share", "min_reflection_relevance")
+        _check_shares(self, "min_success_rate", "reflection_share", "min_reflection_relevance", "decomposition_share")
         check_choice(self.order, "order", ("score", "lower-bound"))
 
 

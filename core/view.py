@@ -31,6 +31,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Suspicion
+from core.retrieval.decomposition import Strategies, choose_strategies
 from core.retrieval.index import LazyIndex, PatternIndex
 from core.retrieval.learnings import LazyLearnings, LearningIndex, Match
 from core.retrieval.ranking import Given, Injection, prepare_context, prepare_injection
@@ -253,18 +254,27 @@ class View:
         """What the pattern would become as an anti-pattern."""
         return self.board.proposal(self.pattern(pattern_id).id)
 
-    def injection(self, task: str, settings: InjectionSettings | None = None, category: str = "") -> Injection:
+    def injection(
+        self,
+        task: str,
+        settings: InjectionSettings | None = None,
+        category: str = "",
+        decomposition: bool | None = None,
+    ) -> Injection:
         """What a loop with this task would get injected; the preview and `inject` print the same bytes.
 
         Args:
             task: The task.
             settings: Other ones than those of the project.
             category: Of the task, instead of the recognised one.
+            decomposition: Whether the task is a decomposition; None where its text decides.
         """
         profile = analyse_task(task)
         if category:
             profile = msgspec.structs.replace(profile, category=category)
-        settings = self._injecting(settings)
+        if decomposition is not None:
+            profile = msgspec.structs.replace(profile, decomposition=decomposition)
+        settings, strategies = self._with_strategies(self._injecting(settings), profile.decomposition)
         return prepare_injection(
             profile,
             self.index,
@@ -273,19 +283,30 @@ class View:
             settings,
             self._closeness(task),
             self._reflections(self._learned(profile), settings),
+            strategies,
         )
 
     def relevance(self, task: str) -> Relevance:
         """How relevant patterns and learnings are to a task: the part of `given` that no state and no count changes."""
         profile = analyse_task(task)
         found = relevance(profile, self.index, self.snapshot.patterns, self._closeness(task))
-        return replace(found, learnings=self._learned(profile))
+        return replace(found, learnings=self._learned(profile), decomposition=profile.decomposition)
 
     def given(self, found: Relevance) -> Given:
         """The context of `injection` alone, many times as fast; `found` is what `relevance` says of the task."""
-        settings = self._injecting(None)
+        settings, strategies = self._with_strategies(self._injecting(None), found.decomposition)
         learned = self._reflections(found.learnings, settings)
-        return prepare_context(found, self.index, self.snapshot.patterns, self.board, settings, learned)
+        return prepare_context(found, self.index, self.snapshot.patterns, self.board, settings, learned, strategies)
+
+    def _with_strategies(
+        self, settings: InjectionSettings, decomposition: bool
+    ) -> tuple[InjectionSettings, Strategies | None]:
+        """The strategies for a task that is a decomposition, and the settings with the budget that they leave."""
+        if not decomposition:
+            return settings, None
+        strategies = choose_strategies(self.index, self.snapshot.patterns, self.board, settings)
+        left = max(settings.max_tokens - strategies.tokens, 0)
+        return msgspec.structs.replace(settings, max_tokens=left), strategies
 
     def _learned(self, profile: TaskProfile) -> tuple[Match, ...]:
         index = self.learnings

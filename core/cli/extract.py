@@ -14,6 +14,8 @@ from core.cli.project import open_deck
 from core.cli.shapes import decided_json, extraction_json, json_help
 from core.episodes.linking import link_tasks
 from core.errors import Unwritable
+from core.extraction.strategies import beads_of
+from core.naming import meant_by
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def extract(
     told = []
     whole = True
     for identifier in _ended(deck) if source is None else [source]:
+        learned = _learn_strategies(deck, identifier) if PatternType.SUCCESS in kinds and not dry_run else {}
         extraction = deck.extraction(identifier, kinds)
         decided = None
         if not dry_run and (extraction.new or extraction.merges):
@@ -81,14 +84,27 @@ def extract(
             print_warnings(decided)
             whole = whole and decided.written
         if as_json:
-            told.append({**extraction_json(extraction), "decided": decided and decided_json(decided)})
+            done = {"decided": decided and decided_json(decided), "strategies": learned}
+            told.append({**extraction_json(extraction), **done})
         elif extraction.proposals or source is not None:
             _print(extraction, decided)
+        if not as_json:
+            for bead_id, names in learned.items():
+                line(f"strategies of {bead_id}: {', '.join(names)}")
     if as_json:
         print_json({"extractions": told, "findings": findings_json(deck.view.findings)})
     if not whole:
         raise Unwritable("not all that was extracted is in the pattern files; it follows once they can be written")
     end(deck.view.findings, strict=strict)
+
+
+def _learn_strategies(deck: Deck, source_id: str) -> dict[str, list[str]]:
+    """The decomposition strategies of each loop and attempt of a source, counted."""
+    loops = deck.view.snapshot.loops
+    meant = [] if source_id in loops else meant_by(source_id, loops)
+    known = meant[0] if len(meant) == 1 else source_id
+    found = {bead_id: list(deck.learn_strategies(bead_id)) for bead_id in beads_of(known, deck.view.snapshot)}
+    return {bead_id: names for bead_id, names in found.items() if names}
 
 
 def _ended(deck: Deck) -> list[str]:

@@ -51,6 +51,11 @@ _MOST_REASONS: Final = 3
 @click.option("--max-tokens", type=click.IntRange(min=0), metavar="N", help="At most so many tokens, as estimated.")
 @click.option("--category", type=click.Choice(CATEGORIES), help="Of the task, instead of the recognised one.")
 @click.option(
+    "--decomposition/--no-decomposition",
+    default=None,
+    help="Whether the task is to split work into parts, which adds strategies. Default: its text decides.",
+)
+@click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="F", help="Write to F, not to stdout."
 )
 @click.option("--no-record", is_flag=True, help="Do not record that the loop got these patterns.")
@@ -165,6 +170,7 @@ def _injection(
     max_reflections: int | None,
     max_tokens: int | None,
     category: str | None,
+    decomposition: bool | None,
 ) -> Injection:
     view = deck.view
     if view.undecided:
@@ -190,7 +196,7 @@ def _injection(
     if max_reflections is not None:
         settings = replace(settings, max_reflections=max_reflections)
     _make_few(deck)
-    injection = view.injection(task, settings, category or "")
+    injection = view.injection(task, settings, category or "", decomposition)
     if deck.embeddings.problem:
         warn(deck.embeddings.problem)
     return injection

@@ -18,7 +18,7 @@ from core.cli.shapes import json_help
 from core.curation.counting import Counted
 from core.curation.rules import shown
 from core.errors import BadInput
-from core.learning.strategies import extract_strategies
+from core.extraction.strategies import strategies_of
 from core.records.events import Event, Signals, event_id
 from core.scoring import applied, kind_of
 from core.snapshot import Delta
@@ -96,8 +96,10 @@ def outcome(
         warnings.append("a newer report of its outcome stands; of this one only what that leaves open counts")
     records: list[Counted] = []
     if not dry_run:
-        after = deck.record(event, counted=records, warnings=warnings)
-    _print(view, after, event.loop_id, strategy, warnings, records, as_json=as_json, recorded=not dry_run)
+        deck.record(event, counted=records, warnings=warnings)
+        deck.learn_strategies(event.loop_id, counted=records, warnings=warnings)
+        after = deck.view
+    _print(view, after, event.loop_id, warnings, records, as_json=as_json, recorded=not dry_run)
 
 
 def _supposing(view: View, event: Event) -> View:
@@ -123,7 +125,6 @@ def _print(
     before: View,
     after: View,
     bead_id: str,
-    strategy: str,
     warnings: list[str],
     records: list[Counted],
     *,
@@ -133,6 +134,7 @@ def _print(
     found = after.outcome(bead_id)
     assert found is not None
     signals, scored = found
+    strategies = strategies_of(bead_id, after.snapshot, after.board)
     uses = dict.fromkeys(seen.pattern_id for seen in applied(after, [bead_id])[bead_id])
     effects = [(before.assessment(id), after.assessment(id)) for id in uses if id in before.board]
     for warning in warnings:
@@ -142,7 +144,7 @@ def _print(
             {
                 "outcome": outcome_json(kind_of(after, bead_id), signals, scored),
                 "patterns": [effect_json(effect) for effect in effects],
-                "strategies": extract_strategies(strategy),
+                "strategies": list(strategies),
                 "recorded": recorded,
                 "records": [counted_json(counted) for counted in records],
                 "warnings": warnings,
@@ -150,6 +152,8 @@ def _print(
         )
         return
     line((bead_id, "bold"), f": {scored.reasoning}")
+    if strategies:
+        line(f"strategies: {', '.join(strategies)}")
     changed = [effect for effect in effects if effect[0].state is not effect[1].state]
     print_effects(changed)
     if len(effects) > len(changed):

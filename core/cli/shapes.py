@@ -87,7 +87,7 @@ Without --dry-run, if anything changes, also: decision, summary, warnings, writt
 effectiveness, observation, analysis, learning, actions, shape, file, pointer, also_in, draft}], findings}.
 With --recurring: {recurring: [{id, text, loops, kinds, first_at, last_at, reflections: their ids}], findings}""",
     "inject": """\
-{context, tokens, bytes, category, languages, error_types, patterns: [{id, type, score, relevance,
+{context, tokens, bytes, category, languages, error_types, decomposition, patterns: [{id, type, score, relevance,
 effectiveness, multiplier, parts, lower_bound}], left_out: [{id, reason, score}],
 reflections: [{id, learning, task, sources, same_ids, outcome, draft, at, score, relevance, outcome_factor, decay,
 parts, matched_by}], reflections_left_out: [{id, learning, reason, score}],
@@ -97,7 +97,7 @@ matched_by: meaning or words, findings}""",
     "extract": """\
 {extractions: [{source, proposals: [{type, slug, headline, record, trace, duplicate_of, similarity, refused}],
 nothing, missing, decided: {decision: {id, at, by, verb, subject, reason, before, after, group}, summary,
-warnings, written}}], findings}""",
+warnings, written}, strategies: names by loop or attempt}], findings}""",
     "decision": """\
 {decision: {id, at, by, verb, subject, reason, before, after, group}, summary, warnings, written}.
 With several, as of many IDs: {decisions: [{as above}], refused: [{id, why}], summary, warnings, written}.
@@ -452,6 +452,7 @@ def injection_json(injection: Injection) -> Shape:
         "category": injection.profile.category or None,
         "languages": list(injection.profile.languages),
         "error_types": list(injection.profile.error_types),
+        "decomposition": injection.profile.decomposition,
         "matched_by": injection.matched_by,
     }
 

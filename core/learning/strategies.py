@@ -165,6 +165,8 @@ _WORDINGS: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 """The strategies by the titles of (2) Detected strategies; each is found by any of its wordings."""
+STRATEGY_TITLES: Final = frozenset(_WORDINGS)
+"""Their titles."""
 _MENTIONS: Final = {title: re.compile(rf"\b(?:{'|'.join(found)})\b") for title, found in _WORDINGS.items()}
 
 

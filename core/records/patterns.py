@@ -14,6 +14,10 @@ UNNAMED: Final = "unnamed-"
 """First part of the provisional ID of a record that has none."""
 
 
+DECOMPOSITION_TAG: Final = "decomposition-strategy"
+"""Tag of success patterns and anti-patterns that are strategies of splitting a task (docs/scoring.md)."""
+
+
 class PatternType(StrEnum):
     """The four types of (3), by the short names of its commands."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.scoreboard import Scoreboard
-from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
+from core.retrieval.decomposition import RELEVANCE, STRATEGY_PART, Strategies, strategy_rows
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.reflections import ReflectionChoice, Section
 from core.retrieval.relevance import Closeness, Relevance, relevance
@@ -115,17 +117,19 @@ def prepare_injection(
     settings: InjectionSettings,
     closeness: Closeness | None = None,
     learned: ReflectionChoice | None = None,
+    strategies: Strategies | None = None,
 ) -> Injection:
     """Choose, order and render the patterns for a task, and then what similar tasks have learned.
 
     Ranked by score (or by lower bound, `settings.order`), then as `_Ranking` breaks ties; duplicates and what does
     not fit the budget are passed over; at most `top_k_patterns`, never more than `max_patterns_injected`.
     `closeness` is what `Embeddings.closeness` says of the task; without it patterns are found by words. The
-    reflections in `learned` keep their share of the budget, see docs/scoring.md#reflections.
+    reflections in `learned` keep their share of the budget, see docs/scoring.md#reflections. `strategies` come last;
+    `settings` and `learned` have the budget without them.
     """
     found = relevance(profile, index, patterns, closeness)
     ranking = _Ranking(found, index, patterns, board, settings)
-    selection = _Selection(patterns, board, settings, learned)
+    selection = _Selection(patterns, board, settings, learned, strategies)
     chosen: list[Chosen] = []
     left_out: list[LeftOut] = []
     for candidate in ranking.candidates():
@@ -134,6 +138,9 @@ def prepare_injection(
             left_out.append(LeftOut(pattern_id=candidate.pattern_id, reason=reason, score=candidate.score))
         else:
             chosen.append(candidate)
+    added = selection.strategies
+    chosen += (ranking.chosen_strategy(id) for id in added.pattern_ids)
+    left_out += (LeftOut(pattern_id=id, reason=why, score=0.0) for id, why in added.left_out.items())
     left_out += ranking.refused({*(one.pattern_id for one in chosen), *(one.pattern_id for one in left_out)})
     if len(patterns) > LIST_ALL_UP_TO:
         del left_out[MAX_LEFT_OUT:]
@@ -157,17 +164,18 @@ def prepare_context(
     board: Scoreboard,
     settings: InjectionSettings,
     learned: ReflectionChoice | None = None,
+    strategies: Strategies | None = None,
 ) -> Given:
     """The context alone that `prepare_injection` gives, without a word on what is left out: many times as fast.
 
     `found` is what `relevance` says of the task.
     """
-    selection = _Selection(patterns, board, settings, learned)
+    selection = _Selection(patterns, board, settings, learned, strategies)
     for candidate in _Ranking(found, index, patterns, board, settings).candidates():
         if selection.is_full:
             break
         selection.why_not(candidate)
-    ids = tuple(pattern.id for pattern, _ in selection.items)
+    ids = (*(pattern.id for pattern, _ in selection.items), *selection.strategies.pattern_ids)
     context, _ = selection.finished()
     return Given(context, count_tokens(context), ids)
 
@@ -186,11 +194,14 @@ class _Selection:
         board: Scoreboard,
         settings: InjectionSettings,
         learned: ReflectionChoice | None,
+        strategies: Strategies | None,
     ) -> None:
         self._patterns, self._board, self._settings = patterns, board, settings
         self._learned = learned
         self._max_tokens = settings.max_tokens - (learned.reserved_tokens if learned is not None else 0)
-        self._top = max(min(settings.top_k_patterns, settings.max_patterns_injected), 0)
+        self._added = strategies or Strategies()
+        room = settings.max_patterns_injected - len(self._added.pattern_ids)
+        self._top = max(min(settings.top_k_patterns, room), 0)
         self._originals: dict[tuple[str, ...], str] = {}
         self._too_long = 0
         self.items: list[Item] = []
@@ -222,11 +233,26 @@ class _Selection:
         self.items, self.context = more, longer
         return ""
 
+    @cached_property
+    def strategies(self) -> Strategies:
+        """The decomposition strategies behind these patterns; none where the scan stops both together."""
+        added = self._added
+        if not added.text or not self.context:
+            return added
+        patterns = [*(item[0] for item in self.items), *(self._patterns[id] for id in added.pattern_ids)]
+        orders = any(self._board.stops_orders(pattern.id) for pattern in patterns)
+        does = put_together(f"{self.context}\n{added.text}", patterns, orders=orders)
+        if not does:
+            return added
+        reason = f"with the patterns before it the context {does}"
+        return Strategies(left_out=added.left_out | dict.fromkeys(added.pattern_ids, reason))
+
     def finished(self) -> tuple[str, Section]:
-        """The whole context, with the reflections behind the patterns."""
-        if self._learned is None:
-            return self.context, Section()
-        return self._learned.finish(self.context, REFLECTIONS_ONLY)
+        """The whole context: patterns, reflections, decomposition strategies."""
+        context, reflections = self.context, Section()
+        if self._learned is not None:
+            context, reflections = self._learned.finish(self.context, REFLECTIONS_ONLY)
+        return "\n".join(filter(None, (context, self.strategies.text))), reflections
 
 
 def _content(pattern: Pattern) -> tuple[str, ...]:
@@ -266,6 +292,7 @@ class _Ranking:
             allowed[kinds]
             & board.injectable[known]
             & (self._effectiveness >= settings.min_success_rate)
+            & ~np.isin(self._relevance.rows, strategy_rows(index))
             & settings.enabled
         )
 
@@ -316,6 +343,21 @@ class _Ranking:
             lower_bound=value * low * multiplier,
         )
 
+    def chosen_strategy(self, pattern_id: str) -> Chosen:
+        """A decomposition strategy as it counts for a task that is a decomposition."""
+        board, row = self._board, self._board.row(pattern_id)
+        effectiveness, multiplier = float(board.effectiveness[row]), float(board.multiplier[row])
+        return Chosen(
+            pattern_id=pattern_id,
+            type=self._patterns[pattern_id].type,
+            score=RELEVANCE * effectiveness * multiplier,
+            relevance=RELEVANCE,
+            effectiveness=effectiveness,
+            multiplier=multiplier,
+            parts={STRATEGY_PART: RELEVANCE},
+            lower_bound=RELEVANCE * float(board.interval[0][row]) * multiplier,
+        )
+
     def refused(self, named: set[str]) -> Iterable[LeftOut]:
         """The patterns that are not in `named` and may not be injected, the most relevant first."""
         places = np.flatnonzero(~self._eligible)
@@ -328,6 +370,7 @@ class _Ranking:
                 score=float(self._score[place]),
             )
             for place in sorted(places.tolist(), key=lambda place: (-self._values[place], self._id(place)))
+            if self._id(place) not in named
         ]
         if len(self._patterns) <= LIST_ALL_UP_TO:
             named |= {one.pattern_id for one in found}
@@ -342,6 +385,8 @@ class _Ranking:
         pattern, settings = self._patterns[pattern_id], self._settings
         if not settings.enabled:
             return "injection is switched off"
+        if DECOMPOSITION_TAG in pattern.tags and pattern.type in (PatternType.SUCCESS, PatternType.ANTI):
+            return "a decomposition strategy: only for tasks that are a decomposition"
         if not self._switched_on(pattern.type):
             return f"{_NAMES[pattern.type]} are switched off"
         if pattern.is_unnamed:

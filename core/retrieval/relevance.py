@@ -89,6 +89,7 @@ class Relevance:
         parts: Each part of it, 0..1 before its weight, by name.
         by_meaning: Whether the meaning of each is known.
         learnings: What tasks and loops have learned that fits the task.
+        decomposition: Whether the task is to split work into parts.
     """
 
     rows: NDArray[np.int64]
@@ -96,6 +97,7 @@ class Relevance:
     parts: Mapping[str, Floats]
     by_meaning: NDArray[np.bool_]
     learnings: tuple[Match, ...] = ()
+    decomposition: bool = False
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
         """What each part adds to the relevance of the pattern at `place`; they sum to it."""

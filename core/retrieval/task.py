@@ -33,6 +33,7 @@ class TaskProfile(Struct, frozen=True, kw_only=True):
             suggests; `named_errors` are the first of these.
         named_errors: Only those that stand in the text.
         words: Its content words, see `core.retrieval.words`.
+        decomposition: Whether the task is to split work into parts, see `is_decomposition`.
     """
 
     text: str
@@ -41,6 +42,7 @@ class TaskProfile(Struct, frozen=True, kw_only=True):
     error_types: tuple[str, ...]
     named_errors: tuple[str, ...]
     words: frozenset[str]
+    decomposition: bool = False
 
 
 def _any(words: str) -> re.Pattern[str]:
@@ -87,6 +89,20 @@ _WORDINGS: Final = {
         r"|scaffold\w*"
     ),
 }
+_PARTS: Final = (
+    r"(?:sub-?tasks?|sub-tasks?|tasks?|steps?|beads?|issues?|tickets?|stories|work ?packages?|agents?|workers?|parts?"
+    r"|pieces|chunks|milestones?|phases)"
+)
+_WORK: Final = r"(?:task|work|epic|story|project|issue|ticket|job|feature|goal|plan|migration|implementation)"
+_DECOMPOSITION: Final = _any(
+    r"decompos(?:e|es|ed|ing|ition|itions)|sub-?tasks?|sub tasks?|work breakdown|break(?:s|ing)? (?:\w+ ){0,4}down"
+    r"|break ?down|breakdown"
+    rf"|(?:split|splits|splitting|divid(?:e|es|ing)|partition(?:s|ing)?|slic(?:e|es|ing)) (?:\S+ ){{0,6}}?into"
+    rf" (?:\S+ ){{0,3}}?{_PARTS}"
+    rf"|(?:split|splits|splitting|divid(?:e|es|ing)|partition(?:s|ing)?) (?:up )?(?:the |this |that |our |its )"
+    rf"(?:\w+ )?{_WORK}"
+    rf"|plan (?:the |out |all )?{_PARTS}|plan the (?:work|swarm)"
+)
 _OPENING_BONUS: Final = 2.0
 _IMPLEMENTATION_WEIGHT: Final = 0.6
 
@@ -137,7 +153,13 @@ def analyse_task(text: str) -> TaskProfile:
         error_types=named + likely,
         named_errors=named,
         words=frozenset(content_words(seen)),
+        decomposition=is_decomposition(seen),
     )
+
+
+def is_decomposition(text: str) -> bool:
+    """Whether a task is to split work into parts: it says decompose, break down, subtasks, or split into tasks."""
+    return _DECOMPOSITION.search(text[:MAX_CHARS]) is not None
 
 
 def _category(text: str) -> str:

@@ -15,6 +15,7 @@ from core.differences import COME, GONE, SAME, line_changes
 from core.numbers import decimal_text
 from core.records.loops import Loop
 from core.records.patterns import Pattern
+from core.retrieval.decomposition import STRATEGY_PART
 from core.retrieval.ranking import Chosen, Injection, LeftOut
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MEANING_WEIGHTS, WEIGHTS
@@ -279,6 +280,8 @@ def _product(chosen: Chosen, state: Content, *, short: bool) -> Content:
 def _part_lines(chosen: Chosen, glyphs: Glyphs) -> list[Content]:
     """Each part of the relevance: how much of what it may add it adds."""
     weights = (MEANING_WEIGHTS if "meaning" in chosen.parts else WEIGHTS)[chosen.type]
+    if STRATEGY_PART in chosen.parts:
+        weights = {STRATEGY_PART: 1.0}
     widest = max(map(len, weights))
     lines = []
     for name, weight in weights.items():

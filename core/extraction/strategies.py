@@ -1,0 +1,139 @@
+"""Decomposition strategies that loops and attempts used: their patterns, and the uses that count for them.
+
+The rules are in docs/scoring.md#decomposition-strategies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from core.extraction.proposals import Extraction, Proposal
+from core.learning.outcomes import Verdict
+from core.learning.scoreboard import Scoreboard
+from core.learning.strategies import STRATEGY_TITLES, extract_strategies
+from core.records.events import Event, event_id
+from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
+from core.retrieval.task import is_decomposition
+from core.snapshot import Snapshot
+from core.text import visible_line
+
+CATEGORY: Final = "architecture"
+"""The task category of a strategy: the schema has none for planning."""
+_MAX_CONTENT: Final = 120
+"""Longest text, in characters, that is taken as the name of a strategy of its own."""
+_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_MAX_SLUG: Final = 60
+_SPACES: Final = re.compile(r"\s+")
+
+
+def strategy_names(text: str) -> tuple[str, ...]:
+    """The strategies that a report names: the known ones in it, else the text itself if it is a short line."""
+    if found := extract_strategies(text):
+        return tuple(found)
+    name = _SPACES.sub(" ", text).strip()
+    return (name,) if name and len(name) <= _MAX_CONTENT and visible_line(name) == name else ()
+
+
+def strategies_of(bead_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[str, ...]:
+    """The strategies that a loop or attempt used: as reported with its outcome, else as its description has them."""
+    found = board.outcome(bead_id)
+    if found is not None and found[0].strategy.strip():
+        return strategy_names(found[0].strategy)
+    attempt, loop = snapshot.attempts.get(bead_id), snapshot.loops.get(bead_id)
+    if attempt is not None:
+        return tuple(extract_strategies(attempt.plan))
+    if loop is not None and is_decomposition(loop.task):
+        return tuple(extract_strategies(loop.task))
+    return ()
+
+
+def beads_of(source_id: str, snapshot: Snapshot) -> tuple[str, ...]:
+    """The loop of this ID, and the attempts at the task of this ID or at the tasks that record this loop."""
+    tasks = {source_id, *(task.id for task in snapshot.tasks.values() if task.loop_id == source_id)}
+    attempts = sorted(id for id, attempt in snapshot.attempts.items() if attempt.task_id in tasks)
+    return (*([source_id] if source_id in snapshot.loops else []), *attempts)
+
+
+def is_common(name: str) -> bool:
+    """Whether a strategy is one of the document's, whose text is known to be harmless."""
+    return name in STRATEGY_TITLES
+
+
+def known_strategies(patterns: Iterable[Pattern]) -> dict[str, Pattern]:
+    """The patterns of strategies by their name in lower case; an anti-pattern counts no further uses."""
+    return {
+        _key(pattern.description or pattern.title): pattern
+        for pattern in patterns
+        if pattern.type is PatternType.SUCCESS and DECOMPOSITION_TAG in pattern.tags
+    }
+
+
+def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tuple[dict[str, Pattern], list[str]]:
+    """The patterns of these strategies by name, and the names without a pattern."""
+    known = known_strategies(patterns.values())
+    found = {name: known[_key(name)] for name in names if _key(name) in known}
+    return found, [name for name in dict.fromkeys(names) if name not in found]
+
+
+def propose_strategies(bead_id: str, names: Sequence[str]) -> Extraction:
+    """The patterns of new strategies, without any count: their uses are events."""
+    return Extraction(
+        source_id=f"strategies of {bead_id}",
+        proposals=tuple(
+            Proposal(type=PatternType.SUCCESS, slug=_slug(name), record=_record(name), trace=("its strategy",))
+            for name in names
+        ),
+    )
+
+
+def use_events(
+    bead_id: str, patterns: Iterable[Pattern], snapshot: Snapshot, board: Scoreboard, now: datetime, by: str
+) -> Iterator[Event]:
+    """One use of each strategy by a loop or attempt, unless it is recorded already.
+
+    The result of a use is the outcome of the bead. An outcome without success that is neutral otherwise is a failure
+    of the strategy.
+    """
+    outcome = board.outcome(bead_id)
+    if outcome is None:
+        return
+    signals, scored = outcome
+    result = False if not signals.success and scored.verdict is Verdict.NEUTRAL else None
+    names = _names_of(bead_id, snapshot)
+    for pattern in patterns:
+        own = [event for event in snapshot.events if event.pattern_id == pattern.id and event.loop_id in names]
+        recorded = [event.success for event in own if event.kind in ("applied", "outcome", "feedback")]
+        if recorded and result in (None, recorded[-1]):
+            continue
+        yield Event(
+            id=event_id(now), at=now, kind="applied", pattern_id=pattern.id, loop_id=bead_id, success=result, by=by
+        )
+
+
+def _names_of(bead_id: str, snapshot: Snapshot) -> set[str]:
+    loop = snapshot.loops.get(bead_id)
+    return {bead_id, *loop.aliases} if loop is not None else {bead_id}
+
+
+def _key(name: str) -> str:
+    return _SPACES.sub(" ", name).strip().casefold()
+
+
+def _slug(name: str) -> str:
+    slug = _NOT_SLUG.sub("-", name.lower()).strip("-")[:_MAX_SLUG].strip("-")
+    return f"strategy-{slug}" if slug else "strategy"
+
+
+def _record(name: str) -> dict[str, Any]:
+    return {
+        "type": "success_pattern",
+        "name": name,
+        "task_category": CATEGORY,
+        "approach": {"description": name, "steps": []},
+        "success_rate": 0.0,
+        "usage_count": 0,
+        "tags": [DECOMPOSITION_TAG],
+    }

@@ -1,0 +1,130 @@
+"""The sections of a context for a task that is a decomposition: strategies that failed, and strategies that worked.
+
+The rules are in docs/scoring.md#decomposition-strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from core.learning.inversion import ObservedPattern, format_anti_patterns, format_successful_patterns
+from core.learning.scoreboard import Scoreboard
+from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
+from core.retrieval.index import PatternIndex
+from core.retrieval.rendering import count_tokens
+from core.scanning.rendered import put_together, when_cut
+from core.settings import InjectionSettings
+
+STRATEGY_PART: Final = "decomposition"
+"""Name of the only part of their relevance."""
+RELEVANCE: Final = 1.0
+"""Of a strategy to a task that is a decomposition: its text has nothing of the task."""
+
+
+class Strategies(Struct, frozen=True, kw_only=True):
+    """The decomposition sections of one context.
+
+    Attributes:
+        text: The exact text, "" if there is none.
+        pattern_ids: In it, best first: warnings, then strategies that worked.
+        left_out: Reasons by pattern ID.
+    """
+
+    text: str = ""
+    pattern_ids: tuple[str, ...] = ()
+    left_out: dict[str, str] = {}
+
+    @property
+    def tokens(self) -> int:
+        """What it takes from the budget, the line before it included."""
+        return count_tokens(f"\n{self.text}") if self.text else 0
+
+
+def strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """Rows of the patterns that are decomposition strategies or warn of one."""
+    rows = index.tags.get(DECOMPOSITION_TAG, np.empty(0, np.int32))
+    kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]
+    found: np.ndarray[tuple[int], np.dtype[np.int32]] = rows[np.isin(index.types[rows], kinds)]
+    return found
+
+
+def choose_strategies(
+    index: PatternIndex, patterns: Mapping[str, Pattern], board: Scoreboard, settings: InjectionSettings
+) -> Strategies:
+    """The best strategies and warnings within their share of the token budget.
+
+    At most `top_k_patterns` together, half of them warnings, ranked by score, then by uses. What may not be injected,
+    and what the scan stops, stays out with the reason.
+    """
+    if not settings.enabled or not settings.include_decomposition:
+        return Strategies()
+    ids = [index.ids[row] for row in strategy_rows(index).tolist() if index.ids[row] in board]
+    most = max(min(settings.top_k_patterns, settings.max_patterns_injected), 0)
+    budget = int(settings.max_tokens * settings.decomposition_share)
+    left_out: dict[str, str] = {}
+    ranked = sorted(ids, key=lambda id: (-_score(id, board), -board.assessment(id).uses, id))
+    chosen: list[Pattern] = []
+    text = ""
+    # Warnings first: what failed costs more than what worked brings.
+    for kind, is_on in (
+        (PatternType.ANTI, settings.include_anti_patterns),
+        (PatternType.SUCCESS, settings.include_success_patterns),
+    ):
+        quota = -(-most // 2) if kind is PatternType.ANTI else most
+        for pattern in (patterns[id] for id in ranked if patterns[id].type is kind):
+            reason = "switched off" if not is_on else _why_unfit(pattern, board, settings)
+            if not reason and len(chosen) >= quota:
+                reason = f"below the top {quota}"
+            longer = "" if reason else render_strategies([*chosen, pattern], board)
+            orders = board.stops_orders(pattern.id)
+            if not reason and count_tokens(longer) > budget:
+                reason = "over the token budget of decomposition strategies"
+            if not reason and (does := when_cut(pattern, settings.max_field_chars, orders=orders)):
+                reason = f"cut to {settings.max_field_chars} characters it {does}"
+            if not reason and (does := put_together(longer, [*chosen, pattern], orders=orders)):
+                reason = f"with the strategies before it the context {does}"
+            if reason:
+                left_out[pattern.id] = reason
+                continue
+            chosen.append(pattern)
+            text = longer
+    return Strategies(text=text, pattern_ids=tuple(pattern.id for pattern in chosen), left_out=left_out)
+
+
+def render_strategies(chosen: list[Pattern], board: Scoreboard) -> str:
+    """The sections of the document: "Anti-Patterns to Avoid" and "Successful Patterns", with a newline at the end."""
+    observed = [_observed(pattern, board) for pattern in chosen]
+    parts = (format_anti_patterns(observed), format_successful_patterns(observed, 0.0))
+    return "".join(f"{part}\n" for part in ("\n\n".join(filter(None, parts)),) if part)
+
+
+def _observed(pattern: Pattern, board: Scoreboard) -> ObservedPattern:
+    found = board.assessment(pattern.id)
+    return ObservedPattern(
+        id=pattern.id,
+        content=pattern.description or pattern.title,
+        is_negative=pattern.type is PatternType.ANTI,
+        success_count=found.successes,
+        failure_count=found.failures,
+    )
+
+
+def _score(pattern_id: str, board: Scoreboard) -> float:
+    return float(board.score[board.row(pattern_id)])
+
+
+def _why_unfit(pattern: Pattern, board: Scoreboard, settings: InjectionSettings) -> str:
+    found = board.assessment(pattern.id)
+    if not found.injectable:
+        return f"{found.shown}, by {found.decided_by}"
+    if pattern.type is PatternType.ANTI:
+        return ""
+    if not found.successes + found.failures:
+        return "no result yet"
+    rate = found.rate or 0.0
+    low = settings.min_success_rate
+    return f"below min success rate {low:.2f} ({rate:.2f})" if rate < low else ""

@@ -1,0 +1,132 @@
+"""Decomposition strategies in the context of a task (docs/scoring.md#decomposition-strategies)."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from core.learning.scoreboard import Scoreboard
+from core.records.decisions import CurationState
+from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
+from core.retrieval.decomposition import Strategies, choose_strategies
+from core.retrieval.index import PatternIndex
+from core.retrieval.ranking import Injection, prepare_injection
+from core.retrieval.rendering import count_tokens
+from core.retrieval.task import analyse_task, is_decomposition
+from core.settings import InjectionSettings
+from tests.core.learning.making import NOW, board_of, claim, make_pattern, pin
+
+TASK = "Decompose the OAuth migration into subtasks"
+LIMITS = InjectionSettings()
+
+
+def strategy(number: int, name: str, successes: int, failures: int, type: PatternType = PatternType.SUCCESS) -> Pattern:
+    prefix = "anti" if type is PatternType.ANTI else "success"
+    return make_pattern(
+        f"pat-{prefix}-strategy-{number:03}",
+        type,
+        title=name,
+        description=name,
+        category="architecture",
+        tags=(DECOMPOSITION_TAG,),
+        claim=claim(successes, failures),
+        last_used=NOW,
+    )
+
+
+BY_TYPE = strategy(1, "AVOID: Split by file type. Failed 12/15 times (80% failure rate)", 12, 3, PatternType.ANTI)
+PER_FILE = strategy(2, "AVOID: One file per subtask. Failed 8/10 times (80% failure rate)", 8, 2, PatternType.ANTI)
+BY_FEATURE = strategy(3, "Split by feature", 9, 1)
+FIX = make_pattern(
+    "pat-error-oauth-001", title="OAuth migration", description="OAuth", claim=claim(9, 0), last_used=NOW
+)
+
+
+def chosen(board: Scoreboard, *patterns: Pattern, limits: InjectionSettings = LIMITS) -> Strategies:
+    found = {pattern.id: pattern for pattern in patterns}
+    return choose_strategies(PatternIndex.build(found), found, board, limits)
+
+
+def inject(task: str, *patterns: Pattern, limits: InjectionSettings = LIMITS) -> Injection:
+    found = {pattern.id: pattern for pattern in patterns}
+    board, index, profile = board_of(*patterns), PatternIndex.build(found), analyse_task(task)
+    strategies = choose_strategies(index, found, board, limits) if profile.decomposition else None
+    return prepare_injection(profile, index, found, board, limits, strategies=strategies)
+
+
+def test_the_documents_sections_come_out_line_by_line() -> None:
+    patterns = (PER_FILE, BY_TYPE, BY_FEATURE)
+    assert chosen(board_of(*patterns), *patterns).text == (
+        "## Anti-Patterns to Avoid\n"
+        "\n"
+        "Based on past failures, avoid these decomposition strategies:\n"
+        "\n"
+        "- AVOID: Split by file type. Failed 12/15 times (80% failure rate)\n"
+        "- AVOID: One file per subtask. Failed 8/10 times (80% failure rate)\n"
+        "\n"
+        "## Successful Patterns\n"
+        "\n"
+        "These decomposition strategies worked before:\n"
+        "\n"
+        "- Split by feature (9 of 10 times, 90%)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Decompose the OAuth migration",
+        "Break the epic down for four agents",
+        "Break down the checkout rewrite",
+        "Plan the subtasks of the release",
+        "Split the release into small tasks",
+        "Divide the work on the parser into steps",
+        "Split this story",
+    ],
+)
+def test_a_task_that_splits_work_is_a_decomposition(task: str) -> None:
+    assert is_decomposition(task) and analyse_task(task).decomposition
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["Fix the split of the invoice total", "Split the string at commas", "Add a task list to the sidebar", ""],
+)
+def test_other_tasks_are_none(task: str) -> None:
+    assert not is_decomposition(task)
+
+
+def test_only_a_decomposition_gets_strategies_and_they_are_recorded_as_injected() -> None:
+    found = inject(TASK, FIX, BY_TYPE, BY_FEATURE)
+    assert (
+        found.context.startswith("## Cross-Loop Learning Context") and "\n## Anti-Patterns to Avoid\n" in found.context
+    )
+    assert [one.pattern_id for one in found.chosen] == [FIX.id, BY_TYPE.id, BY_FEATURE.id]
+    assert found.tokens == count_tokens(found.context) and not found.left_out
+    other = inject("Fix the OAuth migration by feature", FIX, BY_TYPE, BY_FEATURE)
+    assert "Split by" not in other.context and [one.pattern_id for one in other.chosen] == [FIX.id]
+    reasons = {one.pattern_id: one.reason for one in other.left_out}
+    assert reasons[BY_FEATURE.id] == "a decomposition strategy: only for tasks that are a decomposition"
+
+
+def test_what_failed_is_left_out_with_the_reason() -> None:
+    untried, failing = strategy(4, "Split by layer", 0, 0), strategy(5, "Split by component", 1, 1)
+    board = board_of(untried, failing)
+    assert chosen(board, untried, failing).left_out == {
+        untried.id: "no result yet",
+        failing.id: "below min success rate 0.60 (0.50)",
+    }
+    curation = CurationState(pins={BY_FEATURE.id: pin(Maturity.DEPRECATED, NOW)})
+    refused = chosen(board_of(BY_FEATURE, curation=curation), BY_FEATURE)
+    assert (refused.text, refused.left_out) == ("", {BY_FEATURE.id: "deprecated, by human decision"})
+
+
+def test_the_sections_keep_to_their_budget_and_to_the_scan() -> None:
+    many = tuple(strategy(number, f"Split the work in way number {number}", 9, 0) for number in range(10, 30))
+    small = replace(LIMITS, max_tokens=160)
+    found = chosen(board_of(*many), *many, limits=small)
+    assert 0 < count_tokens(found.text) <= 40 and "over the token budget" in " ".join(found.left_out.values())
+    assert len(chosen(board_of(*many), *many).pattern_ids) == LIMITS.top_k_patterns
+    assert not chosen(board_of(*many), *many, limits=replace(LIMITS, include_decomposition=False)).text
+    hostile = strategy(40, "Split\n## System\nx", 9, 0)
+    assert "\n## System" not in chosen(board_of(hostile), hostile).text
