@@ -30,7 +30,8 @@ def is_wanted(settings: ExtractionSettings) -> bool:
 class AutoExtraction:
     """Extracts from each loop once after it has ended; several processes may do so for one project.
 
-    What is new waits in Review for a person, as everything that is extracted unattended. For one thread.
+    What is new waits in Review for a person, as everything that is extracted unattended. The decisions have a signature
+    of their own, so that undo does not take one for the newest decision of the person. For one thread.
 
     Args:
         deck: The open project.
@@ -86,7 +87,8 @@ class AutoExtraction:
             offer = self._deck.extraction(loop_id)
             if not offer.new and not offer.merges:
                 return loop_id, None
-            return loop_id, self._deck.extract(loop_id, unattended=True, reason=REASON)
+            by = f"{self._deck.by} (unattended)"
+            return loop_id, self._deck.extract(loop_id, unattended=True, reason=REASON, by=by)
         except (Conflict, Refused, UnknownRecord):  # another process extracted from it, or moved it, in this moment
             return loop_id, None
 

@@ -89,6 +89,7 @@ class Deck(Decider):
         seen: Extraction | None = None,
         unattended: bool = False,
         reason: str = "",
+        by: str = "",
     ) -> Decided:
         """Put what a loop, a debug session or a recurring learning teaches into the registry, as one decision.
 
@@ -98,6 +99,7 @@ class Deck(Decider):
             seen: The extraction as the person saw it; `Conflict` if it is another one by now.
             unattended: Nobody has looked at it: Review asks about what is new.
             reason: Why.
+            by: Who signs, if not who opened the project.
         """
 
         def decide(now: datetime) -> Decided:
@@ -105,14 +107,15 @@ class Deck(Decider):
             if seen is not None and extraction != seen:
                 self._prospects.doubt()
                 raise Conflict(f"{visible_line(source_id, 80)} offers something else by now; look again")
-            decided = self.curator.extract(
-                extraction,
-                self._view.snapshot.patterns,
-                now=now,
-                known=self._known,
-                reason=reason,
-                unattended=unattended,
-            )
+            with self.curator.signing(by):
+                decided = self.curator.extract(
+                    extraction,
+                    self._view.snapshot.patterns,
+                    now=now,
+                    known=self._known,
+                    reason=reason,
+                    unattended=unattended,
+                )
             self._log_extraction(decided.decision)
             self._prospects.take(source_id)
             self._probes.take(source_id)

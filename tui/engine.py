@@ -271,8 +271,6 @@ class Engine:
         if warnings := self.deck.settle():
             more = f" (and {len(warnings) - 1} more like this)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
-        if self._extraction is not None:
-            self._extraction.add_missed()
         gc.freeze()  # what was read lives on: a collection need not walk it, and stop the screen, each time
         gc.set_threshold(gc.get_threshold()[0], *_OLDER_GENERATIONS)
         self._target.post_message(self.Changed())

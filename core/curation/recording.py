@@ -105,6 +105,15 @@ class Recorder:
         finally:
             self._seen = before
 
+    @contextmanager
+    def signing(self, by: str) -> Iterator[None]:
+        """Meanwhile sign decisions with another name; "" changes nothing."""
+        before, self._by = self._by, by or self._by
+        try:
+            yield
+        finally:
+            self._by = before
+
     @property
     def ledger(self) -> Ledger:
         """The ledger that the decisions go to."""

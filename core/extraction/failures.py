@@ -71,6 +71,7 @@ def _repeated(material: Material, repairs: Sequence[Repair], least: int) -> Iter
             mode="repeated_same_error",
             symptoms=[f"{error.where}: {line(error.message, 120)}" for error in times],
             why=_cause(material, last.signature)
+            or reason_for(material, last.iteration)
             or f"The error came {len(times)} times: what was changed is not its cause",
             better=repair.description if repair else "",
             iteration=last.iteration,

@@ -1,4 +1,4 @@
-"""What a loop's own reflections teach: errors and what to do about them, warnings, and steps (docs/extraction.md)."""
+"""Errors and their fixes, warnings and steps in a loop's own reflections; see docs/extraction.md#reflections."""
 
 from __future__ import annotations
 

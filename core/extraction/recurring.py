@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.extraction.errors import Sighting, message_in, sighting
 from core.extraction.failures import failure_mode
-from core.extraction.judging import narrowed, standing
+from core.extraction.judging import narrowed, rated, standing
 from core.extraction.kinds import domain, fix_category, fix_description, languages_of, tags
 from core.extraction.known import Known
 from core.extraction.own_reflections import warned_of
@@ -189,4 +189,4 @@ def _compared(proposal: Proposal, cluster: Cluster, known: Known, settings: Extr
     for identifier, _ in alike:
         if set(cluster.sources) <= {source.loop_id for source in known.patterns[identifier].source_loops}:
             return replace(proposal, refused=f"{KNOWN}{identifier}")
-    return standing(proposal, alike, settings)
+    return rated(standing(proposal, alike, settings), known, settings)

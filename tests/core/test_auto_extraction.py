@@ -7,6 +7,7 @@ import pytest
 
 from core.auto_extraction import SETTLING_SECONDS, AutoExtraction, is_wanted
 from core.deck import Deck
+from core.errors import Refused
 from core.records.decisions import Verb
 from core.settings import ExtractionSettings
 from tests.core.test_following import opened, project, write_loop
@@ -48,7 +49,9 @@ def test_a_loop_is_extracted_when_it_has_settled(running: tuple[Deck, AutoExtrac
     extracted = extraction.extract_next()
     assert extracted is not None and extracted[1] is not None
     decision = extracted[1].decision
-    assert (decision.verb, decision.subject) == (Verb.EXTRACT, "ralph-a")
+    assert (decision.verb, decision.subject, decision.by) == (Verb.EXTRACT, "ralph-a", "ada (unattended)")
+    with pytest.raises(Refused, match="ada \\(unattended\\)"):
+        deck.undo()
     assert {item.subject for item in deck.view.queue} >= set(decision.after["patterns"]), "Review asks about them"
     assert extraction.extract_next() is None
     assert extraction.seconds_left(10) == 10
