@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
-from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding
+from core.records.findings import Finding
 from core.text import visible_line
 
 MOST_ALIKE: Final = 5
@@ -41,8 +41,8 @@ def kind_in_file(finding: Finding) -> Hashable:
 
 
 def kind_across_files(finding: Finding) -> Hashable:
-    """As `kind_in_file`, for what schemas do not allow in files of one name; all others stay as they are."""
-    if finding.code not in (NOT_IN_SCHEMA, MISSING):
+    """As `kind_in_file`, for places inside files of one name; what concerns a whole file stays as it is."""
+    if not finding.pointer.startswith("/"):
         return finding
     return kind_in_file(finding), finding.file.rpartition("/")[2]
 
