@@ -43,6 +43,8 @@ _SALIENT_WORDS: Final = 8
 """How many of a task's rarest words make full coverage."""
 _OUTDATED_SHARE: Final = 2
 """An index of which more than one row in this many is outdated is built anew."""
+_NUMBER: Final = "#"
+"""Precedes the number of a key learning in its ID; IDs of reflections contain none."""
 _MEMORY: Final = "memory/"
 """Prefix of the source of all key learnings of a task of the cross-task memory."""
 _BY_STATUS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
@@ -333,6 +335,11 @@ class LazyLearnings:
             return LazyLearnings(snapshot, self._made)
 
 
+def is_key_learning(learning_id: str) -> bool:
+    """Whether a learning is one of the key learnings of a task of the cross-task memory."""
+    return _NUMBER in learning_id
+
+
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """IDs that were added, changed or removed."""
     if before is not after:
@@ -379,7 +386,7 @@ def _learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]
 
 def _of_memory(task: MemoryTask, number: int, text: str) -> Learning:
     return Learning(
-        id=f"{task.id}#{number}",
+        id=f"{task.id}{_NUMBER}{number}",
         text=text,
         source=task.id,
         title=task.description,

@@ -21,7 +21,7 @@ from core.prompt_text import field
 from core.records.loops import Outcome
 from core.recurring import ALIKE, Saying
 from core.retrieval.embedding import task_text
-from core.retrieval.learnings import Learning, LearningIndex, Match
+from core.retrieval.learnings import Learning, LearningIndex, Match, is_key_learning
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, head
 from core.retrieval.task import analyse_task
 from core.scanning.rendered import completed_by
@@ -63,7 +63,7 @@ class ChosenReflection(Struct, frozen=True, kw_only=True):
     """One learning of the section and where its place comes from.
 
     Attributes:
-        id, text, title: Of the learning that stands for all that say the same; untrusted.
+        id, text, title: Of the learning that represents all that say the same; untrusted.
         sources: IDs of the loops and tasks that learned it, the most relevant first.
         same_ids: IDs of all learnings that say the same, this one first.
         score: relevance x outcome_factor x decay.
@@ -331,7 +331,10 @@ def _outcome_factor(learning: Learning) -> float:
 
 
 def _grouped(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
-    """Each learning once, with all loops and tasks that learned the same; in order."""
+    """Each learning once, with all loops and tasks that learned the same; in order.
+
+    A task of the cross-task memory that repeats a loop or task of the same description is not counted beside it.
+    """
     texts = ManyTexts()
     groups: list[list[ChosenReflection]] = []
     sayings: list[Saying] = []
@@ -350,5 +353,7 @@ def _grouped(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
         by_letters.setdefault(saying.letters, place)
         groups[place].append(one)
     for first, *others in groups:
-        sources = tuple(dict.fromkeys(source for one in (first, *others) for source in one.sources))
+        works = {one.title for one in (first, *others) if not is_key_learning(one.id)}
+        own = (one for one in (first, *others) if not (is_key_learning(one.id) and one.title in works))
+        sources = tuple(dict.fromkeys(source for one in own for source in one.sources))
         yield replace(first, sources=sources, same_ids=tuple(one.id for one in (first, *others))) if others else first

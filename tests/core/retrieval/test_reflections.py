@@ -144,6 +144,18 @@ def test_a_learning_of_several_loops_is_one_entry_with_its_count() -> None:
     assert "(no outcome yet, learned 3 times)" in context and "   - Source: 3 loops and tasks\n" in context
 
 
+def test_the_memory_of_a_loop_is_not_counted_beside_the_loop() -> None:
+    known = snapshot(
+        loop("ralph-a", SIMILAR),
+        learned("Update the interface first", id="1", loop_id="ralph-a"),
+        MemoryTask(id="m", description=SIMILAR, learnings=("Update the interface first",)),
+        MemoryTask(id="n", description="Fix the OAuth login", learnings=("Update the interface first",)),
+    )
+    _, found = section(known)
+    (one,) = found.chosen
+    assert sorted(one.sources) == ["n", "ralph-a"] and sorted(one.same_ids) == ["1", "m#1", "n#1"]
+
+
 def test_superseded_and_empty_reflections_take_no_part_and_key_learnings_do() -> None:
     known = snapshot(
         MemoryTask(id="m", description=SIMILAR, learnings=("Ask for the smallest scope", " ")),
