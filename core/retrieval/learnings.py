@@ -8,7 +8,6 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -17,10 +16,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from core.embeddings import Work
-from core.records.episodes import Task, TaskStatus
-from core.records.loops import Loop, LoopStatus, Outcome
-from core.records.reflections import MemoryTask
 from core.retrieval.embedding import task_text
+from core.retrieval.learning_records import Learning, description_of, learnings_of, memory_source, work_of
 from core.retrieval.relevance import SAME, UNRELATED, Closeness, Floats
 from core.retrieval.task import TaskProfile
 from core.retrieval.words import content_words
@@ -43,42 +40,8 @@ _SALIENT_WORDS: Final = 8
 """How many of a task's rarest words make full coverage."""
 _OUTDATED_SHARE: Final = 2
 """An index of which more than one row in this many is outdated is built anew."""
-_NUMBER: Final = "#"
-"""Precedes the number of a key learning in its ID; IDs of reflections contain none."""
-_MEMORY: Final = "memory/"
-"""Prefix of the source of all key learnings of a task of the cross-task memory."""
-_BY_STATUS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
-_BY_LOOP_STATUS: Final = {
-    LoopStatus.COMPLETED: Outcome.SUCCESS,
-    LoopStatus.FAILED: Outcome.FAILURE,
-    LoopStatus.CRASHED: Outcome.FAILURE,
-    LoopStatus.LIMIT: Outcome.TIMEOUT,
-}
 
 Rows = NDArray[np.int32]
-
-
-class Learning(Struct, frozen=True, kw_only=True, gc=False):
-    """One learning and the task or loop that it comes from; all texts are untrusted.
-
-    Attributes:
-        id: Of the reflection; of a key learning of the cross-task memory, `<task>#<number>`.
-        text: The learning, on however many lines.
-        source: ID of the loop, else of the task.
-        title: What that was to do, "" if unknown.
-        outcome: Of the attempt, else of the task or loop, else of the reflection itself.
-        effectiveness: Recorded effect of the reflection: helpful, neutral, unhelpful or "".
-        draft: Whether it was only drafted from a log.
-    """
-
-    id: str
-    text: str
-    source: str
-    title: str = ""
-    outcome: Outcome = Outcome.UNKNOWN
-    effectiveness: str = ""
-    at: datetime | None = None
-    draft: bool = False
 
 
 class Match(Struct, frozen=True, kw_only=True, gc=False):
@@ -158,17 +121,17 @@ class LearningIndex:
     @classmethod
     def build(cls, snapshot: Snapshot) -> LearningIndex:
         """Index everything: about 30 us a learning."""
-        return cls()._replaced(snapshot, [*snapshot.reflections, *map(_memory_source, snapshot.memory_tasks)])
+        return cls()._replaced(snapshot, [*snapshot.reflections, *map(memory_source, snapshot.memory_tasks)])
 
     def updated(self, snapshot: Snapshot) -> LearningIndex:
         """The index of a newer snapshot; with the same `learnings` if none of them changed."""
         before = self.snapshot
         sources = set(_changed(before.reflections, snapshot.reflections))
-        sources |= {_memory_source(id) for id in _changed(before.memory_tasks, snapshot.memory_tasks)}
+        sources |= {memory_source(id) for id in _changed(before.memory_tasks, snapshot.memory_tasks)}
         works = [f"task/{id}" for id in _changed(before.tasks, snapshot.tasks)]
         works += [f"task/{id}" for id in _changed(before.memory_tasks, snapshot.memory_tasks)]
         works += [f"loop/{id}" for id in _changed(before.loops, snapshot.loops)]
-        works = [key for key in works if _described(_work(key, before)) != _described(_work(key, snapshot))]
+        works = [key for key in works if description_of(work_of(key, before)) != description_of(work_of(key, snapshot))]
         works += [f"task/{id.rpartition('.')[0]}" for id in _changed(before.attempts, snapshot.attempts)]
         for key in works:
             sources |= self._sources_of.get(key, frozenset())
@@ -185,13 +148,13 @@ class LearningIndex:
         sources_of: dict[str, set[str]] = {}
         work_words: list[frozenset[str]] = []
         words: list[frozenset[str]] = []
-        work_of = array("i")
+        new_work_rows = array("i")
         for source in sources:
             for row in rows_of.pop(source, ()):
                 learnings[row] = None
-            for learning, key in _learnings(source, snapshot):
-                work = _work(key, snapshot)
-                if key not in work_rows or _described(works.get(key)) != _described(work):
+            for learning, key in learnings_of(source, snapshot):
+                work = work_of(key, snapshot)
+                if key not in work_rows or description_of(works.get(key)) != description_of(work):
                     if key in work_rows:
                         work_keys[work_rows[key]] = ""
                     work_rows[key] = len(work_keys)
@@ -203,7 +166,7 @@ class LearningIndex:
                 rows_of[source] = (*rows_of.get(source, ()), len(learnings))
                 sources_of.setdefault(key, set(self._sources_of.get(key, ()))).add(source)
                 learnings.append(learning)
-                work_of.append(work_rows[key])
+                new_work_rows.append(work_rows[key])
                 words.append(frozenset(content_words(learning.text)))
         return LearningIndex(
             snapshot,
@@ -212,7 +175,7 @@ class LearningIndex:
             tuple(learnings),
             self._work_words.extended(work_words),
             self._words.extended(words),
-            np.concatenate((self._work_of, np.array(work_of, np.int32))),
+            np.concatenate((self._work_of, np.array(new_work_rows, np.int32))),
             rows_of,
             work_rows,
             {**self._sources_of, **{key: frozenset(found) for key, found in sources_of.items()}},
@@ -335,11 +298,6 @@ class LazyLearnings:
             return LazyLearnings(snapshot, self._made)
 
 
-def is_key_learning(learning_id: str) -> bool:
-    """Whether a learning is one of the key learnings of a task of the cross-task memory."""
-    return _NUMBER in learning_id
-
-
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """IDs that were added, changed or removed."""
     if before is not after:
@@ -348,76 +306,3 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[st
             if known is not record and known != record:
                 yield id
         yield from before.keys() - after.keys()
-
-
-def _memory_source(task_id: str) -> str:
-    return f"{_MEMORY}{task_id}"
-
-
-def _learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
-    """The learnings of one source, each with the key of its task or loop; none of a source that is gone."""
-    if source.startswith(_MEMORY):
-        memory = snapshot.memory_tasks.get(source.removeprefix(_MEMORY))
-        for number, text in enumerate(memory.learnings if memory is not None else (), 1):
-            if memory is not None and text.strip():
-                yield _of_memory(memory, number, text), f"task/{memory.id}"
-        return
-    reflection = snapshot.reflections.get(source)
-    if reflection is None or reflection.superseded or not reflection.teaches or not reflection.text.strip():
-        return
-    task_id, loop_id = reflection.task_id, reflection.loop_id
-    known = task_id in snapshot.tasks or task_id in snapshot.memory_tasks
-    key = f"task/{task_id}" if known or not loop_id else f"loop/{loop_id}"
-    work = _work(key, snapshot)
-    attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
-    outcomes = (attempt.outcome if attempt is not None else Outcome.UNKNOWN, _outcome(work), reflection.outcome)
-    learning = Learning(
-        id=reflection.id,
-        text=reflection.text,
-        source=loop_id or task_id or reflection.file,
-        title=_title(work),
-        outcome=next((one for one in outcomes if one is not Outcome.UNKNOWN), Outcome.UNKNOWN),
-        effectiveness=reflection.effectiveness,
-        at=reflection.at,
-        draft=reflection.draft,
-    )
-    yield learning, key
-
-
-def _of_memory(task: MemoryTask, number: int, text: str) -> Learning:
-    return Learning(
-        id=f"{task.id}{_NUMBER}{number}",
-        text=text,
-        source=task.id,
-        title=task.description,
-        outcome=task.outcome,
-        at=task.at,
-    )
-
-
-def _work(key: str, snapshot: Snapshot) -> Work | None:
-    """The task or loop with this key, None if it is unknown or has no description."""
-    kind, _, id = key.partition("/")
-    work: Work | None = snapshot.loops.get(id)
-    if kind == "task":
-        work = snapshot.tasks.get(id) or snapshot.memory_tasks.get(id)
-    return work if work is not None and _title(work).strip() else None
-
-
-def _title(work: Work | None) -> str:
-    if work is None:
-        return ""
-    return work.task if isinstance(work, Loop) else work.description
-
-
-def _outcome(work: Work | None) -> Outcome:
-    if isinstance(work, Loop):
-        return _BY_LOOP_STATUS.get(work.status, Outcome.UNKNOWN)
-    if isinstance(work, Task):
-        return _BY_STATUS.get(work.status, Outcome.UNKNOWN)
-    return work.outcome if work is not None else Outcome.UNKNOWN
-
-
-def _described(work: Work | None) -> tuple[str, Outcome]:
-    """All of a task or loop that its learnings depend on."""
-    return ("", Outcome.UNKNOWN) if work is None else (task_text(work), _outcome(work))

@@ -21,7 +21,8 @@ from core.prompt_text import field
 from core.records.loops import Outcome
 from core.recurring import ALIKE, Saying
 from core.retrieval.embedding import task_text
-from core.retrieval.learnings import Learning, LearningIndex, Match, is_key_learning
+from core.retrieval.learning_records import Learning, is_key_learning
+from core.retrieval.learnings import LearningIndex, Match
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, head
 from core.retrieval.task import analyse_task
 from core.scanning.rendered import completed_by

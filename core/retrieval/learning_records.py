@@ -1,0 +1,130 @@
+"""Learnings of tasks and loops as records: what reflections and the cross-task memory teach, and where from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from core.embeddings import Work
+from core.records.episodes import Task, TaskStatus
+from core.records.loops import Loop, LoopStatus, Outcome
+from core.records.reflections import MemoryTask
+from core.retrieval.embedding import task_text
+from core.snapshot import Snapshot
+
+_NUMBER: Final = "#"
+"""Precedes the number of a key learning in its ID; IDs of reflections contain none."""
+_MEMORY: Final = "memory/"
+"""Prefix of the source of all key learnings of a task of the cross-task memory."""
+_BY_STATUS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}
+_BY_LOOP_STATUS: Final = {
+    LoopStatus.COMPLETED: Outcome.SUCCESS,
+    LoopStatus.PARTIAL: Outcome.PARTIAL,
+    LoopStatus.FAILED: Outcome.FAILURE,
+    LoopStatus.CRASHED: Outcome.FAILURE,
+    LoopStatus.LIMIT: Outcome.TIMEOUT,
+}
+
+
+class Learning(Struct, frozen=True, kw_only=True, gc=False):
+    """One learning and the task or loop that it comes from; all texts are untrusted.
+
+    Attributes:
+        id: Of the reflection; of a key learning of the cross-task memory, `<task>#<number>`.
+        text: The learning, on however many lines.
+        source: ID of the loop, else of the task.
+        title: What that was to do, "" if unknown.
+        outcome: Of the attempt, else of the task or loop, else of the reflection itself.
+        effectiveness: Recorded effect of the reflection: helpful, neutral, unhelpful or "".
+        draft: Whether it was only drafted from a log.
+    """
+
+    id: str
+    text: str
+    source: str
+    title: str = ""
+    outcome: Outcome = Outcome.UNKNOWN
+    effectiveness: str = ""
+    at: datetime | None = None
+    draft: bool = False
+
+
+def is_key_learning(learning_id: str) -> bool:
+    """Whether a learning is one of the key learnings of a task of the cross-task memory."""
+    return _NUMBER in learning_id
+
+
+def memory_source(task_id: str) -> str:
+    return f"{_MEMORY}{task_id}"
+
+
+def learnings_of(source: str, snapshot: Snapshot) -> Iterator[tuple[Learning, str]]:
+    """The learnings of one source, each with the key of its task or loop; none of a source that is gone."""
+    if source.startswith(_MEMORY):
+        memory = snapshot.memory_tasks.get(source.removeprefix(_MEMORY))
+        for number, text in enumerate(memory.learnings if memory is not None else (), 1):
+            if memory is not None and text.strip():
+                yield _of_memory(memory, number, text), f"task/{memory.id}"
+        return
+    reflection = snapshot.reflections.get(source)
+    if reflection is None or reflection.superseded or not reflection.teaches or not reflection.text.strip():
+        return
+    task_id, loop_id = reflection.task_id, reflection.loop_id
+    known = task_id in snapshot.tasks or task_id in snapshot.memory_tasks
+    key = f"task/{task_id}" if known or not loop_id else f"loop/{loop_id}"
+    work = work_of(key, snapshot)
+    attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
+    outcomes = (attempt.outcome if attempt is not None else Outcome.UNKNOWN, outcome_of(work), reflection.outcome)
+    learning = Learning(
+        id=reflection.id,
+        text=reflection.text,
+        source=loop_id or task_id or reflection.file,
+        title=title_of(work),
+        outcome=next((one for one in outcomes if one is not Outcome.UNKNOWN), Outcome.UNKNOWN),
+        effectiveness=reflection.effectiveness,
+        at=reflection.at,
+        draft=reflection.draft,
+    )
+    yield learning, key
+
+
+def _of_memory(task: MemoryTask, number: int, text: str) -> Learning:
+    return Learning(
+        id=f"{task.id}{_NUMBER}{number}",
+        text=text,
+        source=task.id,
+        title=task.description,
+        outcome=task.outcome,
+        at=task.at,
+    )
+
+
+def work_of(key: str, snapshot: Snapshot) -> Work | None:
+    """The task or loop with this key, None if it is unknown or has no description."""
+    kind, _, id = key.partition("/")
+    work: Work | None = snapshot.loops.get(id)
+    if kind == "task":
+        work = snapshot.tasks.get(id) or snapshot.memory_tasks.get(id)
+    return work if work is not None and title_of(work).strip() else None
+
+
+def title_of(work: Work | None) -> str:
+    if work is None:
+        return ""
+    return work.task if isinstance(work, Loop) else work.description
+
+
+def outcome_of(work: Work | None) -> Outcome:
+    if isinstance(work, Loop):
+        return _BY_LOOP_STATUS.get(work.status, Outcome.UNKNOWN)
+    if isinstance(work, Task):
+        return _BY_STATUS.get(work.status, Outcome.UNKNOWN)
+    return work.outcome if work is not None else Outcome.UNKNOWN
+
+
+def description_of(work: Work | None) -> tuple[str, Outcome]:
+    """All of a task or loop that its learnings depend on."""
+    return ("", Outcome.UNKNOWN) if work is None else (task_text(work), outcome_of(work))
