@@ -251,7 +251,7 @@ class _Selection:
         """The whole context: patterns, reflections, decomposition strategies."""
         context, reflections = self.context, Section()
         if self._learned is not None:
-            context, reflections = self._learned.finish(self.context, REFLECTIONS_ONLY)
+            context, reflections = self._learned.finish(self.context, REFLECTIONS_ONLY, self.strategies.text)
         return "\n".join(filter(None, (context, self.strategies.text))), reflections
 
 

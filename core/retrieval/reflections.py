@@ -170,12 +170,13 @@ class ReflectionChoice:
         """Tokens that the patterns have to leave free."""
         return count_tokens("\n" + render_reflections(self._chosen, self._settings)) if self._chosen else 0
 
-    def finish(self, patterns: str, introduction: str) -> tuple[str, Section]:
-        """The whole context and its Reflections section.
+    def finish(self, patterns: str, introduction: str, behind: str = "") -> tuple[str, Section]:
+        """The context with its Reflections section, and that section.
 
         Args:
             patterns: The rendered patterns, "" if there are none.
             introduction: What precedes the section if there are no patterns.
+            behind: What will follow the section.
         """
         settings, before = self._settings, patterns or introduction
         self._fill(before, settings.max_tokens)
@@ -192,6 +193,10 @@ class ReflectionChoice:
         for one in self._waiting:
             self._leave_out(one, self._below(one) if full else "over the token budget")
         section = render_reflections(kept, settings)
+        if behind and section and (does := completed_by(behind, section)):
+            for one in kept:
+                self._leave_out(one, f"with the text behind it the context {does}")
+            kept, section = [], ""
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
         context = f"{before}\n{section}" if section else patterns
         return context, Section(chosen=tuple(kept), left_out=left_out)
