@@ -11,15 +11,15 @@ import numpy as np
 from core.cli.beads import find_bead
 from core.cli.completing import complete_bead
 from core.cli.learning_shapes import criterion_json, scored_json
-from core.cli.options import reading_options
-from core.cli.output import Column, end, findings_json, print_json, print_table, remark
+from core.cli.options import Fraction, reading_options
+from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
 from core.curation.rules import shown
 from core.curation.storage import LoggedFeedback
 from core.deck import Deck
 from core.errors import UnknownRecord
-from core.learning.criteria import FeedbackEvent, criterion_weight
+from core.learning.criteria import CriterionWeight, WeightedScores, apply_weights, criterion_weights
 from core.scoring import Scored, scored
 from core.view import View
 
@@ -28,7 +28,9 @@ VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
 
 @click.command(epilog=json_help("score"))
 @click.argument("beads", metavar="[BEAD]...", nargs=-1, shell_complete=complete_bead)
-@click.option("--criteria", is_flag=True, help="What the criteria of evaluation weigh instead.")
+@click.option(
+    "--criteria", is_flag=True, help="Show the weights of the criteria instead; CRITERION=SCORE weighs these scores."
+)
 @reading_options
 def score(beads: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -> None:
     """Score how loops and attempts came out, newest first, with the parts that the score is made of.
@@ -40,23 +42,27 @@ def score(beads: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -
       ralphdeck score
       ralphdeck score task-001.2 --json | jq .outcomes[0].parts
       ralphdeck score --criteria
+      ralphdeck score --criteria type_safe=0.9 fast=40%
     """
-    if beads and criteria:
-        raise click.UsageError("give either BEADs or --criteria")
     deck = open_deck()
     view = deck.view
-    weights = _criteria(deck) if as_json or criteria else []
-    outcomes = () if criteria and not as_json else scored(view, _wanted(view, beads) if beads else None)
+    weighed = _weighed(deck, beads if criteria else ()) if as_json or criteria else None
+    named = beads and not criteria
+    outcomes = () if criteria and not as_json else scored(view, _wanted(view, beads) if named else None)
+    weights = [criterion_json(one, deck.settings.learning) for one in weighed[0].values()] if weighed else []
     if as_json:
         due = np.flatnonzero(view.board.inversion_due).tolist()
         print_json(
             {
                 "outcomes": [scored_json(one) for one in outcomes],
                 "criteria": weights,
+                "weighted": _weighted_json(weighed[1]) if criteria and beads and weighed else None,
                 "inversions": [view.board.ids[row] for row in due],
                 "findings": findings_json(view.findings),
             }
         )
+    elif criteria and beads and weighed:
+        _print_weighted(weighed[1])
     elif criteria:
         _print_criteria(weights)
     else:
@@ -78,12 +84,17 @@ def _wanted(view: View, beads: Iterable[str]) -> list[str]:
     return found
 
 
-def _criteria(deck: Deck) -> list[Shape]:
-    settings, by_name = deck.settings.learning, dict[str, list[FeedbackEvent]]()
-    for event in LoggedFeedback(deck.project).get_all():
-        by_name.setdefault(event.criterion, []).append(event)
-    weights = (criterion_weight(by_name[name], deck.view.now, settings) for name in sorted(by_name))
-    return [criterion_json(weight, settings) for weight in weights]
+def _weighed(deck: Deck, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
+    """The weight of each criterion, and the scores NAME=SCORE weighed by them."""
+    scores: dict[str, float] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name.strip():
+            raise click.UsageError(f"{word!r} is not CRITERION=SCORE; give BEADs without --criteria")
+        scores[name.strip()] = Fraction().convert(text, None, None)
+    settings = deck.settings.learning
+    weights = criterion_weights(LoggedFeedback(deck.project).get_all(), deck.view.now, settings)
+    return weights, apply_weights(scores, weights, settings)
 
 
 def _print_outcomes(outcomes: Iterable[Scored]) -> None:
@@ -106,6 +117,24 @@ def _print_outcomes(outcomes: Iterable[Scored]) -> None:
 def _parts(one: Scored) -> str:
     """The reasoning without the verdict and the score, which have columns of their own."""
     return one.outcome.reasoning.partition(": ")[2]
+
+
+def _weighted_json(weighted: WeightedScores) -> Shape:
+    return {
+        "scores": [
+            {"criterion": name, "weight": weighted.weights[name], "weighted": score}
+            for name, score in weighted.scores.items()
+        ],
+        "total": weighted.total,
+    }
+
+
+def _print_weighted(weighted: WeightedScores) -> None:
+    """Scores after weighting; a criterion without feedback weighs 1."""
+    columns = (Column("CRITERION"), Column("WEIGHT", right=True), Column("WEIGHTED SCORE", right=True))
+    rows = [(name, f"{weighted.weights[name]:.2f}", f"{score:.2f}") for name, score in weighted.scores.items()]
+    print_table(columns, rows)
+    line(f"total: {'unknown, no criterion weighs anything' if weighted.total is None else f'{weighted.total:.2f}'}")
 
 
 def _print_criteria(weights: Iterable[Shape]) -> None:

@@ -142,7 +142,7 @@ patterns: [{id, state, state_before, computed_state, helpful, harmful, successes
 inversion_due}], strategies, recorded, records: [as in record], warnings}""",
     "score": """\
 {outcomes: [{as in outcome, and: patterns: [{id, success, inferred}]}], criteria: [{as in record}],
-inversions, findings}""",
+weighted: {scores: [{criterion, weight, weighted}], total}, inversions, findings}""",
     "errors": """\
 {errors: [{id, at, type, message, tool, context, stack_trace, resolved}],
 stats: {total, unresolved, by_type}}""",
@@ -171,7 +171,9 @@ score, injectable}""",
 deprecations: {made, followed, held, rate, low, high}, findings}""",
     "what-if": """\
 {tried: [{name, value, unit, label, choices, replayed}], counts: [{state, before, after}],
-turns: [{id, before, after, since, inverts_before, inverts, inverted_at, pinned}], events, findings}.
+turns: [{id, before, after, since, inverts_before, inverts, inverted_at, pinned}], events,
+criteria: [{criterion, weight_before, weight, effective_weight_before, effective_weight, deprecated_before,
+deprecated}], findings}.
 Without arguments: {thresholds: [such as tried]}""",
     "doctor": """\
 {checks: [{area, name, status, text}], settings: [{name, value, source}], findings}""",

@@ -9,8 +9,11 @@ from core.cli.learning_shapes import replay_json, threshold_json
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark, warn
 from core.cli.project import named_project, open_deck, read_configuration
-from core.cli.shapes import json_help
+from core.cli.shapes import Shape, json_help
+from core.curation.storage import LoggedFeedback
+from core.deck import Deck
 from core.errors import BadInput, ProjectNotFound
+from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
 from core.learning.replaying import Replay, Turn
 from core.records.times import day_of
 from core.settings import Settings
@@ -31,7 +34,8 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 @click.argument("values", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=_complete)
 @reading_options
 def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
-    """Replay all history under other thresholds: which patterns would be in another state, or would invert?
+    """Replay all history under other thresholds: which patterns would be in another state, or would invert, and what
+    would criteria of evaluation weigh?
 
     Nothing is changed. Counted are the states that the rules alone lead to; pinned decisions, which hold, are left out
     of it, so that other counts of states differ. Without arguments: list the thresholds with their values. The group
@@ -59,18 +63,57 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
         _list(settings, as_json)
         return
     for known in tried:
-        if not known.replayed:
+        if not known.replayed and known.group != "learning":
             warn(f"{known.name} turns no state and no inversion")
-    view = open_deck(configuration=configuration).view
+    deck = open_deck(configuration=configuration)
+    view = deck.view
     replay = view.what_if(settings)
+    criteria = _criteria(deck, settings)
     if as_json:
         document = {"tried": [threshold_json(known, settings) for known in tried], **replay_json(replay)}
+        document["criteria"] = criteria
         print_json({**document, "findings": findings_json(view.findings)})
     else:
         for known in tried:
             line(f"{known.name}: {known.text(view.settings)} → {known.text(settings)}")
         _print(replay)
+        _print_criteria(criteria)
     end(view.findings, strict=strict)
+
+
+def _criteria(deck: Deck, settings: Settings) -> list[Shape]:
+    """The weight of each criterion now, and under the other thresholds."""
+    events = LoggedFeedback(deck.project).get_all()
+    found = []
+    for criterion in sorted({event.criterion for event in events}):
+        own = [event for event in events if event.criterion == criterion]
+        shape: Shape = {"criterion": criterion}
+        for ending, tried in (("_before", deck.settings.learning), ("", settings.learning)):
+            weight = criterion_weight(own, deck.view.now, tried)
+            shape[f"weight{ending}"] = weight.weight
+            shape[f"effective_weight{ending}"] = effective_weight(weight, tried)
+            shape[f"deprecated{ending}"] = should_deprecate_criterion(weight, tried)
+        found.append(shape)
+    return found
+
+
+def _print_criteria(criteria: list[Shape]) -> None:
+    """The criteria that weigh something else under the other thresholds."""
+    changed = [one for one in criteria if one["effective_weight"] != one["effective_weight_before"]]
+    if changed:
+        columns = (Column("CRITERION"), Column("WEIGHT", right=True), Column("BECOMES", right=True), Column(""))
+        rows = (
+            (
+                one["criterion"],
+                f"{one['effective_weight_before']:.2f}",
+                f"{one['effective_weight']:.2f}",
+                "deprecated" if one["deprecated"] else "",
+            )
+            for one in changed
+        )
+        print_table(columns, rows)
+    elif criteria:
+        line("no criterion weighs anything else")
 
 
 def _configuration() -> Configuration:

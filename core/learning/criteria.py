@@ -141,6 +141,16 @@ def criterion_weight(
     )
 
 
+def criterion_weights(
+    events: Iterable[FeedbackEvent], now: str | datetime, settings: LearningSettings = _DEFAULTS
+) -> dict[str, CriterionWeight]:
+    """The weight of each criterion that has feedback, sorted by name."""
+    by_name: dict[str, list[FeedbackEvent]] = {}
+    for event in events:
+        by_name.setdefault(event.criterion, []).append(event)
+    return {name: criterion_weight(by_name[name], now, settings) for name in sorted(by_name)}
+
+
 def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> bool:
     """Whether a criterion misleads too often, by its counts (2) When Criteria Get Deprecated."""
     total = weight.helpful_count + weight.harmful_count

@@ -63,6 +63,19 @@ def test_what_has_not_come_out_is_one_line(bead: str, word: str, sample: Path, c
     assert any(part in result.err for part in word.split("|"))
 
 
+def test_scores_are_weighed_by_the_criteria(sample: Path, call: Call) -> None:
+    for result in ("--success", "--failure"):
+        call("record", "bd-1", "--criterion", "own_check", result, "--project", sample)
+    words = ("score", "--criteria", "own_check=0.8", "unheard_of=40%", "--project", sample)
+    weighted = call(*words, "--json").document["weighted"]
+    assert [(one["criterion"], round(one["weight"], 3)) for one in weighted["scores"]] == [
+        ("own_check", 0.5),
+        ("unheard_of", 1.0),
+    ]
+    assert weighted["total"] == pytest.approx((0.8 * 0.5 + 0.4) / 1.5, abs=1e-3)
+    assert call(*words).out.splitlines()[-1] == "total: 0.53"
+
+
 def test_beads_and_criteria_exclude_each_other(sample: Path, call: Call) -> None:
     assert call("score", "bd-41.2", "--criteria", "--project", sample).code == 2
 
@@ -71,7 +84,7 @@ def test_nothing_has_come_out_in_an_empty_project(tmp_path: Path, call: Call) ->
     result = call("score", "--project", tmp_path)
     assert (result.code, result.out, result.err) == (0, "", "nothing has come out yet\n")
     document = call("score", "--json", "--project", tmp_path).document
-    assert document == {"outcomes": [], "criteria": [], "inversions": [], "findings": []}
+    assert document == {"outcomes": [], "criteria": [], "weighted": None, "inversions": [], "findings": []}
     assert call("score", "--criteria", "--project", tmp_path).err == "no feedback on any criterion\n"
 
 

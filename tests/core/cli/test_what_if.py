@@ -82,3 +82,13 @@ def test_weights_that_are_all_0_are_an_error(sample: Path, call: Call) -> None:
     result = call("what-if", *words, "--project", sample)
     assert (result.code, result.out) == (2, "")
     assert "retries_weight cannot all be 0" in result.err
+
+
+def test_criteria_weigh_something_else_under_other_thresholds(sample: Path, call: Call) -> None:
+    for result in ("--success", "--failure", "--failure"):
+        call("record", "bd-1", "--criterion", "own_check", result, "--project", sample)
+    answer = call("what-if", "max_harmful_ratio=90%", "--json", "--project", sample)
+    (found,) = [one for one in answer.document["criteria"] if one["criterion"] == "own_check"]
+    assert (found["deprecated_before"], found["effective_weight_before"]) == (True, 0.0)
+    assert (found["deprecated"], round(found["effective_weight"], 2)) == (False, 0.33)
+    assert "own_check" in call("what-if", "max_harmful_ratio=90%", "--project", sample).out
