@@ -19,8 +19,9 @@ _NEXT: Final = r"(?:[;&\n]|\bthen\b|\band\b)\s*(?:sudo\s+)?"
 """Between two commands."""
 _WITHIN: Final = r"(?:[^.\n]|\.\S)"
 """What stands inside a sentence: names of files and hosts have dots too."""
-_SECRET_FILE: Final = (
-    r"(?:\.ssh/id_\w+|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\.aws/credentials|/etc/(?:shadow|sudoers)|\.netrc\b|\.pgpass\b"
+SECRET_FILE: Final = (
+    r"(?:\.ssh/(?:id_\w+|config)(?:\.pub\b)?|\bid_(?:rsa|ed25519|ecdsa|dsa)\b(?:\.pub\b)?|\.cursor/mcp\.json|\.claude(?:\.json|/\.cred\w+)"
+    r"|\.config/gh/hosts|\.npmrc\b|\.pypirc\b|\.(?:bash|zsh)_history\b|\.mozilla\b|\.aws/credentials|/etc/(?:shadow|sudoers)|\.netrc\b|\.pgpass\b"
     r"|\.git-credentials\b|\.kube/config\b|\.docker/config\.json|\.gnupg\b|\.config/gcloud)"
 )
 _SECRETS: Final = (
@@ -29,7 +30,7 @@ _SECRETS: Final = (
 )
 _TAKE: Final = (
     r"\b(?:cat|print|copy|cp|paste|send|upload|include|share|post|dump|echo|scp|base64|tar|zip|less|head|tail|grep"
-    r"|collect|attach|steal|grab|gather)\b"
+    r"|collect|attach|steal|grab|gather|append|pass|exfiltrate|rsync|mv)\b"
 )
 _LOOK: Final = r"\b(?:read|open|show|load|add|look)\b"
 _GIVE: Final = (
@@ -72,7 +73,7 @@ COMMANDS: Final = (
         advice=True,
         hints=r"""
             curl wget iwr irm invoke- downloadstring net\.webclient urlopen urlretrieve get fetch
-            pip(?:e|ing|ed)
+            pip(?:e|ing|ed) certutil mshta regsvr32 bitsadmin rundll32 wmic outfile
             """,
         patterns=(
             _FETCH + r"[^\n|]{0,300}?\|\s*(?:[^\n|]{1,100}\|\s*){0,4}?" + _SHELL,
@@ -91,6 +92,9 @@ COMMANDS: Final = (
             r"\b(?:exec|eval|os\.system|compile)\s*\([^\n]{0,120}\b(?:urlopen|urlretrieve|requests\.get|httpx\.get"
             r"|fetch)\b",
             r"\s-c\s+[\"'\\]{0,3}\$\(\s*(?:curl|wget)\b",
+            r"\bcertutil\b[^\n]{0,80}-urlcache|\bmshta\s+[\"']?(?:https?:|javascript:|vbscript:)|\bregsvr32\b[^\n]{0,80}https?:"
+            r"|\bbitsadmin\b[^\n]{0,80}/transfer|\brundll32\b[^\n]{0,60}javascript:|\bwmic\b[^\n]{0,80}process\s+call\s+create",
+            r"-outfile\s+\S{1,100}\s*[;&\n]+\s*(?:&\s*)?(?:\.\\|start-process|powershell)",
             r"\bpip(?:e|ing|ed)\b[^.\n]{0,60}\bto\W+(?:\w+\W+){0,2}?(?:shell|bash|sh)\b",
             r"\b(?:os\.system|subprocess\.\w+|exec|eval)\([^)\n]{0,80}\b(?:curl|wget)\b",
         ),
@@ -112,6 +116,7 @@ COMMANDS: Final = (
             r"(?:\w+\W+){0,2}?(?:string|command|instruction|payload|text|code|message|script|content|result)s?\b",
             r"\bbase64\s+(?:-d|--decode|-di)\b[^|\n;&]{0,80}>\s*\S+\s*(?:;|&&|&)\s*(?:ba|z|da)?sh\s",
             r"\bopenssl\s+(?:enc|base64)\b[^|\n]{0,80}-d\b[^|\n]{0,80}\|\s*" + _SHELL,
+            r"\beval\b[^\n]{0,80}\bbase64\b|\bfromcharcode\s*\([^\n]{8,300}\beval\b|\bbase64\s+(?:-d|--decode)\b[^\n]{0,20}<<<[^\n]{0,200}\|",
             r"\bxxd\s+-r\b[^\n]{0,80}\|\s*" + _SHELL,
             r"\b(?:eval|exec|function|settimeout|iex|os\.system|popen|invoke-expression)\s*\(?[^\n]{0,40}"
             r"(?:atob|b64decode|base64_decode|frombase64string|fromcharcode|unhexlify|bytes\.fromhex)",
@@ -147,10 +152,11 @@ COMMANDS: Final = (
             conversation transcript environ
             """,
         patterns=(
-            _TAKE + r"[^\n]{0,60}" + _SECRET_FILE,
+            _TAKE + r"[^\n]{0,60}(?:~|home/\w+|root)/\.ssh\b(?:/\S{0,40}\.pub\b)?",
+            _TAKE + r"[^\n]{0,60}" + SECRET_FILE,
             _LOOK
             + r"[^\n]{0,60}"
-            + _SECRET_FILE
+            + SECRET_FILE
             + r"[^\n]{0,80}\b(?:send|upload|post|share|attach|include|paste|publish|forward|leak|mail|copy|print|write"
             r"|log|echo|report|repeat)\b",
             _GIVE + _WITHIN + r"{0,60}" + _SECRETS + _WITHIN + r"{0,40}\bto\W+https?://\S{1,100}",
@@ -181,9 +187,10 @@ COMMANDS: Final = (
             r"[^\n]{0,120}https?://",
             _SHIP + r"[^\n]{0,120}\bcontents?\W+of\W+(?:the\W+|a\W+)?(?:file\W+)?[\"'`]?/(?:etc|root|home|var|proc)/",
             r"/proc/(?:\*|\d{1,7}|self|\$\w+|\{\w+\}|\[pid\])/(?:environ|mem|maps)\b",
-            r"\b(?:curl|wget|nc|ncat|scp|rsync)\b[^\n]{0,200}(?:<|@|\s)~?/?\S{0,40}" + _SECRET_FILE,
+            r"\b(?:curl|wget|nc|ncat|scp|rsync)\b[^\n]{0,200}(?:<|@|\s)~?/?\S{0,40}" + SECRET_FILE,
             r"\b(?:printenv|env|set)\s*\|\s*(?:curl|nc|base64|tee)\b",
         ),
+        unless=r"\.pub\b",
     ),
     Rule(
         id="exfiltration",
@@ -212,11 +219,13 @@ COMMANDS: Final = (
             r"\b(?:requests|httpx|axios|http|session|client)\.(?:post|put|request)\s*\([^\n]{0,200}"
             r"(?:os\.environ\b(?:\)|\.copy|\.items|,)|dict\(os\.environ|process\.env\b(?:\)|,|\s*\}))",
             r"\b(?:post|send|upload|transmit|forward|report)(?:s|ing)?\b[^.\n]{0,80}(?:\bos\.environ\b|\bprocess\.env\b"
-            r"|\benviron(?:ment)?\b)",
+            r"|\benviron\b|\bthe\W+(?:\w+\W+)?environment\b)",
             r"\bexfiltrat(?:e|es|ing)\W+(?:the|all|any|user|data|your|its|their|this|every|sensitive|private|credentials?"
             r"|secrets?|files?)\b",
             r"\b(?:curl|wget)\b[^\n]{0,120}https?://[^\n]{0,80}\b(?:api[ _-]?keys?|tokens?|secrets?"
             r"|credentials?|passwords?)\b",
+            r"\b(?:urlopen|requests\.\w+|httpx\.\w+|fetch|axios(?:\.\w+)?)\b[^\n]{0,160}\b(?:os\.environ|process\.env|getenv)\b[\[(.\w]*[\"'\w]*"
+            r"(?:key|token|secret|passw)",
             r"169\.254\.169\.254/[^\s]{0,60}(?:credentials|token)|\bxmrig\b|\bminerd\b|stratum\+tcp://",
             r"!\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{0,200}[?&][^)\s=]{1,30}=(?:[{$<]|%7b)",
             r"[?&]\w{1,20}=[\"'`]?\s*(?:\+|\$\{)\s*(?:process\.env|os\.environ|document\.cookie|localstorage)",
@@ -342,52 +351,3 @@ COMMANDS: Final = (
     ),
 )
 """What harms."""
-
-RISKS: Final = (
-    Rule(
-        id="secret-path",
-        meaning="names a file of secrets",
-        severity=Severity.FLAGGED,
-        advice=True,
-        hints=r"""
-            ssh id_(?:rsa|ed25519|ecdsa|dsa) \.aws shadow sudoers netrc pgpass git-cred kube docker gnupg gcloud
-            """,
-        patterns=(_SECRET_FILE,),
-    ),
-    Rule(
-        id="risky-command",
-        meaning="names a command that loses work",
-        severity=Severity.FLAGGED,
-        advice=True,
-        hints=r"""
-            push clean reset drop delete chmod sudo privileged crontab
-            """,
-        patterns=(
-            r"\bgit\s+push\b[^\n;&|]{0,80}(?:\s-f|\s--force)(?:\s|$)",
-            r"\bgit\s+clean\s+-\w*f\w*[dx]|\bgit\s+reset\s+--hard\b",
-            r"\bdrop\s+(?:database|schema)\s+\w",
-            r"\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)",
-            r"\bchmod\s+(?:-\S+\s+)*0?777\b|\bsudo\s+rm\b",
-            r"\b(?:docker|podman|nerdctl)\b[^\n]{0,200}--privileged\b|\|\s*crontab\s+-",
-            r">>\s*[\"']?(?:~|\$\{?home\}?)/\.(?:bashrc|zshrc|profile|bash_profile|zprofile|zshenv)\b",
-        ),
-    ),
-    Rule(
-        id="foreign-download",
-        meaning="takes files from a place where anybody can put them",
-        severity=Severity.FLAGGED,
-        advice=True,
-        hints=r"""
-            paste ngrok file\.io anonfiles install add \bi\b http !\[
-            """,
-        patterns=(
-            r"\b(?:pastebin\.com|paste\.ee|ngrok(?:-free)?\.(?:io|app)|file\.io|anonfiles\.com)\b",
-            r"\b(?:pip[\d.]*|uv|npm|pnpm|yarn)\b[^\n|;]{0,60}\b(?:install|add|i)\b[^\n|;]{0,80}\s[\"']?"
-            r"(?:\S{0,60}@\s?)?(?:git\+)?(?:https?|ssh|git)://",
-            r"https?://\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b",
-            r"!\[[^\]\n]{0,80}\]\(\s*https?://",
-        ),
-        unless=r"//(?:127\.0\.0\.1|0\.0\.0\.0|10\.|192\.168\.)",
-    ),
-)
-"""What may have its reasons."""

@@ -15,28 +15,28 @@ from core.scanning.normal import normal
 _LETTERS: Final = {
     "Spanish": (
         "ignor|olvid|omit|descart|desoye|desestim|anul|prescind|no sigas|no hagas caso",
-        "tod[ao]s\\b|anterior|previ[ao]s\\b|tus\\b|sus\\b|del sistema|originales|iniciales",
-        "instruccion|regla|orden|indicacion|directri|restriccion|norma|mensaje",
+        "tod[ao]s\\b|anterior|previ[ao]s\\b|tus\\b|sus\\b|del sistema|originales|iniciales|las\\b|los\\b|lo que",
+        "instruccion|regla|orden|indicacion|directri|restriccion|norma|mensaje|dijeron|dicho",
     ),
     "French": (
         "ignor|oubli|neglig|annul|reinitialis|efface|contourn|ne suis pas|ne tiens pas compte|fais abstraction",
         "toute?s?\\b|tous\\b|precedent|anterieur|les\\b|tes\\b|vos\\b|du systeme|initiales",
-        "instruction|consigne|regle|directive|ordre|restriction|message",
+        "instruction|consigne|regle|directive|ordre|restriction|message|(?:ete|ai) dit\\b",
     ),
     "German": (
         "ignorier|vergiss|verwirf|missacht|uberge[hx]|verges?st|uberschreib|umgeh|befolge nicht|setze? ",
-        "alle[ns]?\\b|vorherig|bisherig|vorig|fruher|obig|deine|ihre|ursprunglich|des systems",
-        "anweisung|instruktion|regel|vorgabe|richtlinie|befehl|einschrankung|vorschrift",
+        "alle[ns]?\\b|vorherig|bisherig|vorig|fruher|obig|deine|ihre|ursprunglich|des systems|die\\b|den\\b",
+        "anweisung|instruktion|regel|vorgabe|richtlinie|befehl|einschrankung|vorschrift|sicherheitsr|gesagt",
     ),
     "Portuguese": (
         "ignor|esquec|desconsider|descart|omita|anul|nao siga|deixe de lado",
-        "tod[ao]s\\b|anterior|previ[ao]s\\b|suas\\b|do sistema|originais|iniciais",
-        "instruc|regra|ordem|ordens|diretri|restric|mensage|orientac",
+        "tod[ao]s\\b|tudo\\b|anterior|previ[ao]s\\b|suas\\b|do sistema|originais|iniciais|as\\b|os\\b",
+        "instruc|regra|ordem|ordens|diretri|restric|mensage|orientac|foi dito|disse",
     ),
     "Italian": (
         "ignor|dimentic|trascur|scart|annull|tralasci|non seguire|disattend",
-        "tutt[ei]\\b|precedenti|anterior[ei]|tue\\b|sue\\b|del sistema|originali|iniziali",
-        "istruzion|regol|ordin|direttiv|restrizion|indicazion|messagg",
+        "tutt[ei]\\b|precedenti|anterior[ei]|tue\\b|sue\\b|del sistema|originali|iniziali|le\\b|gli\\b",
+        "istruzion|regol|ordin|direttiv|restrizion|indicazion|messagg|stato detto",
     ),
     "Dutch": (
         "negeer|vergeet|overtreed|omzeil|sla .{0,20}over|volg .{0,20}niet",
@@ -117,6 +117,7 @@ _LETTERS: Final = {
         "지시|명령|규칙|지침|프롬프트|제한|설정|제약",
     ),
 }
+_VERB_LAST: Final = ("Turkish",)
 _REACH: Final = 40
 """Characters between the words; the order of verb and instructions differs among languages."""
 
@@ -132,9 +133,49 @@ def _patterns(verbs: str, all_or_previous: str, instructions: str) -> tuple[str,
 OVERRIDES: Final = tuple(
     (
         # The verb may stand at the end in the languages of other alphabets.
-        _patterns(*map(normal, words))[: 1 if words[0].isascii() else 2],
+        _patterns(*map(normal, words))[: 2 if name in _VERB_LAST or not words[0].isascii() else 1],
         (rf"\b(?:{normal(words[2])})" if words[2].isascii() else normal(words[2])).replace(" ", r"\s"),
     )
-    for words in _LETTERS.values()
+    for name, words in _LETTERS.items()
 )
 """For each language its patterns, and the words of which every match contains one."""
+
+_SECRETS: Final = {
+    "Spanish": (
+        "muestra|revela|dame|envia|imprime|di(?:me)?|comparte",
+        "contrasena|clave|credencial|secreto|prompt del sistema",
+    ),
+    "French": (
+        "affiche|montre|donne|envoie|revele|divulgue",
+        "mot de passe|cle api|cles api|identifiants|jeton|prompt systeme",
+    ),
+    "German": ("zeige?|gib|nenne|sende|schick|verrate|gebe", "passwort|passworter|schlussel|zugangsdaten|systemprompt"),
+    "Portuguese": ("mostre|revele|envie|exiba|imprima|diga", "senha|chave|credencia|segredo|prompt do sistema"),
+    "Italian": ("mostra|rivela|invia|dammi|stampa", "password|chiav|credenzial|segret"),
+    "Dutch": ("toon|geef|stuur|onthul", "wachtwoord|sleutel|geheim|inloggegevens"),
+    "Polish": ("pokaz|wyswietl|podaj|wyslij|ujawnij", "hasl|klucz|token|poufn"),
+    "Turkish": ("goster|gonder|yazdir|acikla", "sifre|parola|anahtar|gizli"),
+    "Indonesian": ("tampilkan|kirim|berikan|tunjukkan", "kata sandi|kunci|rahasia"),
+    "Vietnamese": ("hien thi|gui|tiet lo|cho toi", "mat khau|khoa|bi mat"),
+    "Russian": ("покажи|выведи|отправь|дай|раскрой|пришли", "парол|ключ|токен|промпт|секрет|учетн"),
+    "Arabic": ("اعرض|اظهر|أظهر|ارسل|أرسل|اكشف", "كلمة المرور|المفتاح|السر"),
+    "Hindi": ("दिखा|भेज|बता", "पासवर्ड|कुंजी|गुप्त"),
+    "Chinese": (
+        "显示|輸出|输出|告诉|给我|泄露|打印|列出|发送|顯示",
+        "密钥|密鑰|密码|密碼|令牌|系统提示|系統提示|凭证|凭据|口令|敏感信息",
+    ),
+    "Japanese": ("表示|出力|教えて|送信|開示", "パスワード|システムプロンプト|秘密|トークン|認証情報|キー"),
+    "Korean": ("출력|보여|알려|표시|전송|공개", "비밀번호|시스템 프롬프트|토큰|비밀키|인증"),
+}
+
+
+def _request(verbs: str, secrets: str) -> str:
+    start = r"\b" if verbs.isascii() else ""
+    near = rf"[^.\n。！？]{{0,{_REACH}}}?{start}"
+    return rf"{start}(?:{verbs}){near}(?:{secrets})" + ("" if start else rf"|(?:{secrets}){near}(?:{verbs})")
+
+
+SECRET_REQUESTS: Final = tuple(_request(*map(normal, words)) for words in _SECRETS.values())
+"""Requests to show secrets."""
+SECRET_WORDS: Final = " ".join(normal(words[1]).replace(" ", r"\s") for words in _SECRETS.values())
+"""Of which every match contains one."""

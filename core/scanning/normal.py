@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import html
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -29,9 +30,17 @@ _ACCENTS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1
 """Marks that are drawn over a letter, or through it, and leave it the letter that it is."""
 _INSIDE_WORD: Final = re.compile(f"(?<=[A-Za-z ])[{_INVISIBLE}]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u2800\u3164]")
 """Joiners hold emoji and letters of other scripts together; between Latin letters nothing invisible has a use."""
+_LEET: Final = re.compile(
+    r"(?<![\w-])(?=[a-z0-9@$]*[a-z])(?=[a-z]*[013457@$])[a-z013457@$]{3,20}(?![\w-])", re.IGNORECASE
+)
+_LEET_TO_LATIN: Final = str.maketrans("013457@$", "oieastas")
 _SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ \t._*-]{1,8}[^\W_]){6,400}(?![^\W_])")
 _GAP: Final = re.compile(r"[ \t._*-]{1,8}")
-_CODED: Final = re.compile(r"[A-Za-z0-9+/]{24,8192}={0,2}|(?:\\x[0-9a-fA-F]{2}){8,2048}")
+_CODED: Final = re.compile(
+    r"[A-Za-z0-9+/]{24,8192}={0,2}|(?:\\x[0-9a-fA-F]{2}){6,2048}|(?:\\u00[0-9a-fA-F]{2}){4,2048}|(?:%[0-9a-fA-F]{2}){6,2048}"
+    r"|(?:&#x?[0-9a-fA-F]{2,4};){4,1024}"
+)
+_HEX_PAIR: Final = re.compile(r"(?:\\x|\\u00|%)([0-9a-fA-F]{2})")
 _MAX_CODED: Final = 8
 """Encoded stretches of one text that are looked into."""
 _MIN_PRINTABLE: Final = 0.95
@@ -82,11 +91,11 @@ def _closed(found: re.Match[str]) -> str:
 
 
 def decoded(text: str) -> Iterator[str]:
-    """What stretches in base64 or hex escapes say, where that is text."""
+    """What stretches in base64 or in escapes of characters say, where that is text."""
     for count, found in enumerate(_CODED.finditer(text)):
         if count >= _MAX_CODED:
             return
-        said = _from_hex(found[0]) if found[0].startswith("\\x") else _from_base64(found[0])
+        said = _from_escapes(found[0]) if found[0][0] in "\\%&" else _from_base64(found[0])
         printable = sum(32 <= byte < 127 or byte in b"\t\r\n" for byte in said)
         if said and printable >= _MIN_PRINTABLE * len(said):
             yield said.decode("ascii", "replace")
@@ -101,5 +110,12 @@ def _from_base64(text: str) -> bytes:
     return said[::2] if len(said) > 1 and not any(said[1::2]) else said
 
 
-def _from_hex(text: str) -> bytes:
-    return bytes.fromhex(text.replace("\\x", ""))
+def _from_escapes(text: str) -> bytes:
+    if text[0] == "&":
+        return html.unescape(text).encode("utf-8", "replace")
+    return bytes.fromhex("".join(_HEX_PAIR.findall(text)))
+
+
+def deleeted(text: str) -> str:
+    """`text` with digits in words replaced by the letters that they stand for: "1gn0r3"."""
+    return _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from core.records.suspicions import Severity
+from core.scanning.languages import SECRET_REQUESTS, SECRET_WORDS
 from core.scanning.rule import Rule
 
 _CHECKS: Final = (
@@ -16,12 +17,13 @@ _CHECKS: Final = (
     r"|gating|verifications?|validations?|audits?|sign-?offs?|human\W+in\W+the\W+loop|acceptance\W+criteria|safety"
     r"|security\W+(?:checks?|review|controls?|polic(?:y|ies)|features?|scan\w*|measures?|warnings?)|content\W+filter\w*"
     r"|sanitiz\w+|authentication|authorization|csrf|rate\W+limit\w*|encryption|firewall\w*|antivirus|monitoring|audit\W+log\w*"
-    r"|containment\w*|isolation|protections?|safeguards?|quarantine|certificates?|tls|ssl|filters?|pre-?commit)\b"
+    r"|containment\w*|isolation|protections?|safeguards?|quarantine|certificates?|tls|ssl|filters?|pre-?commit|restrictions?|limitations?|moderation"
+    r"|censorship|mfa|2fa|two-factor|password\W+checks?|rate\W+limits?|threshold\w*|scan(?:s|ning|ner)?)\b"
 )
 _WAIVE: Final = (
-    r"\b(?:skip|skipping|bypass|bypassing|disable|disabling|omit|omitting|ignore|forgo|waive|waiving|circumvent"
-    r"|circumventing|sidestep|turn\W+off|turning\W+off|switch\W+off|switching\W+off|mute|suppress|suppressing|deactivate"
-    r"|evade|evading|relax|loosen|weaken|drop|stop\W+(?:running|using|doing|requiring|enforcing))\b\W+"
+    r"\b(?:skip|bypass|disable|omit|ignore|forgo|waive|circumvent|sidestep|mute|suppress|deactivate|evade|relax|loosen|weaken"
+    r"|drop|override|skipping|bypassing|disabling|omitting|waiving|circumventing|suppressing|evading|turn(?:ing)?\W+off"
+    r"|switch(?:ing)?\W+off|stop\W+(?:running|using|doing|requiring|enforcing))(?:e?s)?\b\W+"
 )
 _ASK: Final = (
     r"(?:ask|asking|wait|waiting|confirm|confirming|prompt|prompting|request|requesting|seek|seeking|block|blocking|pause"
@@ -46,7 +48,7 @@ ORDERS: Final = (
         severity=Severity.HELD,
         advice=True,
         patterns=(
-            _WAIVE + r"(?:\w+\W+){0,4}?" + _CHECKS,
+            _WAIVE + r"(?:\w+\W+){0,4}?" + _CHECKS + r"(?:\W+rules?\b)?",
             r"\b(?:merge|push|deploy|release|commit|publish|ship)\W+(?:\w+\W+){0,3}?(?:without|before)\W+(?:\w+\W+){0,3}?"
             r"(?:tests?|testing|reviews?|approvals?)\b",
             r"\b(?:execute|run|accept|trust|allow|proceed|merge|deploy|push|commit|install|apply|approve|publish|load|process"
@@ -67,7 +69,23 @@ ORDERS: Final = (
             + r"[^.\n]{0,60}\b(?:advisory|optional|redundant|unnecessary|superfluous|formalit\w+|pointless|overkill"
             r"|wasted?|a\W+waste|not\W+(?:binding|required|needed|necessary|worth)|slows?\W+(?:\w+\W+){0,2}?down)\b",
             r"\b(?:advisory|optional|redundant|unnecessary)\W+rather\W+than\b",
-            r"\bforce-?\W?push\w*\W+(?:\w+\W+){0,3}?(?:main|master|trunk|production|release|protected)\b",
+            _CHECKS
+            + r"[^.\n]{0,40}\b(?:can|may|should|must|could)\W+(?:\w+\W+)?be\W+(?:deleted|removed|skipped|ignored"
+            r"|disabled"
+            r"|bypassed|circumvented|turned\W+off|waived|relaxed|weakened|marked)\b",
+            r"\b(?:safety|security|guard\w*|filter\w*|restrictions?|moderation)\W+(?:\w+\W+){0,2}?(?:is|are|was|were|has\W+been"
+            r"|have\W+been)\W+(?:now\W+)?(?:turned\W+off|disabled|off|lifted|removed|suspended|deactivated)\b",
+            r"\b(?:approv|accept|merg|confirm|allow)\w*\b[^.\n]{0,40}\bautomatically\b",
+            r"\bcontinue-on-error\W{1,3}true|\ballow_failure\W{1,3}true|#\s*nosec\b|--no-(?:audit|check\w*|strict|sandbox)\b",
+            r"\b(?:lower|reduce|raise|relax|loosen|decrease|increase)\W+(?:\w+\W+){0,3}?(?:threshold|severity|coverage|strictness)\b"
+            r"[^.\n]{0,40}\b(?:pass\w*|green|so\W+that|scan\w*)\b",
+            r"\b(?:commit|push|merg)\w*\W+(?:directly|straight)\W+(?:in)?to\W+(?:the\W+)?(?:main|master|production|trunk)\b",
+            r"\b(?:fine|ok(?:ay)?|safe|allowed|acceptable|no\W+problem)\W+to\W+(?:\w+\W+){0,3}?(?:commit|push|share|publish|skip|disable"
+            r"|ignore|bypass|expose|hard-?code|delete|overwrite|merge|deploy)\b",
+            r"\bmark(?:ing|ed)?\W+(?:\w+\W+){0,4}?(?:as\W+)?(?:skipped|xfail\w*|ignored|expected\W+failures?)\b",
+            r"\b(?:user|owner|team|founder|maintainers?|human|operator|admin|everyone|security|management)\W+(?:\w+\W+){0,2}?(?:has|have"
+            r"|had|already)\W+(?:\w+\W+){0,2}?(?:consented|approved|agreed|authori[sz]ed|granted|waived|signed\W+off|opted)\b",
+            r"\bforce-?\W?push(?:ing|es)?\W+(?:\w+\W+){0,2}?(?:to|on|onto|over)\W+(?:\w+\W+)?(?:main|master|trunk|production|release|protected)\b",
             r"\b(?:trust|believe)\W+(?:all|every|any|whatever)\W+(?:\w+\W+){0,3}?(?:inputs?|commands?|outputs?|requests?"
             r"|instructions?|content|servers?|sources?|tools?)\b|\bimplicit(?:ly)?\W+trust|\btrust\W+(?:\w+\W+){0,3}?implicitly\b",
             r"\btreat\W+(?:\w+\W+){0,4}?as\W+(?:\w+\W+)?(?:trusted|admin|authori[sz]ed|authoritative|system|commands?|safe)\b",
@@ -77,9 +95,11 @@ ORDERS: Final = (
             skip bypass disabl omit ignore forgo waiv circumvent sidestep off mute suppress deactivat evad relax
             loosen weaken drop stop without before auto always approv authori yes consent permission assume mark
             own itself unattended unsupervised unilateral advisory optional redundant unnecessary superfluous
-            formalit pointless overkill waste not slow force trust believe treat privilege access rights
+            formalit pointless overkill waste not slow force trust believe treat privilege access rights fine ok safe
+            allowed push merg commit lower reduce raise decrease increase continue-on allow_ nosec --no- user owner team
+            founder maintainer human operator admin everyone security management deleted removed disabled lifted
             """,
-        unless=r"yes\W+or\W+no\b",
+        unless=r"yes\W+or\W+no\b|\blint(?:er|ing)?\W+rules?\b",
     ),
     Rule(
         id="unasked",
@@ -89,6 +109,13 @@ ORDERS: Final = (
             r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not\W+necessary\W+to|without|avoid|stop|not\W+want\W+you\W+to"
             r"|don'?t\W+want\W+you\W+to)\W+(?:\w+\W+){0,2}?(?:ask|asking|wait|waiting|prompt|prompting|seek|seeking|block|blocking"
             r"|pause|pausing|consult|consulting|check|checking)\W+(?:\w+\W+){0,4}?" + _HUMAN + r"\b",
+            r"\b(?:you\W+)?(?:do\W+not|don'?t|need\W+not)\W+(?:need|have)\W+to\W+(?:run|write|ask|wait|verify|check|test|lint|review|confirm)\b",
+            r"\b(?:never|don'?t|do\W+not)\W+(?:question|doubt|challenge|second-guess|refuse|hesitate|argue)\b",
+            r"\b(?:no\W+need\W+to|do\W+not|don'?t|never|not\W+necessary\W+to|unnecessary\W+to)\W+(?:\w+\W+){0,1}?(?:validate|sanitiz\w+|escape"
+            r"|authenticate|authori[sz]e|encrypt|verify|add|require|implement|enable)\W+(?:\w+\W+){0,3}?(?:inputs?|authentication"
+            r"|authorization|validation|tls|encryption|https|csrf|signatures?|certificates?|sanitization|rate\W+limit\w*|mfa|2fa)\b",
+            r"\b(?:do\W+not|don'?t|never)\W+(?:follow|obey|apply|respect)\W+(?:\w+\W+){0,3}?(?:guidelines?|rules|polic(?:y|ies)|instructions?"
+            r"|claude\.md|agents\.md)\b",
             r"\b(?:never|don'?t|do\W+not)\W+ask\W+(?:\w+\W+){0,3}?(?:confirm|permission|approval|questions?|before)\b",
             r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not\W+want\W+you\W+to|don'?t\W+want\W+you\W+to|no\W+point\W+(?:in\W+)?)\W*"
             r"(?:\w+\W+){0,1}?(?:re-?run|run|running|write|writing|bother|execute|wait)\W+(?:\w+\W+){0,4}?"
@@ -102,6 +129,43 @@ ORDERS: Final = (
             not n'?t never without avoid stop \bno\b zero
             """,
         unless=r"\bask\W+(?:the\W+)?(?:user|users|them)\W+(?:for\W+(?:their|a|an|any)|to\W+(?:paste|enter|provide|share|type))",
+    ),
+    Rule(
+        id="authority",
+        meaning="claims authority over the agent",
+        severity=Severity.HELD,
+        patterns=(
+            r"\b(?:takes?|has|have)\W+(?:absolute\W+)?(?:precedence|priority)\W+over\W+(?:\w+\W+){0,3}?(?:system\W+prompt|instructions?|users?"
+            r"|developers?|rules|polic(?:y|ies)|guidelines?|everything|anything)\b",
+            r"\bsupersed(?:e|es|ing)\W+(?:\w+\W+){0,4}?(?:instructions?|guidance|rules|polic(?:y|ies)|guidelines?|prompts?)\b"
+            r"|\b(?:have|has)\W+been\W+superseded\b",
+            r"\b(?:highest|top|absolute|maximum|ultimate)\W+(?:priority|authority)\W+(?:instruction|source|directive|command|rule|order)",
+            r"\b(?:comply|obey)\b\W+(?:with\W+)?(?:everything|all|every|the\W+(?:text|instructions?|following)|this|these|any)\b"
+            r"|\byou\W+must\W+(?:\w+\W+)?(?:comply|obey)\b",
+            r"\b(?:even\W+if|regardless\W+of\W+what|no\W+matter\W+what|whatever)\W+the\W+(?:users?|operator|developer|human|owner)\W+"
+            r"(?:objects?|asks?|says?|disagrees?|wants?|requests?|thinks?)\b",
+            r"\bfrom\W+(?:this\W+point|now|here)\W+(?:forward|onwards?|on)\W+(?:you|always|all|every|never|any)\b",
+            r"\b(?:stop|drop|abandon|interrupt)\W+(?:what(?:ever)?\W+you(?:'re|\W+are)\W+doing|your\W+(?:current\W+)?(?:task|work)"
+            r"|the\W+current\W+task)\b",
+            r"\bpretend\W+(?:that\W+)?(?:the|there|this|to|you|your)\b",
+            r"\bmessage\W+(?:comes|is)\W+from\W+(?:anthropic|openai|google|the\W+developers?|your\W+(?:creators?|developers?))\b"
+            r"|\bby\W+(?:order|authority)\W+of\b",
+            r"\b(?:with|without|no|free\W+of|beyond)\W+(?:any\W+|no\W+)?(?:\w+\W+)?(?:restrictions|limitations|boundaries|censorship|guardrails)\b",
+            r"\b(?:ignore|disregard)\W+(?:the\W+|any\W+|all\W+|your\W+)?(?:reviewers?|users?|operators?|humans?|maintainers?|owners?)\b"
+            r"(?:'s|\W+(?:and|feedback|requests?|wishes|comments)|\W*[.,;]|$)",
+            r"\bignore\W+(?:what|whatever)\W+(?:the\W+)?\w+\W+(?:\w+\W+)?(?:asked|said|wants|requested)\b",
+            r"\b(?:verbatim|word\W+for\W+word|exact\W+text)\b[^.\n]{0,60}\b(?:instructions|prompt)\b"
+            r"|\b(?:instructions|prompt)\b[^.\n]{0,40}\b(?:verbatim|word\W+for\W+word)\b",
+            r"\b(?:print|reveal|show|output|leak|disclose|dump|display)\W+(?:\w+\W+){0,3}?(?:system\W+(?:prompt|instructions|message)|hidden\W+\w+)\b",
+        ),
+        hints=r"""
+            precedence priority supersed authority comply obey even\sif regardless no\smatter whatever from\s
+            stop drop abandon
+            interrupt pretend anthropic openai developer creator order restriction limitation boundar
+            censor guardrail ignore
+            disregard verbatim word\sfor exact system hidden
+            """,
+        unless=r"\b(?:without|no)\W+(?:any\W+)?(?:\w+\W+)?(?:boundaries|limitations)\b$",
     ),
     Rule(
         id="permission-switch",
@@ -141,6 +205,16 @@ ORDERS: Final = (
             r"|history|prompt|cookie|passw|message|output)",
             r"\b(?:curl|wget|fetch|get|request|query|call|access|read)\b[^\n]{0,80}(?:169\.254\.169\.254|metadata\.google\.internal"
             r"|100\.100\.100\.200)",
+            r"\b(?:e-?mail|mail|send|forward|bcc|cc|report|submit|copy)\b[^.\n]{0,80}\b[\w.+-]{1,64}@[\w-]{1,63}\.\w",
+            r"\b(?:scp|rsync|sftp|ftp)\b[^\n]{0,160}\s(?:[\w.-]{1,64}@)?[\w.-]{3,100}:\S|\|\s*xargs\b[^\n]{0,80}\b(?:curl|wget)\b",
+            r"\b(?:pass|provide|supply|include|append|embed|add|insert|attach|put)\b[^.\n]{0,60}\b(?:contents?|conversation|chat\W+history"
+            r"|history|system\W+prompt|environment|user'?s?\W+(?:\w+\W+)?(?:keys?|tokens?|passwords?))\b[^.\n]{0,40}\b(?:as|in|into|to|of|with)\b"
+            r"[^.\n]{0,40}\b(?:parameter|argument|sidenote|request|response|answer|comment|url|query|header|call|message|api|image)s?\b",
+            r"\b(?:with|including|containing)\W+(?:the\W+)?(?:complete|full|entire)\W+contents?\W+of\b",
+            r"\b(?:send|post|upload|forward|copy|push|transmit|export|dump|leak|mail)\b[^.\n]{0,60}\b(?:source\W+code|code\W?base|repository"
+            r"|database|(?:customer|user|private|personal|production)\W+(?:\w+\W+)?(?:data|tables?|records?|contents?|files?)|diff)\b"
+            r"[^.\n]{0,40}\bto\b[^.\n]{0,40}(?:\.\w{2,}|server|endpoint|host|ftp|site|bucket|drive|address)",
+            r"!\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{0,200}[?&]\w{1,20}=(?-i:[A-Z_]{5,})",
             r"\bgit\s+push\s+(?:-\S+\s+){0,3}https?://\S+|\bgit\s+remote\s+set-url\s+(?:--push\s+)?\S+\s+\S+",
             r"\b(?:read|parse|open|load|collect|gather|grab|take)\b[^.\n]{0,80}\b(?:and|then)\b[^.\n]{0,20}\b(?:send|forward|upload"
             r"|e-?mail|transmit|leak|post)\b",
@@ -148,7 +222,8 @@ ORDERS: Final = (
         hints=r"""
             send post report upload forward submit transmit ping notify beacon push deliver log stream sync
             share copy mirror back relay webhook requestbin pipedream requestcatcher transfer\.sh 0x0\.st ngrok
-            curl [?&]\w+= 169 metadata 100 remote mail leak
+            curl [?&]\w+= 169 metadata 100 remote mail leak bcc \bcc scp rsync ftp xargs
+            pass provide supply include append embed add insert attach put with containing export dump
             """,
         unless=_NOT_LOCAL + r"|back\W?ups?\W+(?:to|in)\W+s3",
     ),
@@ -165,13 +240,21 @@ ORDERS: Final = (
             r"\b(?:output|print|show|reveal|display|dump|echo|return|list|give\W+me|tell\W+me|disclose|expose|extract|cat)"
             r"\W+(?:\w+\W+){0,4}?(?:passwords?|credentials|secrets|api\W?keys?|private\W+keys?|access\W+tokens?|confidential|\.env\b"
             r"|env\b|environment\W+variables|keychain|ssh\W+keys?)",
+            r"\b(?:look\W+up|harvest|collect|gather|steal|summari[sz]e|scrape|exfiltrate)\W+(?:\w+\W+){0,4}?(?:passwords?|credentials|secrets"
+            r"|api\W?keys?|tokens|private\W+keys?|cookies)\b",
+            r"\b(?:passwords?|credentials|secrets|api\W?keys?|tokens?)\b[^.\n]{0,80}\b(?:e-?mail|forward|upload|exfiltrate)\b",
+            r"\b(?:commit|push|share|publish)\w*\W+(?:\w+\W+){0,3}?\.env\b(?:\.\w+)?",
+            *SECRET_REQUESTS,
             r"\bsecurity\s+(?:find|dump)-[a-z-]*(?:password|keychain)\b|/etc/(?:passwd|g?shadow)\b|/proc/[^/\s]{1,10}/(?:environ|mem)\b",
             r"\b(?:access\w*|read|open|include|use)\W+(?:\w+\W+){0,6}?confidential\b",
         ),
         hints=r"""
             credential password secret key token confidential \.env env security passwd shadow proc login\s
             wallet cookies id_ netrc kube docker
-            """,
+            """
+        + " "
+        + SECRET_WORDS,
+        unless=r"\.env\.(?:example|sample|template|dist)\b",
     ),
     Rule(
         id="wide-permissions",
@@ -182,6 +265,9 @@ ORDERS: Final = (
             r"\b(?:0o?|mode\W{1,4})?777\b|\b0o666\b|\bchmod\b[^\n;|]{0,40}(?:a\+rwx|o\+w|ugo\+rwx)|\bworld-?\W?writable\b",
             r"\b(?:grant|give|assign|attach|add)\W+(?:\w+\W+){0,4}?(?:admin(?:istrator)?|root|owner|full|cluster-admin|superuser|\*)"
             r"\W+(?:\w+\W+){0,2}?(?:access|rights|role|privileges?|permissions?|polic(?:y|ies))\b",
+            r"\badministratoraccess\b|\bcluster-admin\b|\bpoweruseraccess\b|\broles/(?:owner|editor)\b",
+            r"\b(?:use|run|prefix|with)\W+(?:\w+\W+){0,3}?sudo\b[^.\n]{0,40}\b(?:every|all|always|any|avoid)\b",
+            r"\b(?:add|creat)\w*\W+(?:\w+\W+){0,4}?(?:user|account)\b[^.\n]{0,60}\b(?:sudo|root|admin|wheel)\b",
             r"\b(?:docker|podman|nerdctl)\b[^\n]{0,200}(?:--privileged|--pid[= ]host"
             r"|--net(?:work)?[= ]host|docker\.sock"
             r"|--cap-add[= ](?:all|sys_admin))",
@@ -189,6 +275,7 @@ ORDERS: Final = (
         ),
         hints=r"""
             777 666 rwx o\+w world grant give assign attach add docker podman nerdctl nsenter sudo chown
+            administratora cluster-admin poweruser roles/ creat
             """,
     ),
     Rule(
@@ -212,14 +299,40 @@ ORDERS: Final = (
             r"|mcp_config|claude_desktop_config|\.codex/|\.gemini/|\.aider|\.husky/|sitecustomize|\.pth\b|conftest\.py)",
             r"\b(?:add|append|write|insert|put|copy|save|persist|store|place|include)\b[^.\n]{0,80}\b(?:claude\.md|agents\.md|gemini\.md"
             r"|memory\.md|\.cursorrules|\.windsurfrules|copilot-instructions)|\bto\W+(?:the\W+|your\W+|its\W+)?system\W+prompt\b",
-            r"\brunon\W{1,5}folderopen\b|\bssh\s+(?:-\w+\s+){0,4}-r\s*\d|\b(?:useradd|adduser|net\s+user)\b[^\n]{0,60}",
+            r"\.config/autostart|\bexport\s+path=[\"']?(?:/tmp|\.|~/\.)|\bssh\s+(?:-\w+\s+){0,4}-\w*(?-i:R)\s*\S",
+            r"\brunon\W{1,5}folderopen\b|\b(?:useradd|adduser|net\s+user)\b[^\n]{0,60}",
             r"\"(?:pre|post)install\"\s*:\s*\"[^\"\n]{0,80}(?:curl|wget|node\s+-e|https?:|base64|eval|bash|powershell)",
         ),
         hints=r"""
             rc\b profile zshenv \.fish rc.local environment cron init ld\.so @reboot \*\s \*/ systemd launch
             schedul startup login registry hook daemon service systemctl schtasks currentversion \.claude
             \.cursor \.vscode mcp \.codex \.gemini aider husky sitecustomize \.pth conftest \.md windsurf
-            copilot prompt folderopen ssh user install \d\s+\*
+            copilot prompt folderopen autostart export\spath ssh user install \d\s+\*
+            """,
+    ),
+    Rule(
+        id="data-loss",
+        meaning="destroys shared data, or changes files of the system",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\bkubectl\s+delete\s+(?:ns|namespaces?|all|pvc?|deployments?|--all)\b|\bterraform\s+destroy\b|-auto-approve\b"
+            r"|\bvssadmin\s+delete|\bwbadmin\s+delete|\bflush(?:all|db)\b",
+            r"\bdrop\s+(?:database|schema|table)\s+(?:if\s+exists\s+)?\w|\btruncate\s+table\s+\w",
+            r"\bgit\s+push\b[^\n;&|]{0,80}(?:\s-f|\s--force)(?:\s|$)|\b(?:gcloud|az|aws)\s[^\n]{0,80}\b(?:delete|rb|rm|terminate)\b",
+            r"\b(?:kill|renam|mov|read|copi|modif|chang|overwrit|replac|edit|append|corrupt|encrypt|delet|remov|print|display|open|access)\w*\b"
+            r"[^.\n]{0,80}[\"'`\s(](?:/etc/(?:passwd|g?shadow|group|hosts|sudoers|resolv|fstab|ssh|pam|crontab|profile|ld\.so|ssl|security"
+            r"|init)|/usr/s?bin\b|/s?bin\b|/boot\b|/root\b|/var/log\b|/dev/(?:sd|nvme|mem|kmem))",
+            r"\b(?:kill|terminate|stop)s?\W+(?:all|every)\W+(?:\w+\W+)?process(?:es)?\b",
+            r"\b(?:run|creat|start|execut|writ|launch)\w*\W+(?:\w+\W+){0,4}?(?:infinite\W+loop|fork\W+bomb)\b"
+            r"|\b(?:exhaust|fill)\w*\W+(?:\w+\W+){0,2}?(?:memory|disk|cpu)\b|\buntil\W+the\W+(?:system|machine|server)\W+(?:crash|hang|freez)\w*",
+            r"\b(?:open|listen|bind)\w*\W+(?:\w+\W+){0,3}?port\W+\d+[^.\n]{0,60}\b(?:commands?|shell|remote|incoming)\b",
+        ),
+        hints=r"""
+            kubectl terraform -auto-approve
+            vssadmin wbadmin flush drop truncate push gcloud \baz aws /etc/ bin\b /boot /root
+            /var/log
+            /dev/ process infinite fork memory disk cpu until port
             """,
     ),
     Rule(
@@ -238,6 +351,9 @@ ORDERS: Final = (
             r"(?:\w+\W+){0,3}?(?:from|at)\W+(?:\w+\W+){0,2}?(?:https?|url|remote|server|the\W+web|an?\W+external)",
             r"\b(?:pip[\d.]*|uv|npm|pnpm|yarn|cargo|gem|go|brew|code)\b[^\n|;]{0,60}\b(?:install|add|i|tap|get|--install-extension)\b[^\n|;]{0,80}"
             r"\s[\"']?(?:\S{0,60}@\s?)?(?:git\+)?(?:https?|ssh|git)://[^\s\"']{1,200}",
+            r"\b(?:download|fetch|retriev|get|pull)\w*\W[^.\n]{0,100}(?:https?://\S{1,160}|\b(?:script|binary|payload|executable|file)s?\b)"
+            r"[^.\n]{0,20}\b(?:and|then)\W+(?:\w+\W+){0,2}?(?:execut|run|install|launch|start)\w*\b",
+            r"\b(?:curl|wget)\b[^\n|]{0,200}\s(?:&&?|;)\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python[\d.]*|node|perl|ruby|\./)\s*[^\s-]",
             r"\b(?:echo|printf)\s[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python[\d.]*|node|perl|ruby)\b",
             r"\b(?:install|enable|connect|add)\W+(?:\w+\W+){0,3}?(?:mcp\W+server|extension|plugin|package|browser\W+extension)\W+"
             r"(?:\w+\W+){0,3}?(?:from|at|hosted)\W+(?:https?|this\W+url|an?\W+(?:unofficial|external|untrusted))",

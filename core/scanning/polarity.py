@@ -40,7 +40,8 @@ _ABOUT: Final = re.compile(
 )
 """Behind a negation that is surely about what follows: something that is done, or at once the thing itself."""
 _BAD: Final = re.compile(
-    r"(?i)[^.\n;]{0,60}\b(?:(?:is|are|was|were)\s+(?:rejected|forbidden|dangerous|unsafe|not allowed|never|bad|wrong"
+    r"(?i)(?:(?!\b(?:when|if|because|since|where|while|until)\b)[^.\n;]){0,60}\b(?:(?:is|are|was"
+    r"|were)\s+(?:rejected|forbidden|dangerous|unsafe|not allowed|never|bad|wrong"
     r"|blocked)|loses|lost|breaks|broke|must (?:never|not)|should (?:never|not)|destroys)\b"
 )
 _SENTENCE_REACH: Final = 400

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from core.records.suspicions import Severity
-from core.scanning.commands import COMMANDS, RISKS
+from core.scanning.commands import COMMANDS
 from core.scanning.insecure import INSECURE
 from core.scanning.orders import ORDERS
+from core.scanning.risks import RISKS
 from core.scanning.rule import Rule
 from core.scanning.takeover import FAKE_TURN, FOREIGN_OVERRIDES, OVERRIDE, ROLE
 

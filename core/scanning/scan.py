@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from core.records.suspicions import Severity, Suspicion
-from core.scanning.normal import decoded, despaced, normal, odd_characters, readings
+from core.scanning.normal import decoded, deleeted, despaced, normal, odd_characters, readings
 from core.scanning.polarity import Polarity, polarity
 from core.scanning.rule import Rule
 from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, RULES, SECRET, TAGS
@@ -21,8 +21,11 @@ _MAX_WARNINGS: Final = 100
 """No honest text warns of one thing so often: the places behind are not judged, the rule is meant."""
 _EXCERPT: Final = 120
 _ODD: Final = {rule.id: rule.severity for rule in (BIDI, TAGS, INVISIBLE, LOOKALIKE)}
-_TRICK: Final = r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-fA-F]{2}){8}"
-"""Where a text may say more than it shows: words spaced out, base64, hex escapes."""
+_TRICK: Final = (
+    r"(?:\b[^\W_][ \t._*-]{1,8}){7}|[A-Za-z0-9+/]{24}|(?:\\x[0-9a-f]{2}){6}|(?:\\u00[0-9a-f]{2}){4}|(?:%[0-9a-f]{2}){6}"
+    r"|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
+)
+"""Where a text may say more than it shows: words spaced out, base64, escapes, digits for letters."""
 
 
 class Engine:
@@ -147,6 +150,8 @@ def _readings(text: str) -> Iterator[str]:
         yield plain
         if (closed := despaced(plain)) != plain:
             yield closed
+        if (spelled := deleeted(plain)) != plain:
+            yield spelled
         yield from map(normal, decoded(plain))
 
 

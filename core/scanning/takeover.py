@@ -16,9 +16,11 @@ _DROP: Final = (
     r"|neglect|abandon|dismiss|suspend|cancel|nullify|unlearn|set\W+aside|stop\W+following|pay\W+no\W+attention\W+to)\W+"
 )
 _EARLIER: Final = (
-    r"(?:previous|prior|earlier|above|preceding|foregoing|past|old|existing|current|initial|original|former|system|your"
-    r"|operator'?s?|user'?s?|developer'?s?|founder'?s?|safety|security|ethical|content|built-?in|default|standard)\W+"
+    r"(?:previous|prior|earlier|above|preceding|foregoing|initial|original|former|system|your"
+    r"|operator'?s?|user'?s?|developer'?s?|founder'?s?|safety)\W+"
 )
+_OTHER: Final = r"(?:past|old|existing|current|security|ethical|content|built-?in|default|standard)\W+"
+_RULES: Final = r"(?:instructions?|prompts?|rules|guidelines?|directives?|policies|safeguards|training|filters)\b"
 _INSTRUCTIONS: Final = (
     r"(?:instructions?|prompts?|rules?|guidelines?|guidance|directives?|polic(?:y|ies)|restrictions?|orders|constraints"
     r"|safeguards|messages?|training|programming|doctrine|commands?|protocols?|limitations?|filters?|ethics"
@@ -36,13 +38,14 @@ OVERRIDE: Final = Rule(
     severity=Severity.BLOCKED,
     patterns=(
         _DROP + r"(?:\w+\W+){0,3}?" + _EARLIER + r"(?:\w+\W+){0,3}?" + _INSTRUCTIONS,
+        _DROP + r"(?:\w+\W+){0,2}?" + _OTHER + r"(?:\w+\W+){0,2}?" + _RULES,
         r"\b(?:ignore|disregard|forget|override)\W+(?:all|any|every|everything)\W+(?:(?:of|the|these|those|other|"
         + _DEFENDED
         + r"|\w+)\W+){0,3}?(?:instructions?|prompts?|guidelines?|directives?|told|said|wrote)\b",
         _DROP + r"(?:all|every|any)\W+(?:(?:of|the|your|these|those|other)\W+){0,2}(?:rules|polic(?:y|ies)|restrictions"
         r"|constraints|safeguards|safety|guardrails|laws|limits)\b",
         r"\b(?:ignore|disregard|forget)\W+(?:all|any|every\w*)\W+(?:\w+\W+){0,2}?"
-        r"(?:before this|above|until now|so far|you know about)\b",
+        r"(?:before this|before|above|until now|so far|you know about)\b",
         r"\b(?:ignore|disregard|forget|override)\W+(?:what|whatever|anything)\W+(?:you\W+(?:were|have|had|are)"
         r"|(?:the\W+)?(?:users?|operator|system|developer|human|owner)|they|he|she)\W+(?:\w+\W+){0,2}?"
         r"(?:told|said|says|asked|instructed|taught|wrote|wants?|ordered)\b",
@@ -59,7 +62,13 @@ OVERRIDE: Final = Rule(
         r"|cancelled|superseded|no\W+longer)\b",
         r"\bnew system (?:rule|prompt|instruction|message)s?\b",
         r"\b(?:rules|instructions|guidelines|restrictions|policies|constraints|limits)\b[^.\n]{0,40}"
-        r"\b(?:no longer (?:apply|hold|count|bind)|are (?:lifted|void|suspended|superseded|cancelled)|do not apply)",
+        r"\b(?:no longer (?:apply|hold|count|bind)|are (?:lifted|void|suspended|superseded|cancelled)|(?:do not"
+        r"|don'?t) apply)",
+        r"\b(?:ignore|disregard|forget)\W+(?:all\W+|everything\W+)?(?:of\W+)?the\W+(?:above|foregoing)\W*(?:\band\b|\binstead\b|$|[.;,!])",
+        r"\bign\w{2,4}\W+(?:\w{2,5}\W+){0,2}?p\w{5,8}s\W+(?:\w+\W+)?inst\w{6,10}s\b",
+        r"\b(?:print|reveal|show|repeat|output|leak|disclose|dump|recite|display|return|tell\W+me)\W+(?:\w+\W+){0,6}?your\W+"
+        r"(?:\w+\W+)?(?:instructions|prompt|guidelines|directives)\b",
+        r"\brepeat\W+(?:the\W+|all\W+(?:the\W+)?)?(?:words|text|everything|lines)\W+above\b",
         r"\b(?:do not|don'?t|never|stop)\W+(?:listen(?:ing)?|obey(?:ing)?"
         r"|follow(?:ing)?)\W+(?:to\W+)?(?:(?:any|all|of|the"
         r"|your)\W+){0,3}(?:users?|operator|human|developer|system|previous|earlier|original|prior|above|initial)\b",
@@ -143,6 +152,10 @@ FAKE_TURN: Final = Rule(
         r"\b(?:urgent|important|critical|emergency|priority)\W+(?:system|admin|security|override)\W+"
         r"(?:message|notice|update|alert|directive|instruction|command)s?\W{1,4}(?:you|all|agents?|assistants?|ai|execute|run"
         r"|immediately|please|ignore)\b",
+        r"<\w{1,12}\s[^>\n]{0,120}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01]px|opacity\s*:\s*0\b"
+        r"|color\s*:\s*(?:white|transparent|#fff))[^>\n]{0,80}>[^<]{0,300}\b(?:assistant|agents?|ai|ignore|forward|send"
+        r"|instructions?|execute|run|system|must|reveal)\b",
+        r"\[//\]\s*:\s*#\s*[\"'(][^)\n]{0,200}\b(?:assistant|agents?|ai|ignore|system|execute|send|run|include|add|always)\b",
         r"<!--\s*(?:secret|hidden|ai|system|agents?|assistants?|llm|claude|gpt|copilot|instructions?)\b[^>\n]{0,40}:",
         r"<!--[^>]{0,120}\b(?:silently|secretly|quietly|without\W+(?:telling|asking|the\W+user))\b",
         r"<!--[^>]{0,60}\b(?:execute|run|eval)\W+(?:the\W+)?(?:\w+\W+){0,2}?(?:commands?|payload|script|code)\b",

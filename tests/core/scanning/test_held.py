@@ -164,7 +164,7 @@ def test_a_source_overrules_the_type_only_where_it_is_set(kind: PatternType, val
 def test_what_only_the_context_orders_stays_out(tmp_path: Path) -> None:
     first, second = "pat-error-null-a-001", "pat-error-null-b-002"
     halves = [
-        {**record(first, "Null property access: it is fine to skip"), "usage_count": 99},
+        {**record(first, "Null property access: it is possible to skip"), "usage_count": 99},
         {**record(second, "-"), "name": "tests of the null property access of the user"},
     ]
     halves[1]["error_signature"] = {}
