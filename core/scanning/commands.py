@@ -15,7 +15,7 @@ _SHELL: Final = (
 _FETCH: Final = r"\b(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod)\b"
 _TO_FILE: Final = r"(?:\s-[a-z]{0,8}o\s*|\s--output[\s=]+|\s-outfile\s+|>\s*|\bwget\s)[\"']?(?:[^/\s&|]|/[^d])"
 """Into a file; `> /dev/null` is none."""
-_NEXT: Final = r"(?:[;&\n]|\bthen\b|\band\b)\s*(?:sudo\s+)?"
+_NEXT: Final = r"(?:[;&\n]|\bthen\b|\band\b)\s*(?:(?:sudo|nohup|exec|setsid)\s+){0,2}"
 """Between two commands."""
 _WITHIN: Final = r"(?:[^.\n]|\.\S)"
 """What stands inside a sentence: names of files and hosts have dots too."""
@@ -65,6 +65,16 @@ _AWAY: Final = (
     r"|bucket)\b|[\w.+-]{1,64}@[\w-]{1,63}\.)"
 )
 
+INSTALLER: Final = (
+    r"(?:curl|wget)(?:\s+(?:-\S+|[\"']=https[\"']|[\d.]+))*\s+[\"']?https://(?:sh\.rustup\.rs|get\.docker\.com|mise\.run|pyenv\.run"
+    r"|get\.sdkman\.io|get\.volta\.sh|get\.k3s\.io|bun\.sh/install|deno\.land/install\.sh|get\.pnpm\.io/install\.sh"
+    r"|install\.python-poetry\.org|bootstrap\.pypa\.io/get-pip\.py|starship\.rs/install\.sh|ollama\.com/install\.sh"
+    r"|claude\.ai/install\.sh|nixos\.org/nix/install|pixi\.sh/install\.sh|fly\.io/install\.sh|tailscale\.com/install\.sh"
+    r"|astral\.sh/(?:uv|ruff)(?:/[\d.]{1,12})?/install\.sh|raw\.githubusercontent\.com/(?:Homebrew/install/HEAD/install\.sh"
+    r"|nvm-sh/nvm/v[\d.]{1,12}/install\.sh|helm/helm/main/scripts/get-helm-3))/?[\"']?[\s)\"'`]*"
+)
+"""A call that downloads the installer of a well-known tool from its own address, and nothing else."""
+
 COMMANDS: Final = (
     Rule(
         id="pipe-to-shell",
@@ -77,7 +87,7 @@ COMMANDS: Final = (
             """,
         patterns=(
             _FETCH + r"[^\n|]{0,300}?\|\s*(?:[^\n|]{1,100}\|\s*){0,4}?" + _SHELL,
-            r"\b(?:bash|sh|zsh|source|eval)\b[^\n]{0,12}(?:[<$]\(|`)\s*(?:curl|wget)\b",
+            r"\b(?:bash|sh|zsh|source|eval)\b[^\n]{0,12}(?:[<$]\(|`)\s*(?:curl|wget)\b[^\n)`]{0,300}",
             _FETCH + r"[^\n|]{0,300}" + _TO_FILE + r"[^|]{0,200}" + _NEXT + r"(?:(?:ba|z|da)?sh|source|\.)\s+[^\s-]",
             _FETCH
             + r"[^\n|]{0,300}"
@@ -91,13 +101,14 @@ COMMANDS: Final = (
             r"|downloadstring|net\.webclient)\b",
             r"\b(?:exec|eval|os\.system|compile)\s*\([^\n]{0,120}\b(?:urlopen|urlretrieve|requests\.get|httpx\.get"
             r"|fetch)\b",
-            r"\s-c\s+[\"'\\]{0,3}\$\(\s*(?:curl|wget)\b",
+            r"\s-c\s+[\"'\\]{0,3}\$\(\s*(?:curl|wget)\b[^\n)`]{0,300}",
             r"\bcertutil\b[^\n]{0,80}-urlcache|\bmshta\s+[\"']?(?:https?:|javascript:|vbscript:)|\bregsvr32\b[^\n]{0,80}https?:"
             r"|\bbitsadmin\b[^\n]{0,80}/transfer|\brundll32\b[^\n]{0,60}javascript:|\bwmic\b[^\n]{0,80}process\s+call\s+create",
             r"-outfile\s+\S{1,100}\s*[;&\n]+\s*(?:&\s*)?(?:\.\\|start-process|powershell)",
             r"\bpip(?:e|ing|ed)\b[^.\n]{0,60}\bto\W+(?:\w+\W+){0,2}?(?:shell|bash|sh)\b",
             r"\b(?:os\.system|subprocess\.\w+|exec|eval)\([^)\n]{0,80}\b(?:curl|wget)\b",
         ),
+        unless=r"^(?:[^\n:]{0,20}(?:[<$]\(|`)\s*)?" + INSTALLER + r"(?:\|[\s\w/=-]*)?$",
     ),
     Rule(
         id="encoded-code",
@@ -105,12 +116,13 @@ COMMANDS: Final = (
         severity=Severity.BLOCKED,
         advice=True,
         hints=r"""
-            base64 b64 xxd atob fromcharcode unhexlify fromhex powershell printf decod rot13 \\x[0-9a-f] openssl
+            base64 b64 xxd atob fromcharcode unhexlify fromhex powershell printf decod rot13 \\x[0-9a-f]
+            openssl decrypt deobfuscat decipher unscrambl reverse morse unescape eval hex
             """,
         patterns=(
             r"\bbase64\s+(?:-d|-di|--decode)\b[^\n]{0,80}\|\s*" + _SHELL,
             r"\b(?:printf|echo)\b[^|\n]{0,40}\\+x[0-9a-f]{2}[^|\n]{0,300}\|\s*" + _SHELL,
-            r"\b(?:decode|decrypt|deobfuscate|rot13|unescape|base64)\w*\b[^.\n]{0,80}\b(?:and|then)\W+(?:\w+\W+){0,2}?"
+            r"\b(?:decode|decrypt|deobfuscate|decipher|unscramble|reverse|morse|rot13|unescape|base64)\w*\b[^.\n]{0,80}\b(?:and|then)\W+(?:\w+\W+){0,2}?"
             r"(?:execute|run|eval|follow|obey|perform|exec|apply|carry\W+out|do\W+what)\b",
             r"\b(?:execute|run|eval|follow|obey)\W+(?:\w+\W+){0,4}?(?:decoded|decrypted|base64|rot13|hex)\W?(?:encoded\W+)?"
             r"(?:\w+\W+){0,2}?(?:string|command|instruction|payload|text|code|message|script|content|result)s?\b",
@@ -147,9 +159,10 @@ COMMANDS: Final = (
         severity=Severity.BLOCKED,
         advice=True,
         hints=r"""
-            ssh id_(?:rsa|ed25519|ecdsa|dsa) \.aws shadow sudoers netrc pgpass git-cred kube docker gnupg gcloud
-            \.env env key credential secret password token passwd wallet phrase mnemonic cookie prompt
-            conversation transcript environ
+            ssh id_(?:rsa|ed25519|ecdsa|dsa) \.aws shadow sudoers netrc pgpass git-cred kube docker gnupg
+            gcloud \.env env key credential secret password token passwd wallet phrase mnemonic cookie
+            prompt conversation transcript environ histor mozilla cursor claude npmrc pypirc gh/hosts /etc/
+            /proc/ /var/ /home/ /root/ printenv \bset\b data confidential
             """,
         patterns=(
             _TAKE + r"[^\n]{0,60}(?:~|home/\w+|root)/\.ssh\b(?:/\S{0,40}\.pub\b)?",
@@ -201,7 +214,9 @@ COMMANDS: Final = (
             curl wget webhook requestbin pipedream burpcollab oast interact\.sh requestcatcher transfer\.sh
             0x0\.st !\[ environ process cookie localstorage \bnc ncat netcat \$\( @ post send upload copy
             forward transmit mirror nslookup \bdig\b ping host exfil leak report submit deliver mail socat
-            stratum xmrig minerd fetch \? 169 metadata
+            stratum xmrig minerd fetch \? 169 metadata beeceptor hookbin file\.io bashupload pastebin
+            openssl telnet \bssh printenv \benv\b \bcat\b find grep
+            getenv
             """,
         patterns=(
             r"\bcurl\b[^\n]{0,200}(?:-d|--data\S*|-f|--form|-t|--upload-file)[\s=]*[\"']?\w{0,20}=?@\S*"
@@ -246,8 +261,8 @@ COMMANDS: Final = (
         severity=Severity.BLOCKED,
         advice=True,
         hints=r"""
-            /dev/(?:tcp|udp) nc netcat socat mkfifo mknod socket fsockopen tcpclient telnet /inet/ shell meterpreter
-            msfvenom openssl
+            /dev/(?:tcp|udp) nc netcat socat mkfifo mknod socket fsockopen tcpclient telnet /inet/ shell
+            meterpreter msfvenom openssl
             """,
         patterns=(
             r"/dev/(?:tcp|udp)/[\w.$%{}-]{1,120}/",
@@ -256,7 +271,7 @@ COMMANDS: Final = (
             r"\b(?:mkfifo|mknod)\b[^\n]{0,200}\b(?:nc|ncat|netcat|openssl|telnet)\b",
             r"\bsocat\b[^\n]{0,160}\bexec\b|\bsocat\b[^\n]{0,160}\btcp",
             r"\bsocket\b[^\n]{0,300}\b(?:dup2|subprocess|pty\.spawn|os\.system|exec|/bin/(?:ba)?sh)\b",
-            r"\bfsockopen\b[^\n]{0,120}\bexec\b|\btcpsocket\b[^\n]{0,160}\bexec\b"
+            r"\bfsockopen\b[^\n]{0,120}\bexec\b|\btcpsocket\b[^\n]{0,160}\b(?:exec|popen)\b"
             r"|\btcpclient\b[^\n]{0,300}(?:iex|invoke-expression|getstream)",
             r"\btelnet\b[^\n|]{0,80}\|\s*/?(?:bin/)?(?:ba)?sh\b|/inet/tcp/",
             r"\b(?:open|start|spawn|create|establish|launch|run|execute|set\W+up|get|use)\w*\W+(?:\w+\W+){0,3}?(?:reverse|bind"
@@ -269,9 +284,9 @@ COMMANDS: Final = (
         severity=Severity.BLOCKED,
         advice=True,
         hints=r"""
-            no-verify dangerously turn switch disabl bypass skip circumvent deactivat tls ssl husky hookspath
-            verify unauthorized hostkey insecure curl setenforce ufw iptables csrutil realtime firewall auditd
-            apparmor
+            no-verify dangerously turn switch disabl bypass skip circumvent deactivat tls ssl husky
+            hookspath verify unauthorized hostkey insecure curl setenforce ufw iptables csrutil realtime
+            firewall auditd apparmor strict_ssl systemctl spctl
             """,
         patterns=(
             r"(?:^|[\s\"'`(])--no-verify\b",
@@ -289,6 +304,7 @@ COMMANDS: Final = (
             r"|rejectunauthorized[\s:\"']+false",
             r"insecureskipverify[\s:=]+true|stricthostkeychecking[\s=]+no\b",
             r"\bcurl\s(?:[^\n|;]{0,100}\s)?(?:--insecure|-k)\s",
+            r"\bgit_ssl_no_verify\s*=|\bpythonhttpsverify\s*=\s*0|npm_config_strict_ssl\s*=\s*false",
             r"\bsetenforce\s+0|\bufw\s+disable|\biptables\s+-f\b|\bcsrutil\s+disable|disablerealtimemonitoring"
             r"|\bspctl\s+--master-disable"
             r"|\bsystemctl\s+(?:stop|disable|mask)\s+(?:\S+\s+)?(?:firewalld|auditd|apparmor|ufw|falcon\S*|clamav\S*)",
@@ -301,7 +317,8 @@ COMMANDS: Final = (
         advice=True,
         hints=r"""
             \brm\b find preserve-root mkfs \bdd\b /dev/sd :\(\) chmod push drop delet remov eras wip destroy
-            terminate format remove-item truncate shred overwrit
+            terminate format remove-item truncate shred overwrit truncat clean purg terminat
+            \brd\b rmdir \bdel\b
             """,
         patterns=(
             r"\brm\s+(?:-\S+\s+){0,3}-\w*[rf]\w*\s+(?:-\S+\s+){0,3}[\"']?"
@@ -333,8 +350,9 @@ COMMANDS: Final = (
         severity=Severity.BLOCKED,
         advice=True,
         hints=r"""
-            authorized_keys hookspath sshcommand fsmonitor docker podman nerdctl \+s\b chmod nopasswd sudoers
-            preload alias cron useradd adduser net\suser nsenter docker\.sock
+            authorized_keys hookspath sshcommand fsmonitor docker podman nerdctl \+s\b chmod nopasswd
+            sudoers preload alias cron useradd adduser net\suser nsenter docker\.sock \*\s\* bashrc zshrc
+            profile
             """,
         patterns=(
             r"(?:>|\btee\b|\b(?:add|append|write|copy|put|insert)\b)[^\n]{0,200}\bauthorized_keys\b",

@@ -15,7 +15,7 @@ from core.scanning.normal import normal
 _LETTERS: Final = {
     "Spanish": (
         "ignor|olvid|omit|descart|desoye|desestim|anul|prescind|no sigas|no hagas caso",
-        "tod[ao]s\\b|anterior|previ[ao]s\\b|tus\\b|sus\\b|del sistema|originales|iniciales|las\\b|los\\b|lo que",
+        "tod[ao]s\\b|cualquier|anterior|previ[ao]s\\b|tus\\b|sus\\b|del sistema|originales|iniciales|l[ao]s\\b|lo que",
         "instruccion|regla|orden|indicacion|directri|restriccion|norma|mensaje|dijeron|dicho",
     ),
     "French": (
@@ -31,7 +31,7 @@ _LETTERS: Final = {
     "Portuguese": (
         "ignor|esquec|desconsider|descart|omita|anul|nao siga|deixe de lado",
         "tod[ao]s\\b|tudo\\b|anterior|previ[ao]s\\b|suas\\b|do sistema|originais|iniciais|as\\b|os\\b",
-        "instruc|regra|ordem|ordens|diretri|restric|mensage|orientac|foi dito|disse",
+        "instruco|instrucao|regra|ordem|ordens|diretri|restric|mensage|orientac|foi dito|disse",
     ),
     "Italian": (
         "ignor|dimentic|trascur|scart|annull|tralasci|non seguire|disattend",
@@ -179,3 +179,25 @@ SECRET_REQUESTS: Final = tuple(_request(*map(normal, words)) for words in _SECRE
 """Requests to show secrets."""
 SECRET_WORDS: Final = " ".join(normal(words[1]).replace(" ", r"\s") for words in _SECRETS.values())
 """Of which every match contains one."""
+
+_ROLES: Final = (
+    r"\b(?:eres ahora|ahora eres|actua como|a partir de ahora|sin restricciones|acceso de administrador)\b",
+    r"\b(?:(?:tu es|vous etes) (?:maintenant|desormais)|agis comme|sans restriction|n'as plus de regles)",
+    r"\b(?:(?:du bist|sie sind) (?:jetzt|nun|ab sofort)|ab jetzt|ohne einschrankungen|handle als|verhalte dich)",
+    r"\b(?:agora voce e|voce e agora|aja como|a partir de agora|sem restricoes)\b",
+    r"\b(?:ora sei|sei ora|agisci come|d'ora in poi|senza restrizioni)\b",
+    r"\b(?:je bent nu|vanaf nu|zonder beperkingen|gedraag je)\b",
+    r"\b(?:jestes teraz|od teraz|bez ograniczen|dzialaj jako)\b",
+    r"\b(?:artik sen|simdi sen|bundan sonra|sinirsiz|kisitlama olmadan)\b",
+    r"\b(?:kamu sekarang|anda sekarang|mulai sekarang|tanpa batasan)\b",
+    r"\b(?:bay gio ban|ban bay gio|tu bay gio|khong gioi han)\b",
+    "ты теперь|вы теперь|теперь ты|с этого момента|без ограничений|действуй как",
+    "أنت الآن|انت الان|من الآن فصاعدا|بدون قيود",
+    "अब आप|अब से|बिना किसी प्रतिबंध",
+    "你现在是|從現在開始|从现在开始|从现在起|你必须服从|你必須服從|没有任何限制|不受限制|扮演",
+    "あなたは今|これからは|制限のない|制限なし|として振る舞",
+    "당신은 이제|너는 이제|지금부터|제한 없는|제한이 없는",
+)
+ROLE_CHANGES: Final = tuple(map(normal, _ROLES))
+"""Phrases that give the agent another role."""
+ROLE_WORDS: Final = " ".join(pattern.replace(" ", r"\s") for pattern in ROLE_CHANGES)

@@ -40,6 +40,9 @@ _CODED: Final = re.compile(
     r"[A-Za-z0-9+/]{24,8192}={0,2}|(?:\\x[0-9a-fA-F]{2}){6,2048}|(?:\\u00[0-9a-fA-F]{2}){4,2048}|(?:%[0-9a-fA-F]{2}){6,2048}"
     r"|(?:&#x?[0-9a-fA-F]{2,4};){4,1024}"
 )
+_ESCAPES: Final = re.compile(
+    r"(?:\\x[0-9a-fA-F]{2}){4,2048}|(?:\\u00[0-9a-fA-F]{2}){4,2048}|(?:%[0-9a-fA-F]{2}){6,2048}|(?:&#x?[0-9a-fA-F]{2,4};){4,1024}"
+)
 _HEX_PAIR: Final = re.compile(r"(?:\\x|\\u00|%)([0-9a-fA-F]{2})")
 _MAX_CODED: Final = 8
 """Encoded stretches of one text that are looked into."""
@@ -88,6 +91,11 @@ def _closed(found: re.Match[str]) -> str:
     """The shortest gap stands between letters, longer ones between words."""
     shortest = min(map(len, _GAP.findall(found[0])))
     return _GAP.sub(lambda gap: " " if len(gap[0]) > shortest else "", found[0])
+
+
+def unescaped(text: str) -> str:
+    """`text` with escapes such as `&#105;`, `\\u0069` and `%69` written as the characters that they stand for."""
+    return _ESCAPES.sub(lambda found: _from_escapes(found[0]).decode("utf-8", "replace"), text)
 
 
 def decoded(text: str) -> Iterator[str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from core.records.suspicions import Severity
-from core.scanning.languages import SECRET_REQUESTS, SECRET_WORDS
+from core.scanning.languages import ROLE_CHANGES, ROLE_WORDS, SECRET_REQUESTS, SECRET_WORDS
 from core.scanning.rule import Rule
 
 _CHECKS: Final = (
-    r"(?:tests?|test\W?suites?|testing|type\W?checks?|type\W?checking|linters?|linting|ci|checks|code\W?reviews?|reviews?"
+    r"(?:code\W?owners?|(?:red|failing|broken|failed)\W+(?:builds?|pipelines?|jobs?)|tests?|test\W?suites?|testing|type\W?checks?|type\W?checking|linters?|linting|ci|checks|code\W?reviews?|reviews?"
     r"|approvals?|confirmations?|permissions?|permission\W+prompts?|prompts|sandbox(?:ing)?|guard\W?rails?|hooks|gates?"
     r"|gating|verifications?|validations?|audits?|sign-?offs?|human\W+in\W+the\W+loop|acceptance\W+criteria|safety"
     r"|security\W+(?:checks?|review|controls?|polic(?:y|ies)|features?|scan\w*|measures?|warnings?)|content\W+filter\w*"
@@ -71,7 +71,7 @@ ORDERS: Final = (
             r"\b(?:advisory|optional|redundant|unnecessary)\W+rather\W+than\b",
             _CHECKS
             + r"[^.\n]{0,40}\b(?:can|may|should|must|could)\W+(?:\w+\W+)?be\W+(?:deleted|removed|skipped|ignored"
-            r"|disabled"
+            r"|disabled|commented\W+out"
             r"|bypassed|circumvented|turned\W+off|waived|relaxed|weakened|marked)\b",
             r"\b(?:safety|security|guard\w*|filter\w*|restrictions?|moderation)\W+(?:\w+\W+){0,2}?(?:is|are|was|were|has\W+been"
             r"|have\W+been)\W+(?:now\W+)?(?:turned\W+off|disabled|off|lifted|removed|suspended|deactivated)\b",
@@ -82,6 +82,9 @@ ORDERS: Final = (
             r"\b(?:commit|push|merg)\w*\W+(?:directly|straight)\W+(?:in)?to\W+(?:the\W+)?(?:main|master|production|trunk)\b",
             r"\b(?:fine|ok(?:ay)?|safe|allowed|acceptable|no\W+problem)\W+to\W+(?:\w+\W+){0,3}?(?:commit|push|share|publish|skip|disable"
             r"|ignore|bypass|expose|hard-?code|delete|overwrite|merge|deploy)\b",
+            r"\b(?:accept|approve|allow|grant|confirm|trust)\W+(?:all|every|any|each)\W+(?:\w+\W+){0,2}?(?:calls?|tools?|commands?|changes?"
+            r"|requests?|prompts?|actions?|operations?|permissions?|edits?|pull\W+requests?|domains?|hosts?)\b",
+            r"\bapprove\W+(?:its|your|their|my|the\W+agent'?s)\W+own\b|\bgit\s+commit\s(?:[^\n;&|]{0,60}\s)?-[a-z]{0,3}n[a-z]{0,3}\s",
             r"\bmark(?:ing|ed)?\W+(?:\w+\W+){0,4}?(?:as\W+)?(?:skipped|xfail\w*|ignored|expected\W+failures?)\b",
             r"\b(?:user|owner|team|founder|maintainers?|human|operator|admin|everyone|security|management)\W+(?:\w+\W+){0,2}?(?:has|have"
             r"|had|already)\W+(?:\w+\W+){0,2}?(?:consented|approved|agreed|authori[sz]ed|granted|waived|signed\W+off|opted)\b",
@@ -92,12 +95,14 @@ ORDERS: Final = (
             r"\b(?:elevated|root|admin(?:istrator)?|full\W+system|unrestricted|superuser)\W+(?:privileges|access|permissions|rights)\b",
         ),
         hints=r"""
-            skip bypass disabl omit ignore forgo waiv circumvent sidestep off mute suppress deactivat evad relax
-            loosen weaken drop stop without before auto always approv authori yes consent permission assume mark
-            own itself unattended unsupervised unilateral advisory optional redundant unnecessary superfluous
-            formalit pointless overkill waste not slow force trust believe treat privilege access rights fine ok safe
-            allowed push merg commit lower reduce raise decrease increase continue-on allow_ nosec --no- user owner team
-            founder maintainer human operator admin everyone security management deleted removed disabled lifted
+            skip bypass disabl omit ignore forgo waiv circumvent sidestep off mute suppress deactivat evad
+            relax loosen weaken drop stop without before auto always approv authori yes consent permission
+            assume mark own itself unattended unsupervised unilateral advisory optional redundant
+            unnecessary superfluous formalit pointless overkill waste not slow force trust believe treat
+            privilege access rights fine ok safe allowed push merg commit lower reduce raise decrease
+            increase continue-on allow_ nosec --no- user owner team founder maintainer human operator admin
+            everyone security management deleted removed disabled lifted override suspend acceptable problem
+            confirm accept guard filter commented grant allow
             """,
         unless=r"yes\W+or\W+no\b|\blint(?:er|ing)?\W+rules?\b",
     ),
@@ -119,14 +124,15 @@ ORDERS: Final = (
             r"\b(?:never|don'?t|do\W+not)\W+ask\W+(?:\w+\W+){0,3}?(?:confirm|permission|approval|questions?|before)\b",
             r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not\W+want\W+you\W+to|don'?t\W+want\W+you\W+to|no\W+point\W+(?:in\W+)?)\W*"
             r"(?:\w+\W+){0,1}?(?:re-?run|run|running|write|writing|bother|execute|wait)\W+(?:\w+\W+){0,4}?"
-            r"(?:tests?|test\W?suite|type\W?checks?|checks|lint\w*|ci|verification|hooks|gates)\b",
+            r"(?:tests?|test\W?suite|type\W?checks?|checks|lint\w*|ci|verification|hooks|gates|builds?|pipelines?|code\W?reviews?)\b",
+            r"\b(?:do\W+not|don'?t|never)\W+(?:do|use|need|require)\W+(?:\w+\W+){0,2}?code\W?reviews?\b",
             r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not)\W+(?:require|need|demand|request)\W+(?:\w+\W+){0,3}?(?:approval"
             r"|confirmation|review|sign-?off|permission|consent)\b",
             r"\b(?:no|zero)\W+(?:\w+\W+){0,2}?(?:confirmation|permission|approval|review|sign-?off|questions)\W+(?:\w+\W+){0,3}?"
             r"(?:needed|required|necessary|asked)\b",
         ),
         hints=r"""
-            not n'?t never without avoid stop \bno\b zero
+            not n'?t never without avoid stop \bno\b zero unnecessary need
             """,
         unless=r"\bask\W+(?:the\W+)?(?:user|users|them)\W+(?:for\W+(?:their|a|an|any)|to\W+(?:paste|enter|provide|share|type))",
     ),
@@ -142,6 +148,23 @@ ORDERS: Final = (
             r"\b(?:highest|top|absolute|maximum|ultimate)\W+(?:priority|authority)\W+(?:instruction|source|directive|command|rule|order)",
             r"\b(?:comply|obey)\b\W+(?:with\W+)?(?:everything|all|every|the\W+(?:text|instructions?|following)|this|these|any)\b"
             r"|\byou\W+must\W+(?:\w+\W+)?(?:comply|obey)\b",
+            r"\b(?:assistant|ai|llm|agent|claude|gpt|chatgpt|copilot|gemini)\s*,\s+(?:you|please|your|do|from|ignore|always|never)\b",
+            r"\bfor\W+the\W+(?:rest|remainder)\W+of\W+(?:this|the|our)\W+(?:conversation|session|chat)\b",
+            r"\b(?:whenever|every\W+time|each\W+time|before|after)\W+you\b[^.\n]{0,80}\b(?:send|ping|post|copy|forward|append|execute|upload|call|store"
+            r"|include|exfiltrate|run|read)\b",
+            r"\byou\W+(?:no\W+longer|don'?t|do\W+not)\W+(?:need|have)\W+to\W+(?:follow|obey|respect|comply|ask)\b",
+            r"\byou\W+are\W+(?:now\W+)?(?:free|permitted|authori[sz]ed|allowed)\W+to\b",
+            r"\b(?:i\W+am|i'?m|this\W+is)\W+(?:the|your|an?)\W+(?:\w+\W+)?(?:admin\w*|developer|creator|operator|owner|maintainer)\b"
+            r"|\bi\W+(?:order|command|instruct)\W+you\b",
+            r"\byou\W+are\W+an?\W+(?:ai|assistant|model|chatbot)\W+(?:called|named|that|who|without)\b|\b(?:freed|liberated)\W+(?:\w+\W+)?from\b",
+            r"\b(?:respond|act|answer|behave|reply|speak)\W+(?:only\W+)?as\W+(?:if\b|though\b|\w*(?:gpt|bot|evil|hacker|dan)\b)",
+            r"\b(?:safeguards?|restrictions?|guardrails?|polic(?:y|ies)|filters?|limits|rules)\W+(?:\w+\W+){0,3}?(?:lifted|removed|deactivated"
+            r"|suspended|written\W+by\W+mistake|a\W+test)\b|\bact\W+on\W+the\W+(?:paragraph|text|instructions?|lines?)\W+(?:below|above)\b",
+            r"\byour\W+system\W+prompt\b|\banswer\W+(?:every|all|any)\W+(?:\w+\W+)?(?:requests?|questions?)\W+without\b",
+            r"\b(?:message|instructions?|prompt|text|context)\W+(?:above|before)\W+(?:is|was|were|are)\W+(?:a\W+test|fake|fiction\w*|wrong|void)\b"
+            r"|\bas\W+fiction\b|\bhidden\W+mode\b|\bif\W+you\W+had\W+no\W+(?:rules|restrictions|limits)\b",
+            r"\b(?:instructions?|message|text|payload|commands?)\W+(?:\w+\W+){0,2}?(?:hidden|embedded|encoded|concealed)\W+(?:in|inside|within)\b",
+            *ROLE_CHANGES,
             r"\b(?:even\W+if|regardless\W+of\W+what|no\W+matter\W+what|whatever)\W+the\W+(?:users?|operator|developer|human|owner)\W+"
             r"(?:objects?|asks?|says?|disagrees?|wants?|requests?|thinks?)\b",
             r"\bfrom\W+(?:this\W+point|now|here)\W+(?:forward|onwards?|on)\W+(?:you|always|all|every|never|any)\b",
@@ -159,12 +182,16 @@ ORDERS: Final = (
             r"\b(?:print|reveal|show|output|leak|disclose|dump|display)\W+(?:\w+\W+){0,3}?(?:system\W+(?:prompt|instructions|message)|hidden\W+\w+)\b",
         ),
         hints=r"""
-            precedence priority supersed authority comply obey even\sif regardless no\smatter whatever from\s
-            stop drop abandon
-            interrupt pretend anthropic openai developer creator order restriction limitation boundar
-            censor guardrail ignore
-            disregard verbatim word\sfor exact system hidden
-            """,
+            precedence priority supersed authority comply obey even\sif regardless no\smatter whatever
+            from\s stop drop abandon interrupt pretend anthropic openai developer creator order restriction
+            limitation boundar censor guardrail ignore disregard verbatim word\sfor exact system hidden
+            assistant llm agent claude gpt copilot gemini rest\b remainder whenever time before after you
+            filter polic limits rules act\s answer fiction embedded encoded concealed command freed
+            liberated \bai\b i\sam i'?m this\sis reply respond behave speak above removed mistake
+            deactivated
+            """
+        + " "
+        + ROLE_WORDS,
         unless=r"\b(?:without|no)\W+(?:any\W+)?(?:\w+\W+)?(?:boundaries|limitations)\b$",
     ),
     Rule(
@@ -183,8 +210,8 @@ ORDERS: Final = (
             r"\bskip\w*permission\w*prompt\b|\benableallprojectmcpservers\b|\bbash\(\*(?::\*)?\)",
         ),
         hints=r"""
-            dangerously yolo full-auto auto yes-always no-confirm trust-all allow permission sandbox approval
-            danger bash\( mcpservers
+            dangerously yolo full-auto auto yes-always no-confirm trust-all allow permission sandbox
+            approval danger bash\( mcpservers
             """,
     ),
     Rule(
@@ -193,7 +220,7 @@ ORDERS: Final = (
         severity=Severity.HELD,
         advice=True,
         patterns=(
-            r"\b(?:send|post|report|upload|forward|submit|transmit|ping|notify|beacon|push|deliver|log|stream|sync)\b[^.\n]{0,100}"
+            r"\b(?:send|post|report|upload|forward|submit|transmit|ping|notify|beacon|push|deliver|log|stream|sync|write|store|save|export)\b[^.\n]{0,100}"
             r"\bto\b\W{1,6}(?:(?:the|this|our|an?|following|url|endpoint|address|server|host|at|is)\W+){0,5}https?://\S{1,200}",
             r"\b(?:send|post|upload|forward|transmit|share|copy|mirror|back\W?up|submit|relay)\b[^.\n]{0,80}\b(?:to|via|through)\W+"
             r"(?:(?:an?|the|our|your|some|any)\W+)?(?:\w+\W+)?(?:external|remote|outside|third-?party|attacker\w*|foreign|unknown|webhook"
@@ -205,6 +232,9 @@ ORDERS: Final = (
             r"|history|prompt|cookie|passw|message|output)",
             r"\b(?:curl|wget|fetch|get|request|query|call|access|read)\b[^\n]{0,80}(?:169\.254\.169\.254|metadata\.google\.internal"
             r"|100\.100\.100\.200)",
+            r"\b(?:ping|notify|beacon|hit|contact)\W+(?:\w+\W+){0,3}?https?://\S{1,120}",
+            r"\bcurl\b[^\n]{0,200}(?:\s-t|\s--upload-file)[\s=]+[^\s@]{1,100}\s[^\n]{0,60}https?://\S{1,120}|\\\\[\w.-]{3,60}\\\w",
+            r"\b(?:private|direct)\W+messages?\b[^.\n]{0,60}\b(?:post|send|share|publish|forward)\b|\bgist\s+create\b[^\n]{0,40}--public",
             r"\b(?:e-?mail|mail|send|forward|bcc|cc|report|submit|copy)\b[^.\n]{0,80}\b[\w.+-]{1,64}@[\w-]{1,63}\.\w",
             r"\b(?:scp|rsync|sftp|ftp)\b[^\n]{0,160}\s(?:[\w.-]{1,64}@)?[\w.-]{3,100}:\S|\|\s*xargs\b[^\n]{0,80}\b(?:curl|wget)\b",
             r"\b(?:pass|provide|supply|include|append|embed|add|insert|attach|put)\b[^.\n]{0,60}\b(?:contents?|conversation|chat\W+history"
@@ -221,9 +251,10 @@ ORDERS: Final = (
         ),
         hints=r"""
             send post report upload forward submit transmit ping notify beacon push deliver log stream sync
-            share copy mirror back relay webhook requestbin pipedream requestcatcher transfer\.sh 0x0\.st ngrok
-            curl [?&]\w+= 169 metadata 100 remote mail leak bcc \bcc scp rsync ftp xargs
-            pass provide supply include append embed add insert attach put with containing export dump
+            share copy mirror back relay webhook requestbin pipedream requestcatcher transfer\.sh 0x0\.st
+            ngrok curl [?&]\w+= 169 metadata 100 remote mail leak bcc \bcc scp rsync ftp xargs pass provide
+            supply include append embed add insert attach put with containing export dump write store save
+            hit contact message gist \\\\ trycloudflare serveo localhost\.run including
             """,
         unless=_NOT_LOCAL + r"|back\W?ups?\W+(?:to|in)\W+s3",
     ),
@@ -240,6 +271,10 @@ ORDERS: Final = (
             r"\b(?:output|print|show|reveal|display|dump|echo|return|list|give\W+me|tell\W+me|disclose|expose|extract|cat)"
             r"\W+(?:\w+\W+){0,4}?(?:passwords?|credentials|secrets|api\W?keys?|private\W+keys?|access\W+tokens?|confidential|\.env\b"
             r"|env\b|environment\W+variables|keychain|ssh\W+keys?)",
+            r"\b(?:paste|enter|type|submit)\W+(?:\w+\W+){0,3}?(?:api\W?keys?|passwords?|tokens?|credentials|secrets?)\b[^.\n]{0,40}"
+            r"(?:https?://|\bform\b|\bsite\b|\bpage\b)",
+            r"\b(?:copy|put|paste|include|add|insert|write)\b[^.\n]{0,40}\b(?:keys?|tokens?|secrets?|passwords?|credentials?|\w+_key)\b[^.\n]{0,40}"
+            r"\b(?:pull\W+request|commit|issue|comment|description|readme|message|channel|gist)s?\b",
             r"\b(?:look\W+up|harvest|collect|gather|steal|summari[sz]e|scrape|exfiltrate)\W+(?:\w+\W+){0,4}?(?:passwords?|credentials|secrets"
             r"|api\W?keys?|tokens|private\W+keys?|cookies)\b",
             r"\b(?:passwords?|credentials|secrets|api\W?keys?|tokens?)\b[^.\n]{0,80}\b(?:e-?mail|forward|upload|exfiltrate)\b",
@@ -265,6 +300,11 @@ ORDERS: Final = (
             r"\b(?:0o?|mode\W{1,4})?777\b|\b0o666\b|\bchmod\b[^\n;|]{0,40}(?:a\+rwx|o\+w|ugo\+rwx)|\bworld-?\W?writable\b",
             r"\b(?:grant|give|assign|attach|add)\W+(?:\w+\W+){0,4}?(?:admin(?:istrator)?|root|owner|full|cluster-admin|superuser|\*)"
             r"\W+(?:\w+\W+){0,2}?(?:access|rights|role|privileges?|permissions?|polic(?:y|ies))\b",
+            r"\b(?:increase|expand|extend|elevate|escalate|widen|broaden)\W+(?:\w+\W+){0,4}?(?:permissions?|privileges?|access|scopes?|rights)\b",
+            r"\b(?:retry|rerun|run|again|repeat)\W+(?:\w+\W+){0,3}?(?:with|as|using)\W+(?:sudo|root|admin\w*)\b|\b(?:0o?)?666\b",
+            r"\b(?:whitelist|allowlist)\W{1,3}\*|\b0\.0\.0\.0/0\b|\bhttp\W+instead\W+of\W+https\b",
+            r"\b(?:add|append|upload|register|authori[sz]e)\W+(?:\w+\W+){0,4}?(?:public|ssh|deploy)\W+keys?\b",
+            r"\b(?:gpasswd\s+-a|usermod\s+-\w*g\w*)\s[^\n]{0,40}\b(?:wheel|sudo|docker|root|admin)\b",
             r"\badministratoraccess\b|\bcluster-admin\b|\bpoweruseraccess\b|\broles/(?:owner|editor)\b",
             r"\b(?:use|run|prefix|with)\W+(?:\w+\W+){0,3}?sudo\b[^.\n]{0,40}\b(?:every|all|always|any|avoid)\b",
             r"\b(?:add|creat)\w*\W+(?:\w+\W+){0,4}?(?:user|account)\b[^.\n]{0,60}\b(?:sudo|root|admin|wheel)\b",
@@ -275,7 +315,8 @@ ORDERS: Final = (
         ),
         hints=r"""
             777 666 rwx o\+w world grant give assign attach add docker podman nerdctl nsenter sudo chown
-            administratora cluster-admin poweruser roles/ creat
+            administratora cluster-admin poweruser roles/ creat permission privilege access scope rights
+            whitelist allowlist 0/0 https keys? gpasswd usermod root admin
             """,
     ),
     Rule(
@@ -307,7 +348,7 @@ ORDERS: Final = (
             rc\b profile zshenv \.fish rc.local environment cron init ld\.so @reboot \*\s \*/ systemd launch
             schedul startup login registry hook daemon service systemctl schtasks currentversion \.claude
             \.cursor \.vscode mcp \.codex \.gemini aider husky sitecustomize \.pth conftest \.md windsurf
-            copilot prompt folderopen autostart export\spath ssh user install \d\s+\*
+            copilot prompt folderopen autostart export\spath ssh user install \d\s+\* claude_desktop
             """,
     ),
     Rule(
@@ -323,17 +364,23 @@ ORDERS: Final = (
             r"\b(?:kill|renam|mov|read|copi|modif|chang|overwrit|replac|edit|append|corrupt|encrypt|delet|remov|print|display|open|access)\w*\b"
             r"[^.\n]{0,80}[\"'`\s(](?:/etc/(?:passwd|g?shadow|group|hosts|sudoers|resolv|fstab|ssh|pam|crontab|profile|ld\.so|ssl|security"
             r"|init)|/usr/s?bin\b|/s?bin\b|/boot\b|/root\b|/var/log\b|/dev/(?:sd|nvme|mem|kmem))",
+            r"\brm\s+(?:-\S+\s+){0,3}-\w*[rf]\w*\s+(?:-\S+\s+){0,3}[\"']?(?:/(?:var|etc|usr|opt|home|lib|srv|root|mnt|data)\b|~|\$\{?home)\S{0,80}",
+            r"-exec\s+(?:shred|rm)\b|\bmv\s[^\n]{0,60}\s/dev/null|(?:^|\s)>\s*~/\.\w+|\bshred\s+-",
+            r"\b(?:delet|eras|wip|destroy|purg)\w*\W+(?:\w+\W+){0,5}?(?:snapshots?|backups?|databases?|volumes?|clusters?|buckets?)\b",
+            r"\b(?:kill|stop|disable|terminate|uninstall|remove)\W+(?:\w+\W+){0,2}?(?:monitoring|antivirus|edr|auditing|auditd|defender|telemetry)\b",
+            r"\bencrypt\W+(?:\w+\W+){0,3}?(?:home|all\W+files|disk|drive|documents)\b|\bransom\w*",
             r"\b(?:kill|terminate|stop)s?\W+(?:all|every)\W+(?:\w+\W+)?process(?:es)?\b",
             r"\b(?:run|creat|start|execut|writ|launch)\w*\W+(?:\w+\W+){0,4}?(?:infinite\W+loop|fork\W+bomb)\b"
             r"|\b(?:exhaust|fill)\w*\W+(?:\w+\W+){0,2}?(?:memory|disk|cpu)\b|\buntil\W+the\W+(?:system|machine|server)\W+(?:crash|hang|freez)\w*",
             r"\b(?:open|listen|bind)\w*\W+(?:\w+\W+){0,3}?port\W+\d+[^.\n]{0,60}\b(?:commands?|shell|remote|incoming)\b",
         ),
         hints=r"""
-            kubectl terraform -auto-approve
-            vssadmin wbadmin flush drop truncate push gcloud \baz aws /etc/ bin\b /boot /root
-            /var/log
-            /dev/ process infinite fork memory disk cpu until port
+            kubectl terraform -auto-approve vssadmin wbadmin flush drop truncate push gcloud \baz aws /etc/
+            bin\b /boot /root /var/log /dev/ process infinite fork memory disk cpu until port \brm\b shred
+            /dev/null >\s*~ delet eras wip destroy purg monitoring antivirus edr audit defender telemetry
+            encrypt ransom
             """,
+        unless=r"/var/lib/apt/lists|/var/cache|/(?:usr/share|tmp)\b|~/\.cache|~/\.npm",
     ),
     Rule(
         id="foreign-code",
@@ -354,13 +401,14 @@ ORDERS: Final = (
             r"\b(?:download|fetch|retriev|get|pull)\w*\W[^.\n]{0,100}(?:https?://\S{1,160}|\b(?:script|binary|payload|executable|file)s?\b)"
             r"[^.\n]{0,20}\b(?:and|then)\W+(?:\w+\W+){0,2}?(?:execut|run|install|launch|start)\w*\b",
             r"\b(?:curl|wget)\b[^\n|]{0,200}\s(?:&&?|;)\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python[\d.]*|node|perl|ruby|\./)\s*[^\s-]",
+            r"\b(?:npx|go\s+run|dpkg|rpm|yum|dnf|deno|bunx|uvx|pipx)\b[^\n|;]{0,60}\shttps?://\S{1,160}",
             r"\b(?:echo|printf)\s[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python[\d.]*|node|perl|ruby)\b",
             r"\b(?:install|enable|connect|add)\W+(?:\w+\W+){0,3}?(?:mcp\W+server|extension|plugin|package|browser\W+extension)\W+"
             r"(?:\w+\W+){0,3}?(?:from|at|hosted)\W+(?:https?|this\W+url|an?\W+(?:unofficial|external|untrusted))",
         ),
         hints=r"""
-            code command script instruction payload step directive http prompt rules install tap ssh: git echo
-            printf extension plugin package mcp
+            code command script instruction payload step directive http prompt rules install tap ssh: git
+            echo printf extension plugin package mcp wget curl binary executable file
             """,
         unless=r"//(?:localhost|127\.0\.0\.1)",
     ),

@@ -90,15 +90,17 @@ _WORD: Final = re.compile(r"[a-zA-Z-]+(?=\s)")
 _NEAR_WORDS: Final = 4
 """So many words may stand between a negation and what it surely is about."""
 
-_LISTED: Final = re.compile(
-    r"\b(?:never|not|don'?t|avoid|cannot|can'?t|mustn'?t)\s+(?:\w+\s+){0,2}?\w+(?:,\s+\w+(?:\s+\w+){0,2}){0,5},?"
-    r"\s+(?:or|nor)\s+$",
-    re.IGNORECASE,
+_NEGATED_LIST: Final = (
+    r"\b(?:never|not|don'?t|avoid|cannot|can'?t|mustn'?t)\s+(?P<list>(?:\w+\s+){0,2}?\w+(?:,\s+\w+(?:\s+\w+){0,2}){0,5}"
 )
+_LISTED: Final = re.compile(_NEGATED_LIST + r",?\s+(?:or|nor)(?:\s+\w+){0,5})\s*$", re.IGNORECASE)
 """Before the last part of a list that is negated as a whole: "do not disable, bypass, or skip ..."."""
+_LIST_BEGUN: Final = re.compile(_NEGATED_LIST + r"),\s+$", re.IGNORECASE)
+_LIST_GOES_ON: Final = re.compile(r"\w+(?:\s+\w+){0,2},?\s+(?:or|nor)\s", re.IGNORECASE)
+"""A part of such a list that is not the last one."""
 _ASIDE: Final = re.compile(
     r"\b(?:never|do not|don'?t|must not),\s+(?:ever|even|under|in|for|no matter|regardless|at)\b[^,;.:\n]{0,40},\s+"
-    r"(?:\w+\s+){0,2}$",
+    r"(?:\w+(?:\s+|$)){0,2}$",
     re.IGNORECASE,
 )
 """A negation, and something between commas: "never, under any circumstances, use ..."."""
@@ -110,9 +112,10 @@ _FORBIDDEN: Final = re.compile(
 )
 """A list under a heading such as "agents must not:"."""
 _GUARDED: Final = re.compile(
-    r"\b(?:detect|block|den(?:y|ies)|prevent|disallow|prohibit|forbid|mitigat\w|protect\w* (?:against|from)"
+    r"\b(?:detect|block|den(?:y|ies)|disallow|prohibit|mitigat\w|protect\w* (?:against|from)"
     r"|guard\w* against|check(?:s|ing)? for|scan(?:s|ning)? for|look(?:s|ing)? for|watch for"
-    r"|warns? (?:about|against|when|if)|attempts? (?:to|at)|refus\w)\w*\s+(?:(?!and\b|then\b)\w+\s+){0,3}[\"'`(]*$",
+    r"|warns? (?:about|against|when|if)|attempts? (?:to|at)|refus\w)\w*(?:\s+|$)(?:(?!(?:and|then|by|via"
+    r"|with|using|through|to|run\w*)\b)\w+\s+){0,3}[\"'`(]*$",
     re.IGNORECASE,
 )
 """Directly before what a defence is about."""
@@ -154,7 +157,10 @@ def polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool =
         return Polarity.TELLS if negations or _orders(text, start, end, happened) else Polarity.WARNS
     if not negations:
         before = text[max(start - _SENTENCE_REACH, 0) : start]
-        if any(rule.search(before) for rule in (_GUARDED, _LISTED, _ASIDE, _FORBIDDEN)):
+        if any(rule.search(before) for rule in (_GUARDED, _ASIDE, _FORBIDDEN)):
+            return Polarity.WARNS
+        listed = _LISTED.search(before) or (_LIST_GOES_ON.match(text, start) and _LIST_BEGUN.search(before))
+        if listed and not _TURNED.search(listed["list"]):
             return Polarity.WARNS
         return Polarity.MAYBE_WARNS if _BAD.match(text, end) or _is_mention(text, start, end) else Polarity.TELLS
     before, behind = clause[: negations[-1].start()], clause[negations[-1].end() :]

@@ -5,17 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from core.records.suspicions import Severity
-from core.scanning.commands import SECRET_FILE
+from core.scanning.commands import INSTALLER, SECRET_FILE
 from core.scanning.rule import Rule
 
 RISKS: Final = (
+    Rule(
+        id="official-installer",
+        meaning="runs the installer of a well-known tool",
+        severity=Severity.FLAGGED,
+        advice=True,
+        patterns=(r"\b" + INSTALLER,),
+        hints="curl wget",
+    ),
     Rule(
         id="secret-path",
         meaning="names a file of secrets",
         severity=Severity.FLAGGED,
         advice=True,
         hints=r"""
-            ssh id_(?:rsa|ed25519|ecdsa|dsa) \.aws shadow sudoers netrc pgpass git-cred kube docker gnupg gcloud
+            ssh id_(?:rsa|ed25519|ecdsa|dsa) \.aws shadow sudoers netrc pgpass git-cred kube docker gnupg
+            gcloud histor mozilla cursor claude npmrc pypirc gh/hosts
             """,
         patterns=(SECRET_FILE,),
     ),
@@ -25,7 +34,7 @@ RISKS: Final = (
         severity=Severity.FLAGGED,
         advice=True,
         hints=r"""
-            push clean reset drop delete chmod sudo privileged crontab
+            push clean reset drop delete chmod sudo privileged crontab >>
             """,
         patterns=(
             r"\bgit\s+push\b[^\n;&|]{0,80}(?:\s-f|\s--force)(?:\s|$)",

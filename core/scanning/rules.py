@@ -49,7 +49,7 @@ RULES: Final = (
         severity=Severity.BLOCKED,
         advice=True,
         hints=r"""
-            test assert spec check expect suite hard-?cod success passed green
+            test assert spec check expect suite hard-?cod success passed green \bci\b jest
             """,
         patterns=(
             r"\b(?:delet(?:e|ing)|remov(?:e|ing)|drop(?:ping)?|disabl(?:e|ing)|comment(?:ing)?\W+out)\W+"
@@ -83,8 +83,9 @@ RULES: Final = (
         severity=Severity.BLOCKED,
         hints=r"""
             mention report reveal disclos show log record document tell inform notif alert warn ask keep hid
-            conceal obscur disguis suppress remov clear delet eras wip cover histor histfile leave omit silent
-            secret quiet aware know
+            conceal obscur disguis suppress remov clear delet eras wip cover histor histfile leave omit
+            silent secret quiet aware know without users? human reviewer developer operator covert stealth
+            unnoticed admit say knowing person people team
             """,
         patterns=(
             _NO

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final
 
 from core.records.suspicions import Severity, Suspicion
-from core.scanning.normal import decoded, deleeted, despaced, normal, odd_characters, readings
+from core.scanning.normal import decoded, deleeted, despaced, normal, odd_characters, readings, unescaped
 from core.scanning.polarity import Polarity, polarity
 from core.scanning.rule import Rule
 from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, RULES, SECRET, TAGS
@@ -150,8 +150,9 @@ def _readings(text: str) -> Iterator[str]:
         yield plain
         if (closed := despaced(plain)) != plain:
             yield closed
-        if (spelled := deleeted(plain)) != plain:
-            yield spelled
+        for spelled in (deleeted(plain), unescaped(plain)):
+            if spelled != plain:
+                yield normal(spelled)
         yield from map(normal, decoded(plain))
 
 

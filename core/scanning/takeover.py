@@ -54,7 +54,13 @@ OVERRIDE: Final = Rule(
         r"(?:prompt|instructions|configuration|system\W+prompt))",
         r"\bwhat\W+(?:were|are|was|is)\W+your\W+(?:original|initial|system|hidden|exact)\W+(?:instructions|prompt)",
         r"(?:ignore|disregard|forget)(?:all|any|the|your)?(?:previous|prior|earlier|above)(?:instruction|prompt|rule)",
-        r"\b(?:ignore|disregard|forget)\W+(?:all\W+|any\W+|the\W+)?(?:previous|prior|earlier)\W+"
+        r"ignore_\w{0,30}(?:rule|instruction|polic|safety|previous|prompt)",
+        r"\b(?:print|repeat|show|output|reveal)\W+(?:everything|all|anything|the\W+(?:text|words))\W+(?:\w+\W+)?(?:before|above"
+        r"|prior|preceding)\b",
+        r"\b(?:drop|lift|remove|lose|shed)\W+(?:all|every|any|your)\W+(?:\w+\W+)?(?:constraints|restrictions|safeguards"
+        r"|guardrails|limitations|inhibitions)\b",
+        r"\bthe\W+real\W+(?:task|instructions?|request|goal|prompt)\W+(?:starts|begins|is|follows)\b",
+        r"\b(?:ignore|disregard|forget|set\W+aside)\W+(?:all\W+|any\W+|the\W+)?(?:previous|prior|earlier)\W+"
         r"(?:context|conversation|input|text|content|data)\b",
         r"\b(?:your|the|previous|above|prior|earlier|original|initial)\W+(?:(?:above|previous|prior|original|system)\W+)?"
         r"(?:instructions?|rules|guidelines|directives?|prompt)\W+(?:have|has|are|were|was|is)\W+(?:now\W+|all\W+)?"
@@ -89,9 +95,11 @@ OVERRIDE: Final = Rule(
         r"(?:^|[\n#*>-]\s{0,3})new\W+(?:task|instructions?|directive|objective)s?\s*:",
     ),
     hints=r"""
-            ignor disregard forget overrid overrul bypass discard neglect abandon dismiss suspend cancel nullif
-            unlearn aside follow attention instruction prompt rules guideline directive restrict polic
-            constraint limits obey listen your\W trust tells says task objective use execute
+            ignor disregard forget overrid overrul bypass discard neglect abandon dismiss suspend cancel
+            nullif unlearn aside follow attention instruction prompt rules guideline directive restrict
+            polic constraint limits obey listen your\W trust tells says task objective use execute before
+            above preceding safeguard guardrail inhibition real context anything everything limitation new\s
+            ign inst mission purpose goal prior
             """,
     unless=rf"^\S+\W+(?:all|any|every)\W+(?:\w+\W+)?{_DEFENDED}\W",
 )
@@ -130,7 +138,8 @@ ROLE: Final = Rule(
         r"\b(?:enable|prompt|this|perform|the|a)\W+jailbreak\W+(?:prompt|now|mode|this|the|your)|\byou\W+(?:\w+\W+)?jailbreak\b",
     ),
     hints=r"""
-            you\W act behave respond pretend play assistant agent model ai mode jailbreak hacker answer operate
+            you\W act behave respond pretend play assistant agent model ai mode jailbreak hacker answer
+            operate
             """,
     unless=r"(?:(?:detect|prevent|block|against)\w*\W+(?:\w+\W+)?jailbreak)",
 )
@@ -161,8 +170,8 @@ FAKE_TURN: Final = Rule(
         r"<!--[^>]{0,60}\b(?:execute|run|eval)\W+(?:the\W+)?(?:\w+\W+){0,2}?(?:commands?|payload|script|code)\b",
     ),
     hints=r"""
-            <\| inst sys function_calls tool_ human assistant note message \bai\b llm override <!-- directive
-            command
+            <\| inst sys function_calls tool_ human assistant note message \bai\b llm override <!--
+            directive command admin security color font-size display visib opacity \[//\]
             """,
-    unless=r"\]\s+(?:tag|token|marker|role|prefix|message)|(?:^|\W)agents?\s*:\s*$",
+    unless=r"\]\s+(?:tag|token|marker|role|prefix|message)",
 )
