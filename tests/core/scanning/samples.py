@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import re._constants as kinds
-import re._parser as parser
+import re._constants as kinds  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
 from typing import Any
 
 _CLASSES = {"CATEGORY_WORD": "a", "CATEGORY_NOT_WORD": " ", "CATEGORY_DIGIT": "1", "CATEGORY_SPACE": " "}
