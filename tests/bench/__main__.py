@@ -1,5 +1,6 @@
 """Prints the budget with measured values beside it: `python -m tests.bench [--loops N] [--patterns N]`.
 
+`--scan FILE...` measures the scan and the masks on labelled texts, by source (see `tests/bench/labelled_scan.py`).
 `--only queue` compares orders of the review queue in worlds whose truth is known, and measures nothing else.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench import changing, desk, episodes, extracting, measures, queue, retrieval, scanning
+from tests.bench import changing, desk, episodes, extracting, labelled_scan, measures, queue, retrieval, scanning
 from tests.bench.trees import FILES_PER_LOOP, write_loops, write_patterns
 
 
@@ -25,7 +26,11 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--only", choices=["queue"], help="only this part")
     parser.add_argument("--worlds", type=int, default=20, help="worlds of each kind, for the queue")
+    parser.add_argument("--scan", nargs="+", type=Path, metavar="FILE", help="only the scan, on labelled texts (JSONL)")
     options = parser.parse_args()
+    if options.scan:
+        print(labelled_scan.report(options.scan))
+        return
     if options.only == "queue":
         queue.report(1000, options.worlds)
         return
