@@ -169,8 +169,8 @@ _CALLED: Final = re.compile(r"[A-Za-z_.]+")
 
 _RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
 _FORM_REACH: Final = 16
-_FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity")
-"""Tokens of web forms; they protect a form and open nothing."""
+_FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")
+"""Names of tokens that open nothing: of web forms, and public ones."""
 _SIGN_IN_PLACEHOLDER: Final = re.compile(
     r"(?i)[^:]{0,60}:(?:change(?:it|me)|pass(?:word|wd)?|pwd|secret|test|token|\*+|x+|\[[^\]]*\])"
 )
@@ -193,7 +193,7 @@ class Search:
             text = "".join(self._without_keys(text))
         text = self._without_tokens(text)
         for kind, rule in _KEPT_BEFORE.items():
-            text = rule.sub(lambda found, kind=kind: found[1] + self._number(kind, found[0][len(found[1]) :]), text)  # type: ignore[misc]
+            text = rule.sub(partial(self._after_prefix, kind), text)
         text = _COOKIE.sub(self._cookie, text)
         lower = text.lower()
         text = self._without_arguments(text, lower)
@@ -209,6 +209,10 @@ class Search:
     def _number(self, kind: str, secret: str) -> str:
         self._found.append((kind, secret))
         return f"«\ue000{len(self._found) - 1}»"
+
+    def _after_prefix(self, kind: str, found: re.Match[str]) -> str:
+        secret = found[0][len(found[1]) :]
+        return found[0] if kind == "webhook" and is_placeholder(secret) else found[1] + self._number(kind, secret)
 
     def _masked_before(self, found: re.Match[str]) -> str:
         return self._number("", found[0]) if found[1] in _KINDS else found[0]

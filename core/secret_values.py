@@ -45,7 +45,7 @@ _NAMES_IT: Final = re.compile(
 )
 """Words that name a credential, also as the last part of a longer name."""
 _PUBLIC: Final = re.compile(
-    r"(?i)(?:public|primary|foreign|natural|sort|partition|cache|bucket|idx|hot|schema|sequence|row|group|map|object)[_-]?key"
+    r"(?i)(?:public[_-]?token|(?:public|primary|foreign|natural|sort|partition|cache|bucket|idx|hot|schema|sequence|row|group|map|object)[_-]?key)"
     r"|key[_ -]?(?:id|name|alias|size|length|pair|ring|path|file|hash|words?|board|frame)|(?:csrf|xsrf|authenticity)"
     r"|(?:commit|sha\d{0,3}|rev(?:ision)?|hash|digest|checksum|md5|integrity|fingerprint|blob|etag|uuid|guid|version|author"
     r"|audience|client_?id|tenant|subscription|accessor|access_?id|credentials?_?id|secrets?_?(?:id|name)|url|uri|endpoint"

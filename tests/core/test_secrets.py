@@ -197,6 +197,7 @@ def test_a_generated_value_behind_the_name_of_a_credential_is_masked(text: str) 
         "curl -u user:password https://api.example",
         'curl -H "Authorization: Basic ..." https://api.example',
         "-----BEGIN RSA PRIVATE KEY----- -----END RSA PRIVATE KEY-----",
+        "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
     ],
 )
 def test_placeholders_stay(text: str) -> None:
@@ -210,6 +211,7 @@ def test_placeholders_stay(text: str) -> None:
         "auth image sha256:9f3c1d5e7a80b246c1d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f9a8b7",
         "token audience 5d1c7be0-3f4a-4e0b-8a52-9c63e5c1f7aa",
         'credentialsId: "5d1c7be0-3f4a-4e0b-8a52-9c63e5c1f7aa"',
+        'publicToken = "9RtNxj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9AIKjbJT"',
         'public_key = "9RtNxj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9AIKjbJT"',
         '<input name="authenticity_token" value="7hQWa2Fo1hsC6oovfBsJFLGPUl2EhkSWPbJhWANw">',
         "csrf-token=Mj2qykJO5rELyHgezQ69nzUX0i3OH67V7",
