@@ -70,7 +70,7 @@ def doctor(as_json: bool, strict: bool) -> None:
     Every setting is told with its source: aiwg.yml or .aiwg/config.yml, the first that has any, else the default.
     The dashboard reads them once, when it starts.
 
-    Without a project it looks at the rest, and fails; with --json it only fails.
+    Without a project it looks at the rest, and fails; with --json it only fails. The last line is the verdict.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def doctor(as_json: bool, strict: bool) -> None:
         doubts += (doubt for pattern_id in view.board.ids for doubt in view.board.reconcile(pattern_id))
         doubts.sort(key=lambda doubt: doubt.severity is Severity.INFO)
         checks += _project(paths)
-        checks += _records(view.snapshot)
+        checks += _records(view.snapshot, (*findings, *doubts))
         checks += _texts(view)
         checks += _evidence(view, doubts)
         checks.append(_metrics(paths, view))
@@ -111,12 +111,21 @@ def doctor(as_json: bool, strict: bool) -> None:
     if as_json:
         told = findings_json((*findings, *doubts))
         listed = [setting._asdict() for setting in settings]
-        print_json({"checks": [check._asdict() for check in checks], "settings": listed, "findings": told})
+        print_json(
+            {
+                "verdict": _verdict(checks, (*findings, *doubts)),
+                "checks": [check._asdict() for check in checks],
+                "settings": listed,
+                "findings": told,
+            }
+        )
     else:
         _print(checks, (*findings, *doubts[:_MOST_DOUBTS]))
         if len(doubts) > _MOST_DOUBTS:
             left = len(doubts) - _MOST_DOUBTS
             remark(f"{left:,} more places where records and evidence disagree; see: ralphdeck doctor --json")
+        if missing is None:
+            line(("verdict: ", "bold"), _verdict(checks, (*findings, *doubts)))
     if missing is not None:
         raise missing
     end(findings, strict=strict)
@@ -155,7 +164,35 @@ def _project(paths: ProjectPaths) -> Iterator[Check]:
         yield Check("project", name, OK if found else NOTE, "found" if found else "not there yet")
 
 
-def _records(snapshot: Snapshot) -> Iterator[Check]:
+def _counts(findings: Sequence[Finding]) -> Counter[Severity]:
+    counts: Counter[Severity] = Counter()
+    for finding in findings:
+        counts[finding.severity] += finding.count
+    return counts
+
+
+def _counted(counts: Counter[Severity]) -> str:
+    return ", ".join(f"{counts[severity]} {severity}" for severity in reversed(Severity) if counts[severity])
+
+
+def _verdict(checks: Sequence[Check], findings: Sequence[Finding]) -> str:
+    """One line on all of it: how many checks and findings want a look."""
+    counts = _counts(findings)
+    statuses = Counter(check.status for check in checks)
+    errors, warnings = counts[Severity.ERROR], counts[Severity.WARNING]
+    if errors or statuses[ERROR]:
+        word = "errors"
+    elif warnings or statuses[WARNING]:
+        word = "warnings"
+    else:
+        word = "ok"
+    parts = [f"{plural(statuses[ERROR], 'check')} failed"] * bool(statuses[ERROR])
+    parts += [f"{plural(statuses[WARNING], 'check')} with a warning"] * bool(statuses[WARNING])
+    parts.append(f"findings: {_counted(counts) or 'none'}")
+    return f"{word}: {'; '.join(parts)}"
+
+
+def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Check]:
     loops = snapshot.loops.values()
     statuses = Counter(loop.status.value for loop in loops)
     counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
@@ -177,10 +214,8 @@ def _records(snapshot: Snapshot) -> Iterator[Check]:
     yield Check("records", "reflections", NOTE, f"{len(snapshot.reflections)}")
     for file, since in snapshot.unreadable.items():
         yield Check("records", "unreadable", ERROR, f"{file}, since {since:%Y-%m-%d %H:%M:%S} UTC")
-    counts: Counter[Severity] = Counter()
-    for finding in snapshot.findings:
-        counts[finding.severity] += finding.count
-    text = ", ".join(f"{counts[severity]} {severity}" for severity in reversed(Severity) if counts[severity])
+    counts = _counts(findings)
+    text = _counted(counts)
     status = ERROR if counts[Severity.ERROR] else WARNING if counts[Severity.WARNING] else OK
     yield Check("records", "findings", status, text or "none")
 

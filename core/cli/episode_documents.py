@@ -21,7 +21,7 @@ reflections: [{attempt, at, kind, trigger, observation, analysis, learning, acti
 {id, status}""",
     "task list": """\
 {tasks: [{id, description, criteria, status, raw_status, created_at, updated_at, completed_at, current_attempt,
-total_attempts, tags, related, agent, loop_id, file, attempts, last_outcome, open_attempt, open_state,
+total_attempts, tags, related, agent, loop_id, file, state, attempts, last_outcome, open_attempt, open_state,
 open_reason}], findings}""",
     "task similar": """\
 {similar: [{id, description, score, matched_by, outcome, learnings: [{attempt, text}]}], findings}""",

@@ -176,7 +176,7 @@ criteria: [{criterion, weight_before, weight, effective_weight_before, effective
 deprecated}], findings}.
 Without arguments: {thresholds: [such as tried]}""",
     "doctor": """\
-{checks: [{area, name, status, text}], settings: [{name, value, source}], findings}""",
+{verdict, checks: [{area, name, status, text}], settings: [{name, value, source}], findings}""",
     "watch": """\
 {at, what, subject, text, severity} on each line""",
     "demo": """\

@@ -13,7 +13,7 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import OUTCOME_COLOURS, Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
-from core.episodes.condition import AttemptState, Condition, condition_of
+from core.episodes.condition import AttemptState, Condition, condition_of, state_word
 from core.episodes.indexing import STATUSES
 from core.records.episodes import Attempt, Task, by_task
 from core.records.loops import Outcome
@@ -97,7 +97,7 @@ def _cells(row: _Row) -> tuple[str, ...]:
     task = row.task
     return (
         task.id,
-        task.status.value,
+        state_word(task, row.attempts),
         str(len(row.attempts)),
         row.last.told,
         row.condition.state.value if row.condition else "",
@@ -109,6 +109,7 @@ def _cells(row: _Row) -> tuple[str, ...]:
 def _json(row: _Row) -> dict[str, object]:
     return {
         **task_json(row.task),
+        "state": state_word(row.task, row.attempts),
         "attempts": len(row.attempts),
         "last_outcome": row.last.value,
         "open_attempt": row.open.number if row.open else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,7 +19,7 @@ from core.curation.rules import Case, Draft, shown
 from core.curation.settling import ID_PREFIXES
 from core.errors import BadInput, MovedOn
 from core.extraction.proposals import Extraction
-from core.learning.assessment import Assessment
+from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import Burst
 from core.learning.proposing import Inversion
 from core.records.decisions import CurationState, Verb
@@ -273,8 +274,10 @@ class Curator(Recorder):
             return replace(decided, summary=f"re-enabled {shown(asked[0].pattern.id)}: {rules.change(before, after)}")
         of = f" of {len(asked) + len(unknown):,}" if decided.refused else ""
         count = len({decision.subject for decision in decided.group})
-        held = sum(one.assessment.quarantined for one in asked) if verb is Verb.PROMOTE else 0
-        skipped = f"; skipped {held:,} in quarantine" if held else ""
+        withheld = Counter(one.assessment.shown for one in asked if one.assessment.quarantined)
+        where = [f"{withheld[QUARANTINE]:,} in quarantine"] if withheld[QUARANTINE] else []
+        where += [f"{withheld[HELD]:,} held"] if withheld[HELD] else []
+        skipped = f"; skipped {', '.join(where)}" if where and verb is Verb.PROMOTE else ""
         return replace(decided, summary=f"{_DONE[verb]} {count:,}{of} patterns{skipped}")
 
     def _re_enabled(self, one: Asked, now: datetime, reason: str, act: Act) -> Sequence[Make]:

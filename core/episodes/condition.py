@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Outcome
@@ -20,6 +20,15 @@ class AttemptState(StrEnum):
     PAUSED = "paused"
     LEFT = "left unfinished"
     ENDED = "ended"
+
+
+NOT_STARTED: Final = "not started"
+"""A task that is to be worked at and has no attempt yet, whatever its file says."""
+
+
+def state_word(task: Task, attempts: Sequence[Attempt]) -> str:
+    """The state of a task for people: its status, or that nobody has started it."""
+    return NOT_STARTED if task.status is TaskStatus.RUNNING and not attempts else task.status.value
 
 
 class Condition(NamedTuple):

@@ -96,9 +96,9 @@ class Assessment(Struct, frozen=True, kw_only=True):
         return f"{rounded(self.claimed_rate * 100)}% claimed, {recorded}"
 
     @property
-    def is_held(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether a decision keeps the state as it is, whatever age and results do."""
-        return self.quarantined or (self.pin is not None and not self.pin_stale)
+        return self.pin is not None and not self.pin_stale
 
     @property
     def shown(self) -> str:

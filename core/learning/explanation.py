@@ -270,7 +270,7 @@ def _step_lines(assessment: Assessment, steps: Sequence[Step]) -> Iterator[RuleL
 
 
 def _one_more_failure(assessment: Assessment, limits: MaturitySettings) -> RuleLine:
-    if assessment.is_held:
+    if assessment.is_settled:
         return RuleLine(rule="one failure", text=f"stays {assessment.state}: {_HELD}", state=assessment.state)
     after = state_of(assessment.helpful, assessment.harmful + 1, limits)
     text = f"stays {after}" if after is assessment.computed else f"makes it {after}"
@@ -322,7 +322,7 @@ def _interval(assessment: Assessment, settings: Settings) -> RuleLine:
 def _calendar(
     assessment: Assessment, calendar: Sequence[tuple[datetime, Maturity]], now: datetime
 ) -> Iterator[RuleLine]:
-    if assessment.is_held:
+    if assessment.is_settled:
         yield RuleLine(rule="calendar", text=f"stays {assessment.state} at any age: {_HELD}", state=assessment.state)
         return
     if not calendar:

@@ -135,3 +135,14 @@ async def test_what_is_plain_to_see_needs_no_message(sample: Path, home: Path) -
             number = {"loops": "1", "patterns": "2", "review": "3"}[place]
             await told.press("escape", number)
             assert told.toasts() == []
+
+
+async def test_a_dialog_shows_its_own_keys_where_those_of_the_place_were(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.press("d")
+        assert "esc cancel" in told.key_line() and "enter" in told.key_line()
+        assert "promote" not in told.key_line() and "filter" not in told.key_line()
+        await told.pilot.click(offset=(told.key_line().index("esc cancel"), 39))
+        await told.settled()
+        assert told.place.place == "patterns" and "promote" in told.key_line()

@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from core.debug_memory.waiting import Escalated, first_failure
-from core.episodes.condition import AttemptState, Condition
+from core.episodes.condition import NOT_STARTED, AttemptState, Condition
 from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Escalation, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.text import visible_line
@@ -59,7 +59,7 @@ def task_mark(task: Task, last: AttemptState | None, glyphs: Glyphs) -> Content:
         last: The state of its last attempt; None without any.
     """
     if task.status is TaskStatus.RUNNING and last is None:
-        return Content.styled(f"{glyphs.waiting} not begun", "$quiet")
+        return Content.styled(f"{glyphs.waiting} {NOT_STARTED}", "$quiet")
     if task.status is TaskStatus.RUNNING and last is AttemptState.LEFT:
         return _state_mark(AttemptState.LEFT, glyphs)
     glyph = {

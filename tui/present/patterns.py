@@ -193,9 +193,9 @@ def state_line(assessment: Assessment, now: datetime, glyphs: Glyphs) -> Content
             parts.append((f"  (by evidence: {assessment.computed.value})", "$quiet"))
     else:
         parts.append((f"  by {assessment.decided_by}", "$quiet"))
-    if assessment.is_held:
+    if assessment.is_settled:
         parts.append(("  does not change with age", "$quiet"))
-    elif assessment.next_change is not None:
+    elif assessment.next_change is not None and not assessment.quarantined:
         when, state = assessment.next_change
         parts.append((f"  decays to {state.value} in {until(when, now)} if unused", "$quiet"))
     return Content.assemble(*parts)

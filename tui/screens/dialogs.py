@@ -19,6 +19,7 @@ from core.view import View
 from tui.actions import key_name
 from tui.present.helping import HelpLine, Section, Topic
 from tui.screens.help import Help
+from tui.widgets.bars import Item, ItemLine, KeyLine
 from tui.widgets.text_pane import TextPane
 
 
@@ -31,6 +32,27 @@ class Dialog(ModalScreen[ScreenResultType]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,question_mark", "help", "help", show=False, tooltip="This help; where text is typed, F1 alone")
     ]
+
+    def on_mount(self) -> None:
+        """Show the keys of the dialog where the keys of the place were."""
+        keys: dict[str, Binding] = {}
+        for bindings in self._bindings.key_to_bindings.values():
+            for one in bindings:
+                if one.show and one.description:
+                    keys.setdefault(one.action, one)
+        line = KeyLine()
+        self.mount(line)
+        line.show(
+            [
+                Item(Content.assemble((key_name(one.key), "$accent bold"), f" {one.description}"), action)
+                for action, one in keys.items()
+            ]
+        )
+
+    @on(ItemLine.Clicked)
+    async def _key_clicked(self, message: ItemLine.Clicked) -> None:
+        message.stop()
+        await self.run_action(message.value)
 
     def action_help(self) -> None:
         """Tell the keys."""

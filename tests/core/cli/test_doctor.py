@@ -47,6 +47,22 @@ def test_what_records_claim_beyond_the_evidence_is_told(sample: Path, call: Call
     assert all(found["message"] in out for found in doubts)
 
 
+def test_all_findings_are_counted_and_the_last_line_is_a_verdict(sample: Path, call: Call) -> None:
+    document = call("doctor", "--json", "--project", sample).document
+    count = sum(found.get("count") or 1 for found in document["findings"])
+    assert count
+    counted = next(check for check in document["checks"] if check["name"] == "findings")["text"]
+    assert sum(int(part.split()[0]) for part in counted.split(", ")) == count
+    result = call("doctor", "--project", sample)
+    assert result.code == 0
+    last = result.out.splitlines()[-1]
+    assert last.startswith("verdict: ") and f"findings: {counted}" in last
+    assert document["verdict"].split(":")[0] in {"ok", "warnings", "errors"}
+    (sample / ".aiwg/ralph/shared/patterns/error-patterns.json").write_text("[1, 2]")
+    broken = call("doctor", "--strict", "--project", sample)
+    assert broken.code == 3 and broken.out.splitlines()[-1].startswith("verdict: errors: ")
+
+
 def test_held_bursts_are_told(sample: Path, call: Call) -> None:
     document = call("doctor", "--json", "--project", sample).document
     told = "blames 8 patterns that it never applied; its marks are held"

@@ -247,3 +247,12 @@ def test_logging_loads_no_library(project: Path) -> None:
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert b"npm test" in (project / ".aiwg/ralph/tasks/task-001/attempts/001/actions.jsonl").read_bytes()
+
+
+def test_a_task_without_an_attempt_is_listed_as_not_started(sample: Path, call: Call) -> None:
+    task_id = call("task", "init", "Measure the start-up time", "--project", sample).out.strip()
+    listed = call("task", "list", "--json", "--project", sample).document["tasks"]
+    (task,) = [one for one in listed if one["id"] == task_id]
+    assert (task["status"], task["state"]) == ("running", "not started")
+    row = next(line for line in call("task", "list", "--project", sample).out.splitlines() if line.startswith(task_id))
+    assert row.split()[1:4] == ["not", "started", "0"]

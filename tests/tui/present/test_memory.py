@@ -176,7 +176,7 @@ def test_a_task_that_says_it_runs_though_nobody_works_at_it_was_left() -> None:
     task, attempts = SNAPSHOT.tasks["new"], CATALOG.attempts["new"]
     cells = task_cells(task, attempts, AttemptState.LEFT, NOW, DRAWN, folded=None)
     assert cells["status"].plain == "◌ unfinished"
-    assert task_cells(task, (), None, NOW, DRAWN, folded=None)["status"].plain == "… not begun"
+    assert task_cells(task, (), None, NOW, DRAWN, folded=None)["status"].plain == "… not started"
 
 
 def test_an_attempt_without_a_plan_is_no_blank_row() -> None:

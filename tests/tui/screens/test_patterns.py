@@ -469,9 +469,9 @@ async def test_after_a_sort_the_cursor_keeps_its_record(sample: Path, home: Path
 async def test_a_pin_is_not_said_to_decay_and_a_decision_is_said_to_be_whose_it_is(sample: Path, home: Path) -> None:
     async with story(sample, home) as told:
         await told.go("patterns")
-        pinned = next(key for key in told.table.keys if told.app.view.assessment(key).is_held)
+        pinned = next(key for key in told.table.keys if told.app.view.assessment(key).is_settled)
         free = next(key for key in told.table.keys if told.app.view.assessment(key).next_change is not None
-                    and not told.app.view.assessment(key).is_held)  # fmt: skip
+                    and not told.app.view.assessment(key).is_settled)  # fmt: skip
         for key, says in ((pinned, True), (free, False)):
             assert told.table.go_to(key)
             await told.settled()
