@@ -181,8 +181,8 @@ def _read(file: str, item: _Item, mirror_of: str, texts: bool | None) -> tuple[P
     named = {finding.pointer for finding in findings}
     is_known = not pattern.is_unnamed and all(finding.code != "unknown-type" for finding in findings)
     if texts is not None and is_known:  # without an ID or a type, no schema applies
-        checked = {**record.mapping, _id_key(pattern): item.key} if item.key else record.mapping
-        violations = check(checked, PATTERNS[pattern.type], file, item.pointer, texts=texts)
+        named_by_key = {} if _id_of(record.mapping, item) != item.key else {_id_key(pattern): item.key}
+        violations = check({**named_by_key, **record.mapping}, PATTERNS[pattern.type], file, item.pointer, texts=texts)
         findings += (finding for finding in violations if finding.code == MISSING or finding.pointer not in named)
     if record.mapping is not original:
         findings = [

@@ -121,6 +121,13 @@ class TestShapes:
         assert list(json.loads(after)) == ["version", key]
         assert [one.id for one in records(RecordText(after))] == [ERROR["pattern_id"], NEW["pattern_id"]]
 
+    @pytest.mark.parametrize("key", [ERROR["pattern_id"], "first"])
+    def test_a_record_under_a_key_has_its_own_id_or_the_key(self, key: str) -> None:
+        without = {name: value for name, value in NEW.items() if name != "pattern_id"}
+        found = read(text({"patterns": {key: ERROR, NEW["pattern_id"]: without}}))
+        assert [one.id for one in found.patterns] == [ERROR["pattern_id"], NEW["pattern_id"]]
+        assert found.findings == ()
+
     def test_an_unknown_list_beside_a_known_one_is_read_too(self) -> None:
         data = text({"error_patterns": [ERROR], "more": [NEW], "notes": ["x"]})
         assert [one.id for one in read(data).patterns] == [ERROR["pattern_id"], NEW["pattern_id"]]
