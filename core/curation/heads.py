@@ -23,7 +23,7 @@ class Head(Struct, frozen=True, kw_only=True):
     """The end of a ledger at one moment; a line of JSON.
 
     Attributes:
-        kind: Tells a head from other files.
+        kind: Distinguishes a head from other files.
         project: Random ID of the project, 16 hex digits; "" where it could not be made.
         lines: Number of the ledger's last line; 0 for an empty ledger.
         hash: The hash that the next line has to contain; it depends on every line before.
