@@ -220,9 +220,9 @@ def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
             "why": Content.styled(visible_line(left.reason, 300), "$quiet"),
         }
     rank, other = preview.rank[pattern_id], preview.ranks.get(pattern_id)
-    elsewhere = "" if other == rank else f"{glyphs.arrow}{other or '-'}"
     return {
-        "rank": Content.assemble(turned, (f"{rank}", "bold"), (elsewhere, "$warning")),
+        "rank": Content.assemble(turned, (f"{rank}", "bold")),
+        "other": Content.styled(f"{other or '-'}", "$quiet" if other == rank else "$warning"),
         "score": Content.styled(decimal_text(chosen.lower_bound if preview.by_lower_bound else chosen.score), "bold"),
         "id": Content.styled(visible_line(pattern_id, 120), "$secondary"),
         "why": _parts_in_short(chosen),

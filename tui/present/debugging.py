@@ -285,7 +285,7 @@ def learned_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
     if session.issues:
         lines += heading("Quality of the code")
         for issue in session.issues:
-            mark = glyphs.done if issue.addressed else glyphs.empty
+            mark = glyphs.done if issue.addressed else glyphs.full
             lines.append(
                 Content.assemble(
                     (f"  {mark} ", "$success" if issue.addressed else "$quiet"),

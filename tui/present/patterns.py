@@ -27,6 +27,8 @@ STATE_CELLS: Final = 13
 """Cells of the longest state in full."""
 INTERVAL_CELLS: Final = 19
 """Cells of an interval with its bar."""
+WEIGHT_CELLS: Final = 11
+"""Cells of what a piece of evidence counted when it was new, and now."""
 TABS = ("Overview", "Evidence", "Lineage", "Why", "History")
 
 
@@ -294,6 +296,11 @@ def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     ]
     if not observations:
         lines.append(Content.styled("No use of this pattern is recorded anywhere yet.", "$quiet"))
+    else:
+        weights = f"new {glyphs.arrow} now"
+        lines.append(
+            Content.styled(f"  {'when':>13}  {weights:>{WEIGHT_CELLS}}  how, in which loop, from what", "$quiet")
+        )
     for seen in reversed(observations):
         lines += _observation_lines(view, seen, glyphs)
     for aside in view.board.set_aside(pattern.id):
@@ -318,7 +325,7 @@ def _observation_lines(view: View, seen: Observation, glyphs: Glyphs) -> list[Co
     lines = [
         Content.assemble(
             result_mark(seen.success, glyphs),
-            f" {moment_text(seen.at, view.now):>13}  {worth:>8}  {seen.kind}{count}",
+            f" {moment_text(seen.at, view.now):>13}  {worth:>{WEIGHT_CELLS}}  {seen.kind}{count}",
             (f"  {visible_line(seen.loop_id, 80)}" if seen.loop_id else "", "$secondary"),
             (f"  iteration {seen.iteration}" if seen.iteration is not None else "", "$quiet"),
             (f"  {seen.source}{', from a rate' if seen.derived else ''}", "$quiet"),
@@ -327,7 +334,8 @@ def _observation_lines(view: View, seen: Observation, glyphs: Glyphs) -> list[Co
     if seen.inferred and (found := view.outcome(seen.loop_id)) is not None:
         lines.append(
             Content.styled(
-                f"{'':>27}no result of its own; the loop was {visible_line(found[1].reasoning, 200)}", "$quiet"
+                f"{'':>{WEIGHT_CELLS + 19}}no result of its own; the loop was {visible_line(found[1].reasoning, 200)}",
+                "$quiet",
             )
         )
     return lines

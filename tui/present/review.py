@@ -80,10 +80,16 @@ class Desk:
 
 
 def head(item: ReviewItem, number: int, total: int, fresh: int = 0) -> Content:
-    """The question, its number, and how many new ones were appended since the sitting began."""
+    """The question with its number, the ID of its record, and how many new ones were appended since the sitting began.
+
+    The number comes first and the ID right after the question, so that both are there however narrow the screen is.
+    """
     asked = visible_line(item.asks or item.question, 100)
+    name = f"  {visible_line(item.subject, 80)}" if item.asks else ""
     new = f"  +{fresh:,} new" if fresh else ""
-    return Content.assemble((asked, "bold"), (f"   {number:,} of {total:,}", "$quiet"), (new, "$accent"))
+    return Content.assemble(
+        (f"{number:,} of {total:,}", "$quiet"), (new, "$accent"), "  ", (asked, "bold"), (name, "$secondary")
+    )
 
 
 def worth_bar(item: ReviewItem, glyphs: Glyphs, *, short: bool = False) -> Content:

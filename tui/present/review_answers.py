@@ -21,6 +21,8 @@ LEAST_EFFECT: Final = 12
 """Cells from which it is worth saying what an answer does, in words."""
 BY_WORDS: Final = "~"
 """Before what is foretold by words yet, and will be by meaning."""
+MAIN_ANSWERS: Final = 3
+"""Answers that are set off from the rest."""
 _GAP: Final = 2
 _SAME: Final = 3
 """Contexts that change alike which are named."""
@@ -60,7 +62,7 @@ def answer_rows(
     pairs = list(zip(answers, keys, strict=True))
     names = [
         _padded([Content.styled(key, "$quiet" if answer.why_not else "$accent bold") for answer, key in pairs]),
-        _padded([Content.styled(visible_line(one.label, 20), "$quiet" if one.why_not else "bold") for one, _ in pairs]),
+        _padded([Content.styled(visible_line(one.label, 20), _weight(one, n)) for n, (one, _) in enumerate(pairs)]),
     ]
     changes = [
         _padded([_states(outlook, about, glyphs) for outlook in outlooks]),
@@ -85,6 +87,13 @@ def answer_rows(
         told = [cells[n] for cells in (*changes, contexts) if _has_any(cells)]
         rows.append(_row([*said, *_worded(effect, room, told)]))
     return rows
+
+
+def _weight(answer: Answer, number: int) -> str:
+    """The style of an answer's name: the main ones, which come first, are bold."""
+    if answer.why_not:
+        return "$quiet"
+    return "bold" if number < MAIN_ANSWERS else "$foreground"
 
 
 def _padded(cells: Sequence[Content]) -> list[Content]:
@@ -138,11 +147,11 @@ def _ranks(outlook: Outlook | None, about: str, glyphs: Glyphs) -> Content:
 
 
 def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content:
-    """How many contexts change: `3 of 4 running loops, 1 of 1 paused (when it resumes), 7 of 20 tasks`."""
+    """How many contexts change: `3 of 4 running loops, 1 of 1 paused (when it resumes)`; only what does change."""
     if answer.why_not:
         return Content("")
     if not answer.matters:
-        return Content.styled("changes no context", "$quiet")
+        return Content("")
     if outlook is None:
         return Content.styled("…", "$quiet")
     found = outlook.forecast
@@ -163,10 +172,7 @@ def _contexts(answer: Answer, outlook: Outlook | None, *, wide: bool) -> Content
     ]
     if not parts:
         return Content.styled("no loop, no task yet", "$quiet")
-    if found.changed:
-        told = Content(", ").join(Content.styled(text, "" if count else "$quiet") for text, count in parts)
-    else:
-        told = Content.styled("changes no context", "$quiet")
+    told = Content(", ").join(Content(text) for text, count in parts if count)
     return told if found.by_words is None else Content.assemble((f"{BY_WORDS} ", "$warning"), told)
 
 

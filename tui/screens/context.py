@@ -48,14 +48,15 @@ class ContextPlace(Place):
         "why; tab and enter go there. Below it the knobs: with them you try other settings, and what that changes in "
         "the text is marked at once. n, f, b, m and tab put the cursor into a knob: digits are typed there, also those "
         "that go to places elsewhere, until enter or esc leaves it. In the list + and - mark what the knobs let in and "
-        "leave out; # is the rank, and 2→3 says that in the other order (o: by score, or by the lower bound of the "
-        "success rate's interval) it would be 3, - that it would be left out. Only I writes: which patterns and "
+        "leave out; # is the rank, and by bound the rank in the other order (o: by score, or by the lower bound of the "
+        "success rate's interval), - where it would be left out. Only I writes: which patterns and "
         "reflections a running loop got."
     )
     COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("rank", "#", 5),
+        Column("rank", "#", 3),
         Column("score", "score", 5, align="right"),
         Column("id", "pattern", 18, flex=2, keep_end=4),
+        Column("other", "by bound", 8, align="right", keep=1),
         Column("why", "why", 11, flex=3, keep=0),
     )
 
@@ -227,6 +228,7 @@ class ContextPlace(Place):
             else:
                 self.text.show(present.context_lines(preview.injection), top=top)
             self.table.retitle("score", "lower" if preview.by_lower_bound else "score")
+            self.table.retitle("other", "by score" if preview.by_lower_bound else "by bound")
             self.table.show(preview.keys)
             if top:
                 self.table.cursor = 0

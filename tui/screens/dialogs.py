@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -272,6 +272,10 @@ class Choose(Dialog[str | None]):
         self.dismiss(None)
 
 
+FRAME_LINES: Final = 8
+"""Lines of a dialog with a long text beside the text: border, padding, title, keys."""
+
+
 class _LongText(Dialog[ScreenResultType]):
     """A title, a text that scrolls, and a line that tells the keys.
 
@@ -360,6 +364,17 @@ class Findings(_LongText[None]):
     def __init__(self, paragraphs: Sequence[Content]) -> None:
         keys = Content.from_markup("Data beside it still works; nothing is written over.   [$accent b]esc[/] close")
         super().__init__(Content("What is wrong in the files"), paragraphs, keys)
+
+    def on_mount(self) -> None:
+        """Take no more lines than the text has."""
+        super().on_mount()
+        self.query_one(".dialog").add_class("dialog--fit")
+
+    @on(TextPane.Widened)
+    def _fit(self) -> None:
+        pane = self.query_one(TextPane)
+        most = self.size.height * 9 // 10 - FRAME_LINES
+        pane.styles.height = max(min(pane.virtual_size.height, most), 1)
 
     def action_close(self) -> None:
         """Back to the place."""

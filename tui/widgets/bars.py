@@ -107,7 +107,7 @@ class ItemLine(Widget):
                 spots.append((x, x + size, item.value))
                 x += size + gap
         self._spots = spots
-        return to_strip(self, Content.assemble(*parts).truncate(width), width, style)
+        return to_strip(self, Content.assemble(*parts).rstrip().truncate(width, ellipsis=True), width, style)
 
     def on_click(self, event: events.Click) -> None:
         """Say which item was clicked."""

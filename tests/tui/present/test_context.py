@@ -156,12 +156,13 @@ def test_a_preview_holds_what_would_be_printed_now_and_under_the_other_order(vie
 def test_a_row_has_rank_score_and_the_largest_parts_first() -> None:
     found = preview(injection("x", "a", "b", left_out=("c",)), injection("x", "a", "c"), "b", "a")
     first, second = (present.score_cells(found, id, DRAWN) for id in "ab")
-    assert [first[name].plain for name in ("rank", "score", "id")] == [" 1→2", "0.90", "a"]
-    assert second["rank"].plain == "+2→1"
+    assert [first[name].plain for name in ("rank", "other", "score", "id")] == [" 1", "2", "0.90", "a"]
+    assert [second[name].plain for name in ("rank", "other")] == ["+2", "1"]
     gone = present.score_cells(found, "c", ASCII)
     assert [gone[name].plain for name in ("rank", "score", "why")] == ["-", "0.30", "below the top 1 (0.30)"]
     mixed = preview(replace(injection("x"), chosen=(chosen("a", words=0.1, error=0.4, tags=0.0),)), injection("x"))
-    assert present.score_cells(mixed, "a", ASCII)["rank"].plain == "+1->-", "the other order leaves it out"
+    assert present.score_cells(mixed, "a", ASCII)["rank"].plain == "+1"
+    assert present.score_cells(mixed, "a", ASCII)["other"].plain == "-", "the other order leaves it out"
     assert present.score_cells(mixed, "a", ASCII)["why"].plain.strip() == "error 0.40  words 0.10"
 
 

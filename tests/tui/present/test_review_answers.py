@@ -34,3 +34,16 @@ def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
     assert "= paused loop, when it resumes: Fix it" in lines
     unchanged = what_changes(answer, Outlook(0, Forecast(loops=0, paused=1, tasks=0)), view, ASCII)
     assert [line.plain for line in unchanged] == ["1 paused loop: none would get another context."]
+
+
+def test_an_answer_says_only_what_does_change_and_the_main_ones_stand_out() -> None:
+    names = ("Invert", "Reject", "Reset", "Archive")
+    answers = [Answer(action="accept", label=name, effect="", decide=undecided) for name in names]
+    changed = (ContextChange(LOOP, "ralph-a", "Fix it", "one\n", "two\n", (1, 1)),)
+    outlooks = [Outlook(0, Forecast(loops=2, paused=1, tasks=9, changed=changed))]
+    outlooks += [Outlook(0, Forecast(loops=2, paused=1, tasks=9))] * 3
+    rows = answer_rows(answers, outlooks, list("axrD"), "pat-error-null-001", ASCII, 160)
+    assert [row.plain.split() for row in rows[1:]] == [["x", "Reject"], ["r", "Reset"], ["D", "Archive"]]
+    assert rows[0].plain.endswith("1 of 2 running loops") and "tasks" not in rows[0].plain
+    bold = ["bold" in {str(span.style) for span in row.spans} for row in rows]
+    assert bold == [True, True, True, False]

@@ -486,3 +486,20 @@ async def test_a_pin_is_not_said_to_decay_and_a_decision_is_said_to_be_whose_it_
         for me, whose in (("dana", "your"), ("ana", "dana's")):
             lines = "\n".join(line.plain for line in present.overview(told.app.view, pattern, DRAWN, me))
             assert f"Later evidence contradicts {whose} decision" in lines
+
+
+async def test_the_list_of_findings_takes_no_more_lines_than_it_needs(sample: Path, home: Path) -> None:
+    async with story(sample, home, size=(120, 40)) as told:
+        await told.press("F")
+        await told.settled()
+        dialog = told.app.screen.query_one(".dialog")
+        lines = told.app.screen.query_one(TextPane).virtual_size.height
+        assert dialog.size.height <= lines + 8 < 20
+        assert "What is wrong in the files" in told.text() and "esc close" in told.text()
+
+
+async def test_the_evidence_has_headings(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("patterns")
+        await told.press("right_square_bracket")
+        await told.sees("when    new \u2192 now  how, in which loop, from what")
