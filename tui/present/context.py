@@ -10,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 from textual.content import Content
 
+from core.audience import LOOP, Reader
 from core.deck import Injected
 from core.differences import COME, GONE, SAME, line_changes
 from core.numbers import decimal_text
@@ -226,6 +227,15 @@ def score_cells(preview: Preview, pattern_id: str, glyphs: Glyphs) -> Cells:
         "score": Content.styled(decimal_text(chosen.lower_bound if preview.by_lower_bound else chosen.score), "bold"),
         "id": Content.styled(visible_line(pattern_id, 120), "$secondary"),
         "why": _parts_in_short(chosen),
+    }
+
+
+def choice_cells(choice: Reader) -> Cells:
+    """The row of a task that can be taken, and whose it is."""
+    running = choice.kind == LOOP
+    return {
+        "kind": Content.styled("loop" if running else choice.kind, "$success" if running else "$quiet"),
+        "task": Content(visible_line(choice.task, 300)),
     }
 
 

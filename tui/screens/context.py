@@ -13,6 +13,7 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
+from core.audience import Reader, audience
 from core.deck import Deck
 from core.errors import Refused
 from core.records.loops import Loop
@@ -60,8 +61,15 @@ class ContextPlace(Place):
         Column("why", "why", 11, flex=3, keep=0),
     )
 
+    CHOICES: ClassVar[tuple[Column, ...]] = (
+        Column("kind", "of", 6),
+        Column("task", "task", 24, flex=1),
+    )
+    """The columns while there is no task: whose task can be taken."""
+
     def __init__(self) -> None:
         super().__init__()
+        self._choices: dict[str, Reader] = {}
         self._preview: present.Preview | None = None
         self._asked = 0
         """The number of the newest question; answers to older ones are dropped."""
@@ -121,7 +129,7 @@ class ContextPlace(Place):
         if kept:
             self.query_one(FilterLine).text = kept
         super().on_mount()
-        self.text.focus()
+        (self.text if kept else self.table).focus()
 
     def on_resize(self, event: events.Resize) -> None:
         """Beside each other where there is room."""
@@ -213,15 +221,26 @@ class ContextPlace(Place):
     def _show(self, *, top: bool = False) -> None:
         preview = self._preview
         self._show_heads()
+        self.set_class(preview is None, "-choosing")
         if preview is None:
+            by_task: dict[str, Reader] = {}
+            for one in audience(self.view.snapshot):
+                by_task.setdefault(one.task.strip(), one)
+            self._choices = {f"{one.kind} {one.id}": one for one in by_task.values()}
+            enter = self.deck_app.shown_key("open")
             self.text.show(
                 [
                     Content("Press / and type a task, or l for the task of a running loop."),
+                    *[Content(f"{enter} takes the task under the cursor in the list.")] * bool(self._choices),
                     Content.styled("You will see the exact bytes that the loop would get.", "$quiet"),
                 ]
             )
-            self.table.show([])
+            self.table.use(self.CHOICES)
+            self.table.show(list(self._choices))
         else:
+            if self._choices:
+                self._choices = {}
+                self.table.use(self.COLUMNS)
             if self._comparing:
                 lines, marks = present.difference(preview)
                 self.text.show(lines, top=top, marks=marks)
@@ -251,7 +270,7 @@ class ContextPlace(Place):
         if preview is None:
             line.count(Content(""))
             head.show([Item(Content.styled("what the loop will read", "$quiet"))])
-            why.show([Item(Content.styled("why these", "$quiet"))], making)
+            why.show([Item(Content.styled("running loops and last tasks", "$quiet"))], making)
             return
         line.count(present.profile_line(preview.injection))
         if fault := self.knobs.fault:
@@ -262,7 +281,10 @@ class ContextPlace(Place):
         why.show([Item(present.found_line(preview.injection))], making or [Item(present.count_line(preview))])
 
     def _cells(self, key: str) -> dict[str, Content]:
-        assert self._preview is not None
+        if (choice := self._choices.get(key)) is not None:
+            return dict(present.choice_cells(choice))
+        if self._preview is None:
+            return {}
         return dict(present.score_cells(self._preview, key, self.glyphs))
 
     @on(RecordTable.Highlighted)
@@ -383,6 +405,8 @@ class ContextPlace(Place):
         """What a key would do as things stand."""
         if action == "compare" and self._plain:
             return "difference"
+        if action == "open" and self._choices:
+            return "take this task" if self.table.has_focus else "tasks"
         if action == "open" and not self.table.has_focus:
             return "patterns"
         if action == "inject" and len(loops := self._of_task()) == 1:
@@ -452,7 +476,10 @@ class ContextPlace(Place):
             self._open(key)
 
     def _open(self, key: str) -> None:
-        """Go to a pattern, or to a reflection; of a key learning of the cross-task memory, to its task."""
+        """Take a task; else go to a pattern or a reflection, or to the task of a key learning."""
+        if (choice := self._choices.get(key)) is not None:
+            self.preview(choice.task)
+            return
         preview = self._preview
         rows = (preview.reflections, preview.reflections_left_out) if preview is not None else ()
         learned = next((row[key] for row in rows if key in row), None)

@@ -351,3 +351,18 @@ async def test_reflections_have_rows_with_their_parts_and_open_where_they_are_ke
         await told.settled()
         assert place.settings.max_reflections == 0
         assert "3 reflections go" in heading(told)
+
+
+async def test_without_a_task_the_running_loops_and_last_tasks_are_there_to_be_taken(sample: Path, home: Path) -> None:
+    async with story(sample, home) as told:
+        await told.go("context")
+        await told.sees("running loops and last tasks", "Add rate limiting to the login endpoint", "take this task")
+        assert told.in_focus(told.table), "the cursor is where enter takes a task, not in a prompt that eats keys"
+        await told.press("j", "enter")
+        await told.settled()
+        assert told.app.kept.get_here("context-task").startswith("Fix null customer crash")
+        await told.sees("by bound", "score")
+        assert "running loops and last tasks" not in told.text()
+        await told.press("slash", "ctrl+u", "enter")
+        await told.settled()
+        await told.sees("running loops and last tasks")
