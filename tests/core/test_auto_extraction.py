@@ -108,3 +108,21 @@ def test_a_loop_that_goes_on_is_left_alone(running: tuple[Deck, AutoExtraction, 
 def test_the_settings_can_switch_it_off(off: str) -> None:
     assert is_wanted(ExtractionSettings())
     assert not is_wanted(ExtractionSettings(**{off: False}))
+
+
+def test_the_strategies_of_a_decomposition_are_learned_when_the_loop_ends(
+    running: tuple[Deck, AutoExtraction, Watch],
+) -> None:
+    deck, extraction, watch = running
+    write_loop(deck.project, "ralph-a", "completed")
+    state = deck.project.ralph / "loops/ralph-a/state.json"
+    task = "Break the checkout down by feature, one file per subtask"
+    state.write_text(state.read_text().replace("Fix the null user crash in auth validation", task))
+    see(deck, extraction)
+    watch.seconds = SETTLING_SECONDS
+    assert extraction.extract_next() is not None
+    found = {pattern.description: pattern.id for pattern in deck.view.snapshot.patterns.values()}
+    uses = deck.view.observations(found["One file per subtask"])
+    assert [(seen.kind, seen.loop_id, seen.count) for seen in uses] == [("applied", "ralph-a", 1)]
+    assert deck.learn_strategies("ralph-a") == ("Split by feature", "One file per subtask")
+    assert deck.view.observations(found["One file per subtask"]) == uses, "learned twice, counted once"
