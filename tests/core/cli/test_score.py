@@ -155,7 +155,7 @@ def test_a_partial_loop_has_an_outcome_and_can_be_extracted(tmp_path: Path, call
     (scored,) = call("score", "--json", "--project", tmp_path).document["outcomes"]
     assert (scored["signals"]["success"], scored["signals"]["partial"]) == (False, True)
     assert scored["raw"] == 0.5 * 0.4 + 0.2 * 0.2 + 0.6 * 0.2 + 0.7 * 0.2
-    assert "partial success .5" in call("score", "--project", tmp_path).out
+    assert "partial success 0.5" in call("score", "--project", tmp_path).out
     call("inject", "ralph-part", "--project", tmp_path)
     extracted = call("extract", "ralph-part", "--json", "--project", tmp_path).document["extractions"]
     assert [one["type"] for one in extracted[0]["proposals"]] == ["error"]
