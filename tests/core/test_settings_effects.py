@@ -44,6 +44,7 @@ from core.sources.configuration import DEFAULT, Configuration
 from core.sources.watching import Watcher
 from tests.core.extraction.making import failed, known, material, passed, pattern
 from tests.core.learning.making import NOW, board_of, claim, days_ago, event, make_pattern, use
+from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen
 from tests.core.test_following import write_loop
 
 MINUTE_MS = 60_000
@@ -239,6 +240,12 @@ def tight_context(settings: Settings, world: World) -> Any:
     return context(with_fields(settings, injection=with_fields(settings.injection, max_tokens=500)), world)
 
 
+def strategies(settings: Settings, _: World) -> Any:
+    """The sections that a task which is a decomposition gets."""
+    patterns = (BY_TYPE, PER_FILE, BY_FEATURE)
+    return chosen(board_of(*patterns, settings=settings), *patterns, limits=settings.injection).text
+
+
 def stopped(settings: Settings, _: World) -> Any:
     """Which patterns of all types and sources are kept out since they give orders."""
     order = Suspicion(rule="orders-review", severity=Severity.HELD, field="description", excerpt=ORDER)
@@ -406,6 +413,8 @@ EFFECTS: dict[str, tuple[Any, Observe]] = {
     "injection.max_reflections": (1, context),
     "injection.reflection_share": (0.0, tight_context),
     "injection.min_reflection_relevance": (0.95, context),
+    "injection.include_decomposition": (False, strategies),
+    "injection.decomposition_share": (0.01, strategies),
     "scan.error_patterns": ("flag", stopped),
     "scan.success_patterns": ("block", stopped),
     "scan.anti_patterns": ("flag", stopped),

@@ -34,7 +34,7 @@ def test_a_verdict_is_a_decision_that_can_be_taken_back(verdict: str, verb: str,
     assert held(call, sample) == []
     assert call("bursts", "--project", sample).err == "no harmful marks are held\n"
     assert verb in call("log", "--limit", "1", "--project", sample).out
-    call("undo", "--project", sample)
+    call("undo", "--any-author", "--project", sample)
     assert held(call, sample) == before
 
 
