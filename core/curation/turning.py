@@ -36,6 +36,8 @@ NOUNS: Final = {
     Verb.EDIT: "edit",
 }
 """What was decided, as a noun."""
+_RE_ENABLED: Final = {Verb.RESET, Verb.PROMOTE}
+"""The decisions of an act that re-enables a deprecated pattern."""
 
 
 def last_act(verb: Verb, state: CurationState) -> tuple[str, ...]:
@@ -128,8 +130,8 @@ def turned(verb: Verb, decision: Decision, by: str) -> Draft:
 
 def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
     """What undo (or redo) of many decisions, all of one act, did, in one line; `by` is who did so."""
-    nouns = {NOUNS[decision.verb] for decision in decisions}
-    what = nouns.pop() if len(nouns) == 1 else "decision"
+    verbs = {decision.verb for decision in decisions}
+    what = "re-enabling" if verbs == _RE_ENABLED else "decision" if len(verbs) > 1 else NOUNS[decisions[0].verb]
     about = {decision.subject for decision in decisions}
     subject = shown(about.pop()) if len(about) == 1 else plural(len(about), "pattern")
     return f"{_done(verb)} {_whose(decisions[0], by)} {what} of {subject}"

@@ -135,7 +135,7 @@ def test_a_deprecated_pattern_is_re_enabled_in_one_step_with_one_undo(deck: Deck
     assert [one.verb for one in decided.group] == [Verb.RESET, Verb.PROMOTE]
     assert decided.summary == f"re-enabled {subject}: deprecated → proven"
     assert deck.view.assessment(subject).state is Maturity.PROVEN
-    deck.undo()
+    assert deck.undo().summary == f"took back the re-enabling of {subject}"
     after = deck.view.assessment(subject)
     assert (after.state, after.pin) == (before.state, before.pin)
 
