@@ -66,7 +66,10 @@ class YamlText:
         if decoded.failed or decoded.torn or any(problem.severity == "error" for problem in decoded.problems):
             raise BadJson(decoded.problems[-1].message if decoded.problems else "is empty")
         self.value = decoded.value
-        self._text = self._data.decode()
+        try:
+            self._text = self._data.decode()
+        except UnicodeDecodeError as error:
+            raise BadJson(f"not UTF-8 at byte {error.start}") from None
         self._newline = "\r\n" if "\r\n" in self._text else "\n"
         documents = list(yaml.compose_all(self._text, Loader=yaml.SafeLoader))
         self._documents = [node for node in documents if node is not None and not _is_null(node)]

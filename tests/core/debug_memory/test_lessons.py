@@ -199,6 +199,15 @@ def found_in(value: Any) -> list[Any]:
     return [*own, *(entry for item in value.values() for entry in found_in(item))]
 
 
+def test_yaml_in_another_encoding_is_left_as_it_is(tmp_path: Path) -> None:
+    file = File(tmp_path, "", "s.yaml")
+    data = "session_id: s\nfile_path: größe.ts\n".encode("latin-1")
+    file.path.write_bytes(data)
+    with pytest.raises(Conflict):
+        file.write(LESSON)
+    assert file.path.read_bytes() == data
+
+
 def test_a_known_lesson_in_yaml_is_updated_in_place(tmp_path: Path) -> None:
     text = (
         "session_id: s  # mine\n"
