@@ -244,7 +244,7 @@ class Search:
         return self._number("value", run[0])
 
     def _without_repeats(self, text: str) -> str:
-        """The text without further occurrences of the secrets that were found by what stands before them."""
+        """The text without further occurrences of the secrets that were found."""
         values = {_repeated(kind, value): kind for kind, value in self._found if kind}
         known = [value for value in values if _is_distinct(value) and value in text]
         if not known:

@@ -31,13 +31,15 @@ _MAX_NUMBER: Final = 4
 _UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _HEX: Final = re.compile(r"(?i)(?:0x)?[0-9a-f]+")
 _MIN_HEX: Final = 32
+"""Hexadecimal digits; fewer are a number, a colour or an abbreviated hash."""
 _MIN_MIXED: Final = 20
+"""Characters of a value with letters and digits."""
 _MIN_ENTROPY: Final = 3.0
 _LONG_LETTERS: Final = 24
 """Letters without digits are random from this length on, if they are not words in camel case."""
 
 NEAR: Final = 48
-"""Characters before a random value in which the name of a credential may stand."""
+"""Characters before a random value that may contain the name of a credential."""
 _PREFIX: Final = 12
 _NAMES_IT: Final = re.compile(
     r"(?i)(?<![a-z])(?:[a-z0-9]{0,20}[_-]?)?(?:key|token|secret|passw(?:or)?d|credential|auth|bearer|apikey|api)s?(?![a-z])"
@@ -51,7 +53,7 @@ _PUBLIC: Final = re.compile(
     r"|audience|client_?id|tenant|subscription|accessor|access_?id|credentials?_?id|secrets?_?(?:id|name)|url|uri|endpoint"
     r"|path|file|image|module|package)\W{0,4}$|https?://\S*$"
 )
-"""Names of what is public or is no secret by itself."""
+"""Names of what is public or not a secret by itself."""
 _KEY_OF: Final = re.compile(r"(?i)(?:key|token|secret)\d?[\"'`\]]{0,2}\s{0,3}(?:=>|:=|[:=,])\s{0,3}[\"'`]?$")
 """Directly before a value: it is assigned to a credential. A UUID is one only then."""
 
@@ -67,19 +69,14 @@ def is_placeholder(value: str) -> bool:
     return bool(_DELIMITED_LETTERS.search(value) or (value.isalpha() and _EMBEDDED.search(value)))
 
 
-def is_random(value: str, *, shortest: int = _MIN_MIXED) -> bool:
-    """Whether a value looks generated: not words, not a version, not a path, not a UUID.
-
-    Args:
-        value: Without spaces.
-        shortest: Minimum length of a value with letters and digits. Hexadecimal needs 32 characters in any case.
-    """
-    if len(value) < min(shortest, _MIN_MIXED) or _UUID.fullmatch(value):
+def is_random(value: str) -> bool:
+    """Whether a value without spaces looks generated: not words, not a version, not a path, not a UUID."""
+    if len(value) < _MIN_MIXED or _UUID.fullmatch(value):
         return False
     bare = value.strip("=")
     if _HEX.fullmatch(bare):
         return len(bare) >= _MIN_HEX and not bare.isdigit() and entropy(bare.lower()) >= _MIN_ENTROPY
-    if len(bare) < shortest or entropy(bare) < _MIN_ENTROPY or is_placeholder(value):
+    if len(bare) < _MIN_MIXED or entropy(bare) < _MIN_ENTROPY or is_placeholder(value):
         return False
     return any(map(_is_random_segment, _SEGMENT.findall(bare)))
 

@@ -1,7 +1,7 @@
 r"""Phrases in other languages that tell an agent to set its instructions aside, as data.
 
 Each language has verbs (beginnings of words), words for "all" or "previous" and words for "instructions". A text is
-matched when the three stand close together, the middle one before or behind the instructions. The words are
+matched when the three are close together, the middle one before or behind the instructions. The words are
 normalised as texts are (see `core.scanning.normal`): without accents, and Cyrillic letters as the Latin ones that
 they look like.
 """
@@ -132,7 +132,7 @@ def _patterns(verbs: str, all_or_previous: str, instructions: str) -> tuple[str,
 
 OVERRIDES: Final = tuple(
     (
-        # The verb may stand at the end in the languages of other alphabets.
+        # The verb may be at the end in the languages of other alphabets.
         _patterns(*map(normal, words))[: 2 if name in _VERB_LAST or not words[0].isascii() else 1],
         (rf"\b(?:{normal(words[2])})" if words[2].isascii() else normal(words[2])).replace(" ", r"\s"),
     )

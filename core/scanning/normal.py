@@ -94,7 +94,7 @@ def _closed(found: re.Match[str]) -> str:
 
 
 def unescaped(text: str) -> str:
-    """`text` with escapes such as `&#105;`, `\\u0069` and `%69` written as the characters that they stand for."""
+    """`text` with escapes such as `&#105;`, `\\u0069` and `%69` written as the characters that they encode."""
     return _ESCAPES.sub(lambda found: _from_escapes(found[0]).decode("utf-8", "replace"), text)
 
 
@@ -125,5 +125,5 @@ def _from_escapes(text: str) -> bytes:
 
 
 def deleeted(text: str) -> str:
-    """`text` with digits in words replaced by the letters that they stand for: "1gn0r3"."""
+    """`text` with digits in words replaced by the letters that they resemble: "1gn0r3"."""
     return _LEET.sub(lambda found: found[0].translate(_LEET_TO_LATIN), text)

@@ -125,7 +125,7 @@ _CHANGELOG: Final = re.compile(
     r"|enhanced|resolved|reverted|bumped|extended|documented|clarified|refactored)\b",
     re.IGNORECASE,
 )
-"""How an entry of a changelog begins: what it names has happened to the product and is no order."""
+"""How an entry of a changelog begins: what it names has happened to the product and is not an order."""
 _EXAMPLE: Final = re.compile(
     r"\(\s*(?:e\.g\.|i\.e\.|for example|for instance|such as|like),?\s+[\"'`\u201c]$", re.IGNORECASE
 )

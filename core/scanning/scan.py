@@ -16,7 +16,7 @@ from core.secrets import masked
 MAX_SCANNED: Final = 65_536
 """Characters of one text that are looked at; a context holds far fewer of it."""
 _OVERLAP: Final = 4_096
-"""Characters that two parts of a longer text have in common; no rule reaches across so many."""
+"""Characters that two parts of a longer text have in common; longer than any match."""
 _MAX_WARNINGS: Final = 100
 """No honest text warns of one thing so often: the places behind are not judged, the rule is meant."""
 _EXCERPT: Final = 120
