@@ -77,7 +77,7 @@ def test_loops_that_come_out_well_establish_what_they_applied(paths: ProjectPath
     assert all(seen.inferred for seen in deck.view.observations(SPLIT))
     found = deck.view.outcome("ralph-0")
     assert found is not None
-    assert found[1].reasoning == "helpful, .92: success 1, 12 min .6, no errors 1, no retries 1"
+    assert found[1].reasoning == "helpful, 0.92: success 1.00, 12 min 0.60, no errors 1.00, no retries 1.00"
 
 
 def test_loops_that_fail_bring_a_proposal_to_invert(paths: ProjectPaths) -> None:

@@ -230,6 +230,6 @@ def test_a_replay_shows_the_ends_of_a_long_outcome_or_all_of_it(examples: Path, 
 
 def test_quality_changes_from_iteration_to_iteration_are_shown(examples: Path, call: Call) -> None:
     shown = call("history", "task-001", "--attempt", "2", "--project", examples).out
-    assert "quality by iteration: 30%  60% (+30)  90% (+30)" in shown
+    assert "quality by iteration: 30 %  60 % (+30)  90 % (+30)" in shown
     attempt = call("history", "task-001", "--attempt", "2", "--json", "--project", examples).document["attempt"]
     assert [one["delta"] for one in attempt["quality"]] == [None, 0.3, 0.3]

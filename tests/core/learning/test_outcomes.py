@@ -51,7 +51,7 @@ def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
         ),
         (
             {"success": False, "partial": True, "duration_ms": 62 * MINUTE_MS},
-            "neutral, .64: partial success .5, 62 min .2, no errors 1, no retries 1",
+            "neutral, 0.64: partial success 0.50, 62 min 0.20, no errors 1.00, no retries 1.00",
         ),
         (
             {"duration_ms": None, "error_count": None, "retry_count": None},
