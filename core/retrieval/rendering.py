@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from core.learning.assessment import Assessment
 from core.learning.sums import rounded
 from core.prompt_text import FENCE, bare, field, no_delimiters, no_fence, quoted
 from core.records.patterns import Pattern, PatternType
+from core.scanning.telling import why_withheld
 from core.secrets import masked
 from core.settings import InjectionSettings
 from core.text import plural, visible_line
@@ -139,10 +141,19 @@ def _percent(rate: float) -> str:
 
 
 def _source(pattern: Pattern, count: int, noun: str, limit: int) -> list[str]:
-    """One loop by its id, more as the number of uses, which is how the document counts loops."""
+    """One loop by its ID, more as the number of uses, which is how the document counts loops.
+
+    The scan of a pattern does not read the IDs of its loops, and no approval covers them: a harmful one is left out.
+    """
     if count <= 1 and len(pattern.source_loops) == 1:
-        return [f"   - Source: {field(pattern.source_loops[0].loop_id, limit)}"]
+        loop_id = pattern.source_loops[0].loop_id
+        return [f"   - Source: {plural(1, noun) if _is_harmful(loop_id, limit) else field(loop_id, limit)}"]
     return [f"   - Source: {plural(count, noun)}"] if count else []
+
+
+@lru_cache(4096)
+def _is_harmful(text: str, limit: int) -> bool:
+    return bool(why_withheld(text, lambda said: field(said, limit)))
 
 
 def _template(pattern: Pattern, limit: int) -> list[str]:

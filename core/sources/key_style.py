@@ -68,10 +68,12 @@ def snake_keys(value: Any) -> Any:
 
 
 def camel_keys(value: Any) -> Any:
-    """The value with known keys in camelCase."""
+    """The value with known keys in camelCase; where an object has both spellings of a key, it keeps both."""
     if isinstance(value, dict):
         return {
-            camel(key) if camel(key) in SNAKE else key: item if key in _FREE else camel_keys(item)
+            name if (name := camel(key)) in SNAKE and name not in value else key: (
+                item if key in _FREE else camel_keys(item)
+            )
             for key, item in value.items()
         }
     return [camel_keys(item) for item in value] if isinstance(value, list) else value

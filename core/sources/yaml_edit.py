@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import yaml
 
+from core.errors import Refused
 from core.sources.json_text import BadJson, Path
 from core.sources.yaml_text import decode_yaml
+from core.text import visible_line
 
 _STEP: Final = 2
 """Spaces of indentation that new lines get."""
@@ -31,6 +33,7 @@ class YamlText:
 
         Raises:
             BadJson: It is not YAML that is read, most likely half written.
+            Refused: It is read, but no place in it is found for an edit.
         """
         self._data = data
         self._parse()
@@ -71,7 +74,10 @@ class YamlText:
         except UnicodeDecodeError as error:
             raise BadJson(f"not UTF-8 at byte {error.start}") from None
         self._newline = "\r\n" if "\r\n" in self._text else "\n"
-        documents = list(yaml.compose_all(self._text, Loader=yaml.SafeLoader))
+        try:
+            documents = list(yaml.compose_all(self._text, Loader=yaml.SafeLoader))
+        except yaml.YAMLError as error:  # stricter than the parser that reads, about tabs for example
+            raise Refused(f"the YAML file cannot be edited: {visible_line(str(error), 200)}") from None
         self._documents = [node for node in documents if node is not None and not _is_null(node)]
 
     def _take(self, text: str) -> None:

@@ -158,6 +158,7 @@ def test_a_file_of_another_shape_is_left_alone(text: str, problem: str, tmp_path
         ("sessions:\n  - session_id: s\n    executions: []\n  - session_id: t\n    executions: []\n", ""),
         ("session_id: s\nlearnings: none\n", "another shape"),
         ("session_id: t\n", "no longer in its file"),
+        ("session_id: s\nlearnings:\t\n  patterns_identified: []\n", "cannot be edited"),
     ],
 )
 def test_yaml_gets_lessons_and_keeps_all_else(text: str, problem: str, tmp_path: Path) -> None:

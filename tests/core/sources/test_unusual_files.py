@@ -60,6 +60,11 @@ class TestKeyStyle:
     def test_of_two_spellings_of_a_key_the_snake_case_one_counts(self) -> None:
         assert snake_keys({"usage_count": 1, "usageCount": 2}) == {"usage_count": 1, "usageCount": 2}
 
+    def test_a_record_with_both_spellings_means_the_same_after_it_is_written_in_camel_case(self) -> None:
+        both = {"fix_approach": {"description": "counts"}, "fixApproach": {"description": "does not"}}
+        assert snake_keys(camel_keys(both))["fix_approach"] == both["fix_approach"]
+        assert snake_keys(camel_keys(dict(reversed(both.items()))))["fix_approach"] == both["fix_approach"]
+
     def test_a_pointer_is_respelled_only_where_the_file_differs(self) -> None:
         record = {"errorSignature": {"error_pattern": "x"}, "tags": ["a"]}
         assert respell("/0/error_signature/error_pattern", record, "/0") == "/0/errorSignature/error_pattern"
