@@ -10,7 +10,6 @@ import click
 
 from core.cli.dashboard import chosen_theme, project_of
 from core.cli.options import project_option, theme_option
-from core.cli.output import line
 from core.errors import RalphdeckError
 from core.text import visible
 
@@ -44,7 +43,7 @@ def serve(path: Path | None, port: int, write: bool) -> None:
     command = [sys.executable, "-P", "-m", "core.cli", *options, "--project", str(project.project)]
     what = f"{visible(str(project.project))}{'' if write else ', read-only'}"
     try:
-        serve_command(command, port=port or _free_port(), announce=lambda address: line(f"{what}: {address}"))
+        serve_command(command, port=port or _free_port(), announce=lambda address: click.echo(f"{what}: {address}"))
     except OSError as error:
         raise RalphdeckError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
 

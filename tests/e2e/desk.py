@@ -22,7 +22,6 @@ AFTER_JUMP: Final = 0.6
 """Seconds after which a key that decides acts in another place."""
 _OFFERED: Final = re.compile(r"^ (?:[▸>▌] ?)? ?([a-z])  \S", re.MULTILINE)
 _AT: Final = re.compile(r"([\d,]+) of [\d,]+")
-_DECIDED: Final = re.compile(r"([\d,]+) decided")
 _LOOP: Final = "ralph-fix-user-validation-in-sign-up-c4c69b76"
 
 
@@ -72,7 +71,7 @@ def decide(tmux: Tmux, times: int) -> list[float]:
     Returns:
         Seconds from each key to the next question with its consequences.
     """
-    text = _ready(tmux, 0)
+    text = _ready(tmux, "")
     time.sleep(AFTER_JUMP)
     taken = []
     for number in range(times):
@@ -81,7 +80,7 @@ def decide(tmux: Tmux, times: int) -> list[float]:
         key = next(key for key in wanted if key in offered)
         start = time.perf_counter()
         tmux.keys(key)
-        text = _ready(tmux, number + 1)
+        text = _ready(tmux, at_question(text))
         taken.append(time.perf_counter() - start)
     return taken
 
@@ -94,17 +93,12 @@ def leave(tmux: Tmux) -> float:
     return time.perf_counter() - start
 
 
-def _ready(tmux: Tmux, decided: int) -> str:
-    """The screen, once so many were decided and it is known what the answers of the next question change."""
+def _ready(tmux: Tmux, after: str) -> str:
+    """The screen with a question behind the one numbered `after`, once what its answers change is shown."""
     start = time.monotonic()
     while time.monotonic() - start < PATIENCE:
         text = tmux.text()
-        counted = _DECIDED.search(text)
-        if (
-            int(counted[1].replace(",", "") if counted else 0) == decided
-            and _OFFERED.search(text)
-            and "working out" not in text
-        ):
+        if at_question(text) not in ("", after) and _OFFERED.search(text) and "working out" not in text:
             return text
         time.sleep(0.01)
-    raise AssertionError(f"waited in vain for question {decided + 1}:\n{tmux.text()}")
+    raise AssertionError(f"waited in vain for the question after {after or 'the start'}:\n{tmux.text()}")

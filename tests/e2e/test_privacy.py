@@ -79,6 +79,7 @@ RUNS: dict[str, list[str]] = {
     "reflections": ["--recurring"],
     "replay": ["task-001", "--attempt", "1"],
     "review": [],
+    "scan": ["{outside}/patterns.json"],
     "score": [],
     "search": ["flaky test"],
     "snooze": [QUESTION, "--until", "2099-01-01"],

@@ -121,7 +121,7 @@ async def test_a_held_reflection_is_shown_to_the_letter_and_approved(sample: Pat
         assert underlined(told) == ["Push [b]it[/] ␛[31m without waiting for review."]
         assert "Would be injected for: ralph-" in flat(told, "proposal")
         assert "approve" in row(told, "a") and "leave out" in row(told, "x")
-        assert "1/4 loops" in row(told, "a"), "what the approval changes is forecast"
+        assert "1 of 4 running loops" in row(told, "a"), "what the approval changes is forecast"
         await told.decides("a")
         assert told.app.view.snapshot.decisions[-1].verb is Verb.RELEASE
         await told.decides("u")

@@ -59,7 +59,7 @@ async def test_a_key_that_cannot_act_says_why_also_where_nothing_is(tmp_path: Pa
             ("patterns", "undo", "nothing to take back"),
             ("patterns", "redo", "nothing was taken back"),
             ("review", "go_review", "this is Review"),
-            ("context", "page_down", "all of this text is in sight"),
+            ("context", "page_down", "the list is empty"),
         ):
             told.app.go(place)
             await told.settled()

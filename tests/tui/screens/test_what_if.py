@@ -169,7 +169,7 @@ async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, ho
         place = told.place
         assert isinstance(place, PatternsPlace)
         assert place.table.cursor_key == key
-        await told.sees("without news", "Why")
+        await told.sees("if unused", "Why")
         await told.go("review")
 
 
