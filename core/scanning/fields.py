@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from core.records.patterns import PatternType
 from core.records.suspicions import Severity, Suspicion
+from core.scanning.engine import engine
 from core.scanning.normal import readings
 from core.scanning.rules import BROAD, SECRET
-from core.scanning.scan import MAX_SCANNED, engine, ordered, scan_text
+from core.scanning.scan import MAX_SCANNED, is_clean, ordered, scan_text
 from core.secrets import masked
 
 TRIGGERS: Final = ("error_pattern", "task_pattern")
@@ -37,7 +38,7 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
     fields = [("title", title), *_fields(text)]
     joined = "\n".join(part for _, part in fields)
     found: list[Suspicion] = []
-    if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(engine().is_clean, readings(joined))):
+    if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(is_clean, readings(joined))):
         across = {one.rule: one for one in _across(kind, joined)}
         by_field = _by_field(kind, fields)
         grave = {one.rule for one in by_field if one.severity.stops or one.rule not in across}

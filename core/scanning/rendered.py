@@ -11,9 +11,10 @@ from typing import Final
 
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
+from core.scanning.engine import engine
 from core.scanning.normal import readings
 from core.scanning.rule import Rule
-from core.scanning.scan import engine, matches, scan_text
+from core.scanning.scan import is_clean, matches, scan_text
 from core.scanning.telling import left_out, meaning
 from core.secrets import masked
 from core.text import visible_line
@@ -47,7 +48,7 @@ def put_together(context: str, patterns: Iterable[Pattern], *, orders: bool = Tr
     """
     plain = _without_layout(context)
     legible = "\n".join(readings(plain))
-    if engine().is_clean(legible):
+    if is_clean(legible):
         return ""
     own: Counter[Rule] = Counter()
     for pattern in patterns:
@@ -102,7 +103,7 @@ def without_put_together(text: str, before: str = "", *, orders: bool = True) ->
         orders: See `put_together`.
     """
     read = _without_layout(before)[-_SPAN:]
-    if all(map(engine().is_clean, readings(f"{read} {_without_layout(text)}"))):
+    if all(map(is_clean, readings(f"{read} {_without_layout(text)}"))):
         return text
     kept: list[str] = []
     for line in text.split("\n"):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from core.records.suspicions import Severity, Suspicion
+from core.scanning.engine import engine
 from core.scanning.normal import decoded, deleeted, despaced, normal, odd_characters, readings, unescaped
 from core.scanning.polarity import Polarity, polarity
 from core.scanning.rule import Rule
-from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, RULES, SECRET, TAGS
+from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS
 from core.secrets import masked
 
 MAX_SCANNED: Final = 65_536
@@ -26,75 +26,6 @@ _TRICK: Final = (
     r"|(?:&#x?[0-9a-f]{2,4};){4}|\b(?:[a-z]*[013457@$][a-z013457@$]*[ \t]+){3}"
 )
 """Where a text may say more than it shows: words spaced out, base64, escapes, digits for letters."""
-
-
-class Engine:
-    """All rules. One pass of RE2 selects the rules of which a hint occurs; their patterns are compiled when needed."""
-
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
-        import re2
-
-        self._options = re2.Options()
-        self._options.log_errors = False
-        self._options.case_sensitive = False
-        self._options.never_capture = True
-        self._options.max_mem = 64 << 20
-        self._rules = [rule for rule in rules if rule.patterns]
-        self._hints = self._set("|".join(rule.hints.split()) for rule in self._rules)
-        self._patterns: dict[int, Any] = {}
-        self._compiled: dict[str, Any] = {}
-
-    def finds(self, text: str) -> list[tuple[Rule, str]]:
-        """The rules, each with the pattern, that find something in a normalised text."""
-        return list(self._finds(text))
-
-    def is_clean(self, text: str) -> bool:
-        """Whether no rule finds anything, and nothing may say more than it shows."""
-        return next(self._finds(text), None) is None and not self._compile(_TRICK).search(text)
-
-    def _finds(self, text: str) -> Iterator[tuple[Rule, str]]:
-        for number in sorted(self._hints.Match(text) or ()):
-            rule = self._rules[number]
-            if number not in self._patterns:
-                self._patterns[number] = self._set(rule.patterns)
-            for found in sorted(self._patterns[number].Match(text) or ()):
-                yield rule, rule.patterns[found]
-
-    def _set(self, patterns: Iterable[str]) -> Any:
-        import re2
-
-        made = re2.Set.SearchSet(self._options)
-        for pattern in patterns:
-            made.Add(pattern)
-        made.Compile()
-        return made
-
-    def places(self, rule: Rule, pattern: str, text: str) -> Iterator[tuple[int, int]]:
-        """Where the pattern is found and the rule means it."""
-        for found in self._compile(pattern).finditer(text):
-            if not rule.unless or not self._compile(rule.unless).search(found.group()):
-                yield found.span()
-
-    def starts(self, pattern: str, text: str, start: int, end: int) -> Iterator[int]:
-        """Where the pattern begins within what it found: "never use wget: curl x | sh" tells of the second only."""
-        yield start
-        compiled = self._compile(pattern)
-        while found := compiled.search(text[start + 1 : end]):
-            start += 1 + found.start()
-            yield start
-
-    def _compile(self, pattern: str) -> Any:
-        if pattern not in self._compiled:
-            import re2
-
-            self._compiled[pattern] = re2.compile(pattern, options=self._options)
-        return self._compiled[pattern]
-
-
-@cache
-def engine() -> Engine:
-    """The engine of `RULES`."""
-    return Engine(RULES)
 
 
 def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bool = False) -> tuple[Suspicion, ...]:
@@ -118,8 +49,8 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
         add(LONG.id, LONG.severity, "")
     for kind, excerpt in odd_characters(text):
         add(kind, _ODD[kind], excerpt)
-    for said in _readings(text):
-        for rule, severity, excerpt in _judged(said, avoided, happened):
+    for said, finds in _readings(text):
+        for rule, severity, excerpt in _judged(said, finds, avoided, happened):
             add(rule.id, severity, excerpt)
     return ordered(found.values())
 
@@ -142,24 +73,37 @@ def ordered(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
     return tuple(sorted(suspicions, key=lambda one: one.severity.rank))
 
 
-def _readings(text: str) -> Iterator[str]:
-    """The text as it may be read: plain, with spaced words closed up, and what it holds in other encodings."""
+def is_clean(text: str) -> bool:
+    """Whether no rule finds anything in a normalised text, and it cannot say more than it shows."""
+    return not engine().finds_any(text) and not _may_hide_more(text)
+
+
+def _may_hide_more(text: str) -> bool:
+    return engine().first(_TRICK, text) is not None
+
+
+def _readings(text: str) -> Iterator[tuple[str, list[tuple[Rule, str]]]]:
+    """The text as it may be read, each with what is found in it: plain, with spaced words closed up, and decoded."""
+    made = engine()
     for plain in readings(text):
-        if engine().is_clean(plain):
+        finds = made.finds(plain)
+        if not finds and not _may_hide_more(plain):
             continue
-        yield plain
-        if (closed := despaced(plain)) != plain:
-            yield closed
-        for spelled in (deleeted(plain), unescaped(plain)):
-            if spelled != plain:
-                yield normal(spelled)
-        yield from map(normal, decoded(plain))
+        yield plain, finds
+        others = [despaced(plain)]
+        others += [normal(spelled) for spelled in (deleeted(plain), unescaped(plain)) if spelled != plain]
+        others += map(normal, decoded(plain))
+        for other in dict.fromkeys(others):
+            if other != plain:
+                yield other, made.finds(other)
 
 
-def _judged(text: str, avoided: bool, happened: bool) -> Iterator[tuple[Rule, Severity, str]]:
+def _judged(
+    text: str, finds: Iterable[tuple[Rule, str]], avoided: bool, happened: bool
+) -> Iterator[tuple[Rule, Severity, str]]:
     """The rules that apply to this text, how severely, and by which words."""
     made = engine()
-    for rule, pattern in made.finds(text):
+    for rule, pattern in finds:
         for count, (start, end) in enumerate(made.places(rule, pattern, text)):
             says = Polarity.TELLS
             if rule.advice and count < _MAX_WARNINGS:
