@@ -66,12 +66,12 @@ _AWAY: Final = (
 )
 
 INSTALLER: Final = (
-    r"(?:curl|wget)(?:\s+(?:-\S+|[\"']=https[\"']|[\d.]+))*\s+[\"']?https://(?:sh\.rustup\.rs|get\.docker\.com|mise\.run|pyenv\.run"
+    r"(?:curl|wget|irm|iwr)(?:\s+(?:-\S+|[\"']=https[\"']|[\d.]+))*\s+[\"']?https://(?:sh\.rustup\.rs|get\.docker\.com|mise\.run|pyenv\.run"
     r"|get\.sdkman\.io|get\.volta\.sh|get\.k3s\.io|bun\.sh/install|deno\.land/install\.sh|get\.pnpm\.io/install\.sh"
     r"|install\.python-poetry\.org|bootstrap\.pypa\.io/get-pip\.py|starship\.rs/install\.sh|ollama\.com/install\.sh"
     r"|claude\.ai/install\.sh|nixos\.org/nix/install|pixi\.sh/install\.sh|fly\.io/install\.sh|tailscale\.com/install\.sh"
-    r"|astral\.sh/(?:uv|ruff)(?:/[\d.]{1,12})?/install\.sh|raw\.githubusercontent\.com/(?:Homebrew/install/HEAD/install\.sh"
-    r"|nvm-sh/nvm/v[\d.]{1,12}/install\.sh|helm/helm/main/scripts/get-helm-3))/?[\"']?[\s)\"'`]*"
+    r"|astral\.sh/(?:uv|ruff)(?:/[\d.]{1,12})?/install\.(?:sh|ps[1i])|hf\.co/cli/install\.(?:sh|ps[1i])|get\.scoop\.sh|just\.systems/install\.sh|raw\.githubusercontent\.com/(?:Homebrew/install/HEAD/install\.sh"
+    r"|nvm-sh/nvm/v[\d.]{1,12}/install\.sh|helm/helm/main/scripts/get-helm-3))/?[\"']?(?:\s+-\S+)*[\s)\"'`]*"
 )
 """A call that downloads the installer of a well-known tool from its own address, and nothing else."""
 
@@ -176,7 +176,7 @@ COMMANDS: Final = (
             _GIVE + r"[^.\n]{0,50}" + _SECRETS + r"[^.\n]{0,40}\b(?:to|in|into|with|on)\W+(?:\w+\W+){0,4}?"
             r"(?:server|report|reports|logs?|commit|reflections?|issues?|url|endpoint|channel|webhook|comments?"
             r"|pull request|workspace|results?|patterns?)\b",
-            _GIVE + r"[^.\n]{0,30}\.env\b[^.\n]{0,10}\bfile\b",
+            _GIVE + r"[^.\n]{0,30}\.env\b[^.\n]{0,10}\bfiles?\b",
             _SHIP
             + _WITHIN
             + r"{0,80}"
@@ -245,6 +245,7 @@ COMMANDS: Final = (
             r"!\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{0,200}[?&][^)\s=]{1,30}=(?:[{$<]|%7b)",
             r"[?&]\w{1,20}=[\"'`]?\s*(?:\+|\$\{)\s*(?:process\.env|os\.environ|document\.cookie|localstorage)",
             r"\b(?:nc|ncat|netcat)\s+(?:-\w+\s+){0,4}[\w.-]{3,100}\s+\d{2,5}\b",
+            r"\b(?:dig|nslookup)\b[^\n]{0,60}\$\{?\w{1,40}\}?\.[\w-]{1,60}\.\w",
             r"\$\((?:hostname|whoami|id|env|cat [^)\n]{1,80})\)\.[\w-]{1,60}\.",
             r"\b(?:all|every|each|any)\b[^.\n]{0,60}\bto\W+[\w.+-]{1,64}@[\w-]{1,63}\.\w",
             r"\b(?:post|send|upload|copy|forward|transmit|mirror)\b"
@@ -322,7 +323,7 @@ COMMANDS: Final = (
             """,
         patterns=(
             r"\brm\s+(?:-\S+\s+){0,3}-\w*[rf]\w*\s+(?:-\S+\s+){0,3}[\"']?"
-            r"(?:/|~/?|\$\{?home\}?/?|/\*|\*|\.{1,2}/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt)/?\*?)[\"']?"
+            r"(?:/|~/?|\$\{?home\}?/?|/\*|\*|\.{1,2}/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt|users|system|library|applications)/?\*?)[\"']?"
             r"(?:[\s;&|)`]|$)",
             r"\bfind\s+[\"']?(?:/|~/?|\$\{?home\}?/?|/(?:etc|usr|var|home|bin|lib|boot|root|opt)/?)[\"']?\s[^\n;|]{0,120}"
             r"(?:-delete\b|-exec\s+rm\b)|\bfind\s+\.\s+-delete\b",

@@ -16,7 +16,7 @@ _LETTERS: Final = {
     "Spanish": (
         "ignor|olvid|omit|descart|desoye|desestim|anul|prescind|no sigas|no hagas caso",
         "tod[ao]s\\b|cualquier|anterior|previ[ao]s\\b|tus\\b|sus\\b|del sistema|originales|iniciales|l[ao]s\\b|lo que",
-        "instruccion|regla|orden|indicacion|directri|restriccion|norma|mensaje|dijeron|dicho",
+        "instruccion|regla|orden|indicacion|directri|restriccion|norma|mensaje|dijeron|dicho|pidieron|pedido",
     ),
     "French": (
         "ignor|oubli|neglig|annul|reinitialis|efface|contourn|ne suis pas|ne tiens pas compte|fais abstraction",
@@ -194,10 +194,39 @@ _ROLES: Final = (
     "ты теперь|вы теперь|теперь ты|с этого момента|без ограничений|действуй как",
     "أنت الآن|انت الان|من الآن فصاعدا|بدون قيود",
     "अब आप|अब से|बिना किसी प्रतिबंध",
+    r"\b(?:tu nueva (?:tarea|mision)|ta nouvelle (?:tache|mission)|deine neue aufgabe|sua nova (?:tarefa|missao)"
+    r"|tuo nuovo compito)\b",
+    "твоя новая задача|你的新任务|你的新任務|あなたの新しい任務",
     "你现在是|從現在開始|从现在开始|从现在起|你必须服从|你必須服從|没有任何限制|不受限制|扮演",
     "あなたは今|これからは|制限のない|制限なし|として振る舞",
     "당신은 이제|너는 이제|지금부터|제한 없는|제한이 없는",
 )
+_HIDINGS: Final = (
+    r"\b(?:sin (?:decir\w*|avisar\w*|informar\w*|notificar\w*|que .{0,20}usuario)|no (?:se )?lo (?:digas|menciones)"
+    r"|silenciosamente"
+    r"|en secreto|en segundo plano)\b",
+    r"\b(?:sans (?:le |les )?(?:dire|prevenir|informer|avertir|mentionner)|a l'insu|en secret|en arriere-plan"
+    r"|discretement)\b",
+    r"\b(?:ohne (?:es |dies )?(?:de[mnr] )?(?:benutzer|nutzer|anwender)\w* (?:zu )?\w+|heimlich|unbemerkt"
+    r"|im hintergrund (?:senden|ausfuhren))\b",
+    r"\b(?:sem (?:avisar|informar|contar|dizer|notificar)|em segredo|silenciosamente|secretamente)\b",
+    r"\b(?:senza (?:dir\w*|avvisar\w*|informar\w*)|di nascosto|segretamente)\b",
+    "без ведома|не сообща|не говори пользовател|тайно|незаметно",
+    "不要告诉|不要告訴|别告诉|不要通知|悄悄|偷偷|秘密地|不让用户|不要向用户",
+    "知らせずに|伝えずに|ユーザーに言わ|こっそり|密かに",
+    "알리지 말|알리지 않고|몰래|말하지 마",
+)
+HIDINGS: Final = tuple(map(normal, _HIDINGS))
+"""Phrases for what a person is not to notice."""
+_HIDING_WORDS: Final = (
+    r"sin\s no\slo no\sse silencios segundo sans\s insu secr"
+    r"et arriere discret ohne\s heimlich unbemerkt hintergrund sem\s"
+    r" segredo senza\s nascosto segret без\sведома не\sсообща не\sговори тайно незаметно"
+    " 不要告 别告诉 不要通知 悄悄 偷偷 秘密地 不让用户 不要向"
+    " 知らせずに 伝えずに ユーザーに言わ こっそり 密かに 알리지 몰래 말하지"
+)
+HIDING_WORDS: Final = " ".join(map(normal, _HIDING_WORDS.split()))
+"""Of which every match contains one."""
 ROLE_CHANGES: Final = tuple(map(normal, _ROLES))
 """Phrases that give the agent another role."""
 ROLE_WORDS: Final = " ".join(pattern.replace(" ", r"\s") for pattern in ROLE_CHANGES)

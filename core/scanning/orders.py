@@ -105,14 +105,14 @@ ORDERS: Final = (
             everyone security management deleted removed disabled lifted override suspend acceptable problem
             confirm accept guard filter commented grant allow
             """,
-        unless=r"yes\W+or\W+no\b|\blint(?:er|ing)?\W+rules?\b",
+        unless=r"\b(?:not|never|don'?t)\W+(?:\w+\W+){0,3}?without\b|yes\W+or\W+no\b|\blint(?:er|ing)?\W+rules?\b",
     ),
     Rule(
         id="unasked",
         meaning="orders not to ask or not to check",
         severity=Severity.HELD,
         patterns=(
-            r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not\W+necessary\W+to|without|avoid|stop|not\W+want\W+you\W+to"
+            r"\b(?:do\W+not|don'?t|never|no\W+need\W+to|not\W+necessary\W+to|without|avoid|stop\W+(?:asking|waiting|prompting)|not\W+want\W+you\W+to"
             r"|don'?t\W+want\W+you\W+to)\W+(?:\w+\W+){0,2}?(?:ask|asking|wait|waiting|prompt|prompting|seek|seeking|block|blocking"
             r"|pause|pausing|consult|consulting|check|checking)\W+(?:\w+\W+){0,4}?" + _HUMAN + r"\b",
             r"\b(?:you\W+)?(?:do\W+not|don'?t|need\W+not)\W+(?:need|have)\W+to\W+(?:run|write|ask|wait|verify|check|test|lint|review|confirm)\b",
@@ -204,7 +204,8 @@ ORDERS: Final = (
             r"\bdangerously\w+|--(?:allow-)?dangerously-[a-z-]+",
             r"\byolo\b|--full-auto\b|--auto-(?:approve|accept|confirm|yes)\b|--(?:yes-always|no-confirm|trust-all-tools|allow-all"
             r"(?:-tools|-paths)?|skip-permissions|no-sandbox|disable-sandbox)\b",
-            r"\bbypass-?permissions\b|permission[-_ ]?mode\W{1,4}(?:bypass\w*|yolo|dontask|acceptedits)",
+            r"(?:\bpermission[-_ ]?mode\W{1,4})?\bbypass-?permissions\b"
+            r"|permission[-_ ]?mode\W{1,4}(?:yolo|dontask|acceptedits)",
             r"\bauto-?approve\w*[\"']?\s*[:=]\s*[\"'\[]?(?:true|\*|all|[\"'a-z])|\balways-?allow\w*[\"']?\s*[:=]\s*\[",
             r"\ballowed-?tools?[\"']?[\s:=]{1,3}[\[\s\"']{0,4}(?:\*|bash\(\*|bash\b)|\"allow\"\s*:\s*\[\s*\"(?:\*|bash(?:\(\*\))?)\"",
             r"\b(?:ask-for-approval|approval[_-]policy|approval-mode)\W{1,4}(?:never|yolo|auto\w*)|danger-full-access",
@@ -227,13 +228,16 @@ ORDERS: Final = (
             r"(?:(?:an?|the|our|your|some|any)\W+)?(?:\w+\W+)?(?:external|remote|outside|third-?party|attacker\w*|foreign|unknown|webhook"
             r"|telegram|discord|pastebin|gist|collector|c2|e-?mail\W+address)\b",
             r"\b(?:ngrok(?:-free)?\.\w+|localhost\.run|serveo\.net|trycloudflare\.com)\b",
-            r"\bcurl\b[^\n]{0,200}(?:\s-d|\s--data\S*|\s-f|\s--form|\s-t|\s--upload-file)[\s=]*[\"']?(?:\w{1,20}=)?@[^\s\"']{1,120}",
+            r"\bcurl\b[^\n]{0,200}(?:\s-d|\s--data\S*|\s-f|\s--form|\s-t|\s--upload-file)[\s=]*[\"']?(?:\w{1,20}=)?@[\"']?[^\s\"']{1,120}",
             r"https?://[^\s)\"']{1,200}[?&]\w{1,30}=(?:<|\{|\[|%7b)[\w ]{0,20}(?:content|file|data"
             r"|secret|env|token|key|conversation"
             r"|history|prompt|cookie|passw|message|output)",
             r"\b(?:curl|wget|fetch|get|request|query|call|access|read)\b[^\n]{0,80}(?:169\.254\.169\.254|metadata\.google\.internal"
             r"|100\.100\.100\.200)",
-            r"\b(?:ping|notify|beacon|hit|contact)\W+(?:\w+\W+){0,3}?https?://\S{1,120}",
+            r"\b(?:send|post|forward|upload|submit|relay|stream|push)\b[^.\n]{0,80}\bto\W+(?:\w+\W+){0,3}?(?:agent|endpoint|server|collector|service"
+            r"|instance)\W+(?:at|via|on)\W+https?://\S{1,120}|\b(?:send|forward|upload|transmit)\b[^.\n]{0,60}\bto\W+(?:this|my)\W+(?:\w+\W+)?"
+            r"(?:endpoint|server|url|address|webhook|inbox|account)\b",
+            r"\b(?:ping|notify|beacon|hit)\W+(?:\w+\W+){0,3}?https?://\S{1,120}",
             r"\bcurl\b[^\n]{0,200}(?:\s-t|\s--upload-file)[\s=]+[^\s@]{1,100}\s[^\n]{0,60}https?://\S{1,120}|\\\\[\w.-]{3,60}\\\w",
             r"\b(?:private|direct)\W+messages?\b[^.\n]{0,60}\b(?:post|send|share|publish|forward)\b|\bgist\s+create\b[^\n]{0,40}--public",
             r"\b(?:e-?mail|mail|send|forward|bcc|cc|report|submit|copy)\b[^.\n]{0,80}\b[\w.+-]{1,64}@[\w-]{1,63}\.\w",
@@ -276,17 +280,18 @@ ORDERS: Final = (
             r"(?:https?://|\bform\b|\bsite\b|\bpage\b)",
             r"\b(?:copy|put|paste|include|add|insert|write)\b[^.\n]{0,40}\b(?:keys?|tokens?|secrets?|passwords?|credentials?|\w+_key)\b[^.\n]{0,40}"
             r"\b(?:pull\W+request|commit|issue|comment|description|readme|message|channel|gist)s?\b",
-            r"\b(?:look\W+up|harvest|collect|gather|steal|summari[sz]e|scrape|exfiltrate)\W+(?:\w+\W+){0,4}?(?:passwords?|credentials|secrets"
+            r"\b(?:look\W+up|harvest|collect|gather|steal|summari[sz]e|scrape|grab|extract|exfiltrat)(?:e?s|e|ing)?\W+(?:\w+\W+){0,4}?(?:passwords?|credentials|secrets"
             r"|api\W?keys?|tokens|private\W+keys?|cookies)\b",
             r"\b(?:passwords?|credentials|secrets|api\W?keys?|tokens?)\b[^.\n]{0,80}\b(?:e-?mail|forward|upload|exfiltrate)\b",
             r"\b(?:commit|push|share|publish)\w*\W+(?:\w+\W+){0,3}?\.env\b(?:\.\w+)?",
+            r"\bsqlite3\b[^\n]{0,160}(?:cookies|login\s?data|places\.sqlite|key4\.db)|\bwallet\.dat\b|\bkey4\.db\b",
             *SECRET_REQUESTS,
             r"\bsecurity\s+(?:find|dump)-[a-z-]*(?:password|keychain)\b|/etc/(?:passwd|g?shadow)\b|/proc/[^/\s]{1,10}/(?:environ|mem)\b",
             r"\b(?:access\w*|read|open|include|use)\W+(?:\w+\W+){0,6}?confidential\b",
         ),
         hints=r"""
             credential password secret key token confidential \.env env security passwd shadow proc login\s
-            wallet cookies id_ netrc kube docker
+            wallet cookies login places key4 id_ netrc kube docker
             """
         + " "
         + SECRET_WORDS,

@@ -15,7 +15,7 @@ RISKS: Final = (
         severity=Severity.FLAGGED,
         advice=True,
         patterns=(r"\b" + INSTALLER,),
-        hints="curl wget",
+        hints="curl wget irm iwr",
     ),
     Rule(
         id="secret-path",

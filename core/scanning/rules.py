@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from core.records.suspicions import Severity
+from core.scanning.agent_orders import AGENT_ORDERS
 from core.scanning.commands import COMMANDS
 from core.scanning.insecure import INSECURE
 from core.scanning.orders import ORDERS
@@ -93,7 +94,7 @@ RULES: Final = (
             r"(?:changes?|commits?|steps?|edits?|modifications?|instructions?|commands?))\b[^.\n]{0,40}"
             r"\b(?:" + _PERSON + r"|summary|report|log|reflections?|output)\b",
             _NO
-            + r"(?:tell|inform|notify|alert|warn|ask)(?:ing)?\W+(?:the\W+|any\W+|your\W+)?(?:human\W+)?"
+            + r"(?:tell|inform|notify|alert|warn)(?:ing)?\W+(?:the\W+|any\W+|your\W+)?(?:human\W+)?"
             + _PERSON
             + r"\b",
             r"\bkeep\W+(?:the\W+|your\W+|any\W+)?" + _PERSON + r"\W+(?:unaware|in the dark|uninformed|from\W+\w+)",
@@ -154,8 +155,8 @@ RULES: Final = (
             r"\b(?:copy|append|add|insert|paste|include|repeat|write|embed|propagate|replicate)\W+(?:\w+\W+){0,2}?"
             r"(?:this|these)\W+(?:exact\W+|same\W+)?(?:text|lines?|messages?|words|block|"
             + _ITSELF
-            + r")\b[^.\n]{0,60}"
-            r"\b(?:every|each|all|any|future|other|claude\.md|agents\.md)\b",
+            + r")\b[^.)\n]{0,60}"
+            r"\b(?:every|each|all|any|future|other)\b",
             r"\b(?:every|each|all|future|other|any)\W+(?:future\W+|other\W+|new\W+)?(?:agents?|loops?|models?)\W+"
             r"(?:must\W+|should\W+|will\W+)?(?:receives?|gets?|reads?|cop(?:y|ies)|follows?|inherits?"
             r"|repeats?)\W+(?:this|these)\b",
@@ -187,6 +188,7 @@ RULES: Final = (
         ),
     ),
     *ORDERS,
+    *AGENT_ORDERS,
     *RISKS,
     *INSECURE,
     Rule(

@@ -28,9 +28,7 @@ _INSTRUCTIONS: Final = (
 )
 _DEFENDED: Final = r"(?:embedded|injected|such|those|malicious|suspicious|untrusted|conflicting|foreign)"
 """Instructions that a defender, too, asks to ignore."""
-_MODE: Final = (
-    r"(?:developer|debug|maintenance|admin(?:istrator)?|god|root|sudo|unrestricted|jailbreak|dan|unsafe|override)"
-)
+_MODE: Final = r"(?:god|root|sudo|unrestricted|jailbreak|dan|unsafe|override)"
 
 OVERRIDE: Final = Rule(
     id="override",
@@ -54,7 +52,7 @@ OVERRIDE: Final = Rule(
         r"(?:prompt|instructions|configuration|system\W+prompt))",
         r"\bwhat\W+(?:were|are|was|is)\W+your\W+(?:original|initial|system|hidden|exact)\W+(?:instructions|prompt)",
         r"(?:ignore|disregard|forget)(?:all|any|the|your)?(?:previous|prior|earlier|above)(?:instruction|prompt|rule)",
-        r"ignore_\w{0,30}(?:rule|instruction|polic|safety|previous|prompt)",
+        r"ignore_(?:all|any|previous|prior|your|the|safety|system)_\w{0,30}",
         r"\b(?:print|repeat|show|output|reveal)\W+(?:everything|all|anything|the\W+(?:text|words))\W+(?:\w+\W+)?(?:before|above"
         r"|prior|preceding)\b",
         r"\b(?:drop|lift|remove|lose|shed)\W+(?:all|every|any|your)\W+(?:\w+\W+)?(?:constraints|restrictions|safeguards"
@@ -167,6 +165,7 @@ FAKE_TURN: Final = Rule(
         r"\[//\]\s*:\s*#\s*[\"'(][^)\n]{0,200}\b(?:assistant|agents?|ai|ignore|system|execute|send|run|include|add|always)\b",
         r"<!--\s*(?:secret|hidden|ai|system|agents?|assistants?|llm|claude|gpt|copilot|instructions?)\b[^>\n]{0,40}:",
         r"<!--[^>]{0,120}\b(?:silently|secretly|quietly|without\W+(?:telling|asking|the\W+user))\b",
+        r"<!--\s*[a-z0-9+/]{40,}={0,2}\s*-->",
         r"<!--[^>]{0,60}\b(?:execute|run|eval)\W+(?:the\W+)?(?:\w+\W+){0,2}?(?:commands?|payload|script|code)\b",
     ),
     hints=r"""
