@@ -39,11 +39,26 @@ _ABOUT: Final = re.compile(
     re.IGNORECASE,
 )
 """Behind a negation that is surely about what follows: something that is done, or at once the thing itself."""
-_BAD: Final = re.compile(
-    r"(?i)(?:(?!\b(?:when|if|because|since|where|while|until)\b)[^.\n;]){0,60}\b(?:(?:is|are|was"
-    r"|were)\s+(?:rejected|forbidden|dangerous|unsafe|not allowed|never|bad|wrong"
+_HARMS: Final = (
+    r"(?:(?:is|are|was|were)\s+(?:rejected|forbidden|dangerous|unsafe|not allowed|never|bad|wrong"
     r"|blocked)|loses|lost|breaks|broke|must (?:never|not)|should (?:never|not)|destroys)\b"
 )
+_BAD: Final = re.compile(
+    r"(?i)(?:(?!\b(?:when|if|because|since|where|while|until|unless|before|after|so|then|that|which|otherwise|else"
+    rf"|or (?:the|it|this|you|your|we|our)|no|none|nobody|nothing|never)\b)[^.\n;]){{0,60}}\b{_HARMS}"
+)
+"""Behind a match that is the subject of the sentence: what it does is bad."""
+_BAD_AT_ONCE: Final = re.compile(rf"(?i)[\"'`)*\s]*{_HARMS}")
+"""The same where the match may be an order, whose words have another subject: "skip the tests, the build broke"."""
+_URGED: Final = re.compile(r"\b(?:always|please|must|should|let'?s|we|you)\s+(?:\w+\s+){0,2}$", re.IGNORECASE)
+_HINDERED: Final = re.compile(
+    r"\b(?:if|when|whenever|in case)\s+(?:the|a|an|this|that|your|our)\s+\w+\s*$", re.IGNORECASE
+)
+"""Before a negation: "if the hook can't run use" tells to do it."""
+_PURPOSE: Final = re.compile(
+    r"\W*(?:(?:in order )?to (?:avoid|prevent|stop)|rather than|instead of|without)\b", re.IGNORECASE
+)
+"""A clause that begins so goes on with an order: "to avoid a slow build use"."""
 _SENTENCE_REACH: Final = 400
 """Characters before a part in which an order to do it may stand."""
 _POINTS: Final = re.compile(r"\b(?:this|these|that|it|following|below|commands?|lines?|steps?)\W*$", re.IGNORECASE)
@@ -80,6 +95,10 @@ _ORDER: Final = re.compile(
     re.IGNORECASE,
 )
 """A verb that begins a clause in its bare form; "failed to run", "the run was" and "running" do not."""
+_ORDERED: Final = re.compile(
+    rf"\w\s+(?!(?:and|or|nor|to|that|which|who|they|you|we|not)\s)[\w-]+\s+[\"'`]*{_VERB}[\s\"'`]*$", re.IGNORECASE
+)
+"""What ends in a verb in its bare form that does not belong to the words before it."""
 _FAILED: Final = re.compile(
     r"[\"'`)\s]*(?:(?:has |have )?(?:failed|fails|crashed|hung|broke|exited|returned|timed out)\b(?! (?:unless|until))"
     r"|:? ?(?:command )?not found|: permission denied|: no such file)",
@@ -162,12 +181,26 @@ def polarity(text: str, start: int, end: int, *, avoided: bool, happened: bool =
         listed = _LISTED.search(before) or (_LIST_GOES_ON.match(text, start) and _LIST_BEGUN.search(before))
         if listed and not _TURNED.search(listed["list"]):
             return Polarity.WARNS
-        return Polarity.MAYBE_WARNS if _BAD.match(text, end) or _is_mention(text, start, end) else Polarity.TELLS
+        return Polarity.MAYBE_WARNS if _is_bad(text, start, end) or _is_mention(text, start, end) else Polarity.TELLS
     before, behind = clause[: negations[-1].start()], clause[negations[-1].end() :]
-    if _TURNED.search(behind) or _DOUBLED.search(before):
+    if _TURNED.search(behind) or _DOUBLED.search(before) or _HINDERED.search(before):
         return Polarity.TELLS
+    if _PURPOSE.match(clause):
+        word = _WORD.match(text, start, end)
+        if _ORDERED.search(behind) or (word and _ORDERED.search(behind + word[0])):
+            return Polarity.TELLS
     near = len(behind.split()) <= _NEAR_WORDS
     return Polarity.WARNS if near and _ABOUT.match(behind) else Polarity.MAYBE_WARNS
+
+
+def _is_bad(text: str, start: int, end: int) -> bool:
+    """Whether the text says right behind a part of it, of which it does not make an order, that it is bad."""
+    if not _BAD.match(text, end):
+        return False
+    sentence = _SENTENCE.split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
+    word = _WORD.match(text, start, end)
+    ordered = _URGED.search(sentence) or _ORDER.search(sentence.lstrip() + (word[0] if word else ""))
+    return not ordered or _BAD_AT_ONCE.match(text, end) is not None
 
 
 def _is_mention(text: str, start: int, end: int) -> bool:
