@@ -163,7 +163,7 @@ def _patterns_at(
         summed += sum(one.count for one in seen if one.source == AGGREGATE and (one.at is None or one.at > when))
         found[id] = _pattern_at(pattern, seen, told, when)
         counted.append(Event(id="", at=when, kind="counted", pattern_id=id, unrecorded=told))
-    findings = [_told(f"{plural(undated, 'pattern')} without any time count as if they had always been there")]
+    findings = [_told(f"{plural(undated, 'pattern')} without a date: shown at every time")]
     if summed:
         count = plural(summed, "use")
         findings.append(_told(f"{count} that only the sum of a record tells of count from its last use on, or always"))

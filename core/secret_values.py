@@ -30,6 +30,8 @@ _MAX_NUMBER: Final = 4
 """Digits that a name may end with."""
 _UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _HEX: Final = re.compile(r"(?i)(?:0x)?[0-9a-f]+")
+_SLUG: Final = re.compile(r"(?:(?:[a-z]{1,14}\d{0,2}|\d{1,3})-{1,2}){2,}[0-9a-f]{6,8}")
+"""A name of words and a short hash, as loops, branches and deployments have: `ralph-fix-the-login-2370cb66`."""
 _MIN_HEX: Final = 32
 """Hexadecimal digits; fewer are a number, a colour or an abbreviated hash."""
 _MIN_MIXED: Final = 20
@@ -71,7 +73,7 @@ def is_placeholder(value: str) -> bool:
 
 def is_random(value: str) -> bool:
     """Whether a value without spaces looks generated: not words, not a version, not a path, not a UUID."""
-    if len(value) < _MIN_MIXED or _UUID.fullmatch(value):
+    if len(value) < _MIN_MIXED or _UUID.fullmatch(value) or _SLUG.fullmatch(value):
         return False
     bare = value.strip("=")
     if _HEX.fullmatch(bare):

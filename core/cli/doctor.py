@@ -128,7 +128,7 @@ def doctor(as_json: bool, strict: bool) -> None:
             line(("verdict: ", "bold"), _verdict(checks, (*findings, *doubts)))
     if missing is not None:
         raise missing
-    end(findings, strict=strict)
+    end(findings, strict=strict, listed=not as_json)
 
 
 def _print(checks: Sequence[Check], findings: Sequence[Finding]) -> None:

@@ -51,7 +51,7 @@ def embed(as_json: bool) -> None:
         if new:
             line(f"made vectors for {plural(new, noun)}; all {total:,} can be found by meaning")
         elif total or noun == "pattern":
-            line(f"all {plural(total, noun)} can be found by meaning already")
+            line(f"vectors are up to date: {plural(total, noun)}")
 
 
 def _make(subject: Subject[Record], records: Mapping[str, Record], label: str) -> int:

@@ -54,7 +54,7 @@ COMMANDS: Final = {
     "quarantine": ("core.cli.decide:quarantine", "Keep a pattern out of every context until somebody has read it."),
     "release": ("core.cli.decide:release", "Let loops get a pattern that is held or in quarantine."),
     "note": ("core.cli.decide:note", "Write a remark beside a pattern."),
-    "invert": ("core.cli.invert:invert", "Review the patterns that fail so often that they became warnings."),
+    "invert": ("core.cli.invert:invert", "Review patterns that fail so often that they should become warnings."),
     "bursts": ("core.cli.bursts:bursts", "Review sources that blame many patterns at once."),
     "undo": ("core.cli.decide:undo", "Take the newest standing decision back."),
     "redo": ("core.cli.decide:redo", "Repeat the decision that was taken back last."),

@@ -74,10 +74,11 @@ def extract(
     if every:  # whoever extracts from all loops did not work in all of them
         deck.agent = ""
     told = []
-    whole = True
+    whole, any_offered = True, False
     for identifier in _ended(deck) if source is None else [source]:
         learned = _learn_strategies(deck, identifier) if PatternType.SUCCESS in kinds and not dry_run else {}
         extraction = deck.extraction(identifier, kinds)
+        any_offered = any_offered or bool(extraction.proposals or learned)
         decided = None
         if not dry_run and (extraction.new or extraction.merges):
             decided = deck.extract(identifier, kinds, reason=reason)
@@ -91,6 +92,8 @@ def extract(
         if not as_json:
             for bead_id, names in learned.items():
                 line(f"strategies of {bead_id}: {', '.join(names)}")
+    if every and not any_offered and not as_json:
+        remark("nothing to extract from what has ended; extract LOOP says why")
     if as_json:
         print_json({"extractions": told, "findings": findings_json(deck.view.findings)})
     if not whole:

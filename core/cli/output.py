@@ -112,6 +112,7 @@ class Column:
         title: Its heading.
         right: Align to the right.
         free: Text that may be shortened to what the terminal has left; of other cells only what is beyond any measure.
+        least: Cells that are left of such a text; where there is less room, a row takes several lines.
         colours: The colour of a cell by its text.
         expendable: From 1 on, in which order columns are left out where a terminal is too narrow for all; 0: never.
     """
@@ -119,6 +120,7 @@ class Column:
     title: str
     right: bool = False
     free: bool = False
+    least: int = MIN_CELL
     colours: Mapping[str, str] | None = None
     expendable: int = 0
 
@@ -158,7 +160,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
 
 def _affordable(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
     """The columns that are left where those that one can do without give way to the others."""
-    least = [min(width, MIN_CELL) if column.free else width for width, column in zip(widths, columns, strict=True)]
+    least = [min(width, column.least) if column.free else width for width, column in zip(widths, columns, strict=True)]
     shown = list(range(len(columns)))
     for n in sorted((n for n in shown if columns[n].expendable), key=lambda n: columns[n].expendable):
         if sum(least[place] + 2 for place in shown) - 2 <= room:
@@ -173,14 +175,14 @@ def _fitted(widths: Sequence[int], columns: Sequence[Column], room: int) -> tupl
     for n, column in enumerate(columns):
         excess = sum(fitted) + 2 * (len(fitted) - 1) - room
         if column.free and excess > 0:
-            fitted[n] = max(fitted[n] - excess, min(MIN_CELL, fitted[n]))
+            fitted[n] = max(fitted[n] - excess, min(column.least, fitted[n]))
     if sum(fitted) + 2 * (len(fitted) - 1) <= room:
         return fitted, [list(range(len(columns)))]
     groups: list[list[int]] = [[]]
     left = room
     for n, column in enumerate(columns):
         gap = 2 if groups[-1] else 0
-        least = min(widths[n], 2 * MIN_CELL) if column.free else widths[n]
+        least = min(widths[n], max(column.least, 2 * MIN_CELL)) if column.free else widths[n]
         if groups[-1] and least + gap > left:
             groups.append([])
             left, gap = room - INDENT, 0
@@ -253,11 +255,12 @@ def findings_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     return [finding.to_json() for finding in findings]
 
 
-def end(findings: Sequence[Finding], *, strict: bool) -> None:
-    """End a reading command: say if files could not be used, and exit with 3 if `--strict` asks for it."""
+def end(findings: Sequence[Finding], *, strict: bool, listed: bool = False) -> None:
+    """End a reading command: say if files could not be used, unless they were listed; with `--strict` exit with 3."""
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if errors:
-        what = plural(errors, "finding of severity error", "findings of severity error")
-        remark(f"{what}; see: ralphdeck doctor")
+        if not listed:
+            what = plural(errors, "finding of severity error", "findings of severity error")
+            remark(f"{what}; see: ralphdeck doctor")
         if strict:
             click.get_current_context().exit(STRICT_EXIT)

@@ -153,7 +153,7 @@ def _print_approach(pattern: Pattern) -> None:
         _print_pairs("Approach", [("Category", pattern.category), ("Description", pattern.description)], template)
         _print_block("Steps", [f"{n}. {step}" for n, step in enumerate(pattern.steps, 1)])
     elif pattern.type is PatternType.ANTI:
-        instead = " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id)))
+        instead = "; see ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id)))
         avoid = [("Mode", pattern.category), ("Avoid", pattern.description), ("Why", pattern.why_it_fails)]
         _print_pairs("Failure", [*avoid, ("Instead", instead), ("Inverted From", pattern.inverted_from)])
     else:

@@ -174,7 +174,7 @@ def _print(items: Sequence[ReviewItem], waiting: int) -> None:
         Column("KIND"),
         Column("AT STAKE", right=True),
         Column("SECONDS", right=True),
-        Column("QUESTION", free=True),
+        Column("QUESTION", free=True, least=44),
         Column("REASON", free=True),
     )
     rows = ((item.kind, _at_stake(item), f"{item.seconds:.0f}", item.question, item.reason) for item in items)

@@ -111,7 +111,7 @@ def _print_outcomes(outcomes: Iterable[Scored]) -> None:
     ]
     print_table(columns, rows)
     if not rows:
-        remark("nothing has come out yet")
+        remark("no loop or attempt has ended yet")
 
 
 def _parts(one: Scored) -> str:

@@ -53,7 +53,7 @@ def similar(task: str, limit: int, as_json: bool, strict: bool) -> None:
             _print(one)
         if not found:
             unknown = isinstance(asked, str) and " " not in asked.strip()
-            remark(f"no similar task{'; no id begins so, it was compared as a text' if unknown else ''}")
+            remark(f"no similar task{'; no task has this ID, so it was compared as text' if unknown else ''}")
         if available() and embeddings.missing(tasks):
             remark("some tasks were compared by their words only; for meaning, run once: ralphdeck embed")
     end(snapshot.findings, strict=strict)

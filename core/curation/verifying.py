@@ -43,7 +43,7 @@ class Verification(Struct, frozen=True, kw_only=True):
             return f"{what}: {plural(len(self.problems), 'break')} in the hash chain"
         first = self.lines - self.linked + 1
         older = f"; lines before {first:,} are older and have no hash" if 0 < self.linked < self.lines else ""
-        heads = f"; {plural(self.heads, 'head')} kept elsewhere fit" if self.heads else ""
+        heads = f"; fits {plural(self.heads, 'head')} kept elsewhere" if self.heads else ""
         if self.lines and not self.linked:
             return f"{what}: no hash chain yet, the next decision begins it{heads}"
         return f"{what}: hash chain intact{older}{heads}"

@@ -92,7 +92,8 @@ class IterationRange(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         """`2.5 on average, 1 to 5`; "" if it is empty."""
         parts = [] if self.average is None else [f"{self.average:g} on average"]
         if self.minimum is not None and self.maximum is not None:
-            parts.append(f"{self.minimum:g} to {self.maximum:g}")
+            if not self.average == self.minimum == self.maximum:
+                parts.append(f"{self.minimum:g} to {self.maximum:g}")
         elif self.minimum is not None:
             parts.append(f"at least {self.minimum:g}")
         elif self.maximum is not None:

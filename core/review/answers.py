@@ -312,7 +312,7 @@ def _borderline(item: ReviewItem, view: View) -> Iterator[Answer]:
         yield Answer(
             action="accept",
             label="re-enable",
-            effect=f"reset and promoted: proven, x{view.settings.maturity.multiplier_proven:g} until reset",
+            effect=f"proven: x{view.settings.maturity.multiplier_proven:g} until reset",
             decide=lambda deck, reason: deck.re_enable(id, reason=reason),
             needs_reason=view.is_scanned_out(id),
         )
@@ -399,7 +399,7 @@ def _removals(item: ReviewItem, view: View) -> Iterator[Answer]:
         yield Answer(
             action="quarantine",
             label="quarantine",
-            effect="suspended: no loop gets it until somebody has seen its text",
+            effect="not injected until released",
             decide=lambda deck, reason: deck.quarantine(id, reason=reason),
             needs_reason=True,
             why_not=why_not_decide("quarantine", view, id),

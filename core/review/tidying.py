@@ -27,7 +27,7 @@ def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Itera
             or other not in board
         ):
             continue
-        kept, merged = sorted((one, other), key=lambda id: (-scales.times(id), id))
+        kept, merged = sorted((one, other), key=lambda id: (_waits(scales, id), -scales.times(id), id))
         asked |= {kept, merged}
         yield scales.item(
             DUPLICATE,
@@ -43,6 +43,11 @@ def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Itera
             likeness=likeness,
             evidence=int(board.uses[board.row(kept)] + board.uses[board.row(merged)]),
         )
+
+
+def _waits(scales: Scales, pattern_id: str) -> bool:
+    """Whether a pattern is held or in quarantine: such a one is merged into the other one, whatever their uses."""
+    return bool(scales.board.quarantined[scales.board.row(pattern_id)])
 
 
 def broad(scales: Scales, shares: Mapping[str, float]) -> Iterator[ReviewItem]:

@@ -178,7 +178,7 @@ def test_a_pattern_is_there_from_its_discovery_on() -> None:
     assert set(past.snapshot.patterns) == {"listed", "ever"}
     assert [one.loop_id for one in past.snapshot.patterns["listed"].source_loops] == ["a"]
     told = [finding.message for finding in past.findings if finding.code == UNDATED]
-    assert told == ["1 pattern without any time count as if they had always been there"]
+    assert told == ["1 pattern without a date: shown at every time"]
 
 
 def test_what_only_a_sum_tells_of_counts_from_its_last_use_on_and_that_is_told() -> None:

@@ -77,6 +77,8 @@ def test_a_secret_is_shown_as_what_it_is_and_how_long(text: str, shown: str) -> 
         "pypi-publish-workflow-action",
         "Basic information2024",
         "token: pat-error-token-expired-003",
+        "auth: ralph-harden-the-authentication-an-f43dda6e",
+        "token ralph-fix-api2-set-up-tests-for-the--c7dec1eb",
         "docker login -u me --password-stdin",
         "login form password reset",
         "redis-cli -a $REDIS_PW",

@@ -295,7 +295,7 @@ def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
     reflections = view.snapshot.reflections
     lines += [
         Content.assemble(
-            ("  reflection injected   ", "$quiet"),
+            ("  reflection injected    ", "$quiet"),
             (visible_line(id, 120), "$secondary"),
             f"  {visible_line(reflections[id].text, 200)}" if id in reflections else "",
         )
@@ -303,7 +303,7 @@ def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
     ]
     lines += [
         Content.assemble(
-            ("+ extracted           ", "$success"),
+            ("+ extracted            ", "$success"),
             (visible_line(gained.pattern_id, 120), "$secondary"),
             ("  new" if gained.new else "  merged", "$quiet"),
             *_title(known.get(gained.pattern_id)),

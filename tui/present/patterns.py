@@ -253,7 +253,7 @@ def body(pattern: Pattern) -> list[Content]:
     items("Steps", pattern.steps, numbered=True)
     items("Symptoms", pattern.symptoms)
     text("Why it fails", pattern.why_it_fails)
-    text("Instead", " ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id))))
+    text("Instead", "; see ".join(filter(None, (pattern.better_alternative, pattern.better_pattern_id))))
     if pattern.typical_iterations is not None:
         text("Iterations", pattern.typical_iterations.text)
     elif pattern.average_iterations is not None:

@@ -119,7 +119,7 @@ def skipped(item: ReviewItem, by: Decision | None, view: View) -> str:
     """Why the question in front was skipped."""
     asked = visible_line(item.question, 80)
     if by is None:
-        return f"Skipped: resolved by new evidence: “{asked}”"
+        return f"Skipped: already resolved: “{asked}”"
     why = f" “{visible_line(words(by), 120)}”" if words(by) else ""
     return f"Skipped: {visible_line(by.by, 40)} has answered “{asked}”: {verb_text(by)}{why}"
 

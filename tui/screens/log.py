@@ -87,9 +87,7 @@ class LogPlace(Browse):
 
     def empty(self) -> Content:
         """None yet."""
-        return Content.styled(
-            "nothing decided yet: promote or deprecate in Patterns (2), answer in Review (3)", "$quiet"
-        )
+        return Content.styled("no decisions yet: decide in Patterns (2) or Review (3)", "$quiet")
 
     def why_not(self, action: str) -> str | None:
         """Enter needs something to go to; nothing may rest on what is taken back."""

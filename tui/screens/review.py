@@ -366,7 +366,7 @@ class ReviewPlace(Leading):
             self.sitting.goes_on, by = True, min(by, 0)
         passed = self.walk.step(by)
         if passed:
-            self.deck_app.say(f"Skipped {plural(passed, 'question')}: resolved by new evidence")
+            self.deck_app.say(f"Skipped {plural(passed, 'question')}: already resolved")
         self.show_anew()
 
     def go_to(self, key: str) -> None:

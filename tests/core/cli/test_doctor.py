@@ -94,6 +94,7 @@ def test_a_project_that_cannot_be_read_is_an_error_and_the_rest_is_told(
     result = call("doctor", "--strict")
     assert result.code == 3
     assert ".aiwg/ralph: cannot be read: Permission denied" in result.out
+    assert "see: ralphdeck doctor" not in result.err
     assert "unreadable  .aiwg/ralph " in result.out.partition("\nfindings\n")[2]
     assert "\nversions\n" in result.out
 

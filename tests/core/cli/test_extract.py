@@ -79,6 +79,12 @@ def test_all_loops_that_have_ended(sample: Path, call: Call) -> None:
     assert all(extraction["decided"] is None for extraction in again["extractions"])
 
 
+def test_all_says_when_nothing_has_ended(tmp_path: Path, call: Call) -> None:
+    (tmp_path / ".aiwg" / "ralph").mkdir(parents=True)
+    done = call("extract", "--all", "--project", tmp_path)
+    assert (done.code, done.out, done.err) == (0, "", "nothing to extract from what has ended; extract LOOP says why\n")
+
+
 def test_a_debug_session(sample: Path, call: Call) -> None:
     found = proposals(call, sample, SESSION, "--dry-run")
     assert {proposal["type"] for proposal in found} == {"error", "template"}

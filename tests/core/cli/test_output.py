@@ -72,6 +72,17 @@ def test_a_narrow_terminal_does_without_some_columns(
     assert printed(capfdbinary).decode().splitlines()[0] == heading
 
 
+def test_a_text_that_would_become_too_short_takes_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((73, 24)))
+    monkeypatch.setenv("NO_COLOR", "1")
+    columns = (Column("KIND"), Column("QUESTION", free=True, least=44), Column("REASON", free=True))
+    print_table(columns, [("inversion", "q" * 60, "r" * 60)])
+    assert printed(capfdbinary).decode().splitlines()[2:] == [f"inversion  {'q' * 60}", f"  {'r' * 60}"]
+
+
 def test_no_rows_print_nothing(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     print_table([Column("ID")], [])
     assert printed(capfdbinary) == b""

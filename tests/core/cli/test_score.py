@@ -82,7 +82,7 @@ def test_beads_and_criteria_exclude_each_other(sample: Path, call: Call) -> None
 
 def test_nothing_has_come_out_in_an_empty_project(tmp_path: Path, call: Call) -> None:
     result = call("score", "--project", tmp_path)
-    assert (result.code, result.out, result.err) == (0, "", "nothing has come out yet\n")
+    assert (result.code, result.out, result.err) == (0, "", "no loop or attempt has ended yet\n")
     document = call("score", "--json", "--project", tmp_path).document
     assert document == {"outcomes": [], "criteria": [], "weighted": None, "inversions": [], "findings": []}
     assert call("score", "--criteria", "--project", tmp_path).err == "no feedback on any criterion\n"

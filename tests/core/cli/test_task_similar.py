@@ -35,7 +35,7 @@ def test_a_task_or_a_text_finds_tasks_and_what_was_learned(project: Path, call: 
     several = call("task", "similar", "task-0", "--project", project)
     assert (several.code, several.out) == (1, "")
     assert "'task-0' may be task-001, task-002, task-003; give more of the id" in several.err
-    assert "no id begins so" in call("task", "similar", "task-9", "--project", project).err
+    assert "no task has this ID, so it was compared as text" in call("task", "similar", "task-9", "--project", project).err
     limited = call("task", "similar", "login null crash", "--limit", "1", "--json", "--project", project).document
     assert limited["similar"] == of_text["similar"][:1]
 
@@ -53,7 +53,7 @@ def test_with_vectors_meaning_decides(project: Path, call: Call, monkeypatch: py
     assert "run once: ralphdeck embed" in call("task", "similar", "task-001", "--project", project).err
     made = call("embed", "--json", "--project", project).document
     assert (made["tasks_made"], made["tasks"]) == (3, 3)
-    assert "all 3 tasks can be found by meaning" in call("embed", "--project", project).out
+    assert "vectors are up to date: 3 tasks" in call("embed", "--project", project).out
     document = call("task", "similar", "sign-in dies on a missing value", "--json", "--project", project).document
     assert document["similar"] and {one["matched_by"] for one in document["similar"]} == {"meaning"}
     assert "task-003" not in {one["id"] for one in document["similar"]}

@@ -200,6 +200,12 @@ def test_of_two_alike_the_one_that_more_loops_got_is_kept() -> None:
     assert item.reason == "95% alike; loops got it 3 times, the other one 0 times"
 
 
+def test_a_pattern_in_quarantine_is_merged_into_the_other_one_though_more_loops_got_it() -> None:
+    curation = CurationState(arrivals={"b": arrival("quarantine")})
+    items = queue([make_pattern("a"), make_pattern("b")], used("b", "+++"), curation, alike=[("a", "b", 0.95)])
+    assert [(item.subject, item.other) for item in items if item.kind == "duplicate"] == [("a", "b")]
+
+
 def test_a_pair_of_which_one_is_gone_or_only_mirrored_is_not_asked_about() -> None:
     patterns = [make_pattern("a"), make_pattern("m", mirror_of="memory")]
     assert queue(patterns, [], alike=[("a", "gone", 0.95), ("a", "m", 0.95)]) == ()

@@ -424,3 +424,4 @@ def test_typical_iterations_are_read_part_by_part() -> None:
     assert pattern.typical_iterations == IterationRange(average=2.5, minimum=1)
     assert pattern.typical_iterations is not None and pattern.typical_iterations.text == "2.5 on average, at least 1"
     assert codes(found) == [("wrong-type", "/0/approach/typical_iterations/maximum")]
+    assert IterationRange(average=4, minimum=4, maximum=4).text == "4 on average"

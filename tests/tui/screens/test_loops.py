@@ -274,7 +274,7 @@ async def test_what_was_extracted_from_a_loop_shows_in_its_patterns(sample: Path
         await told.decides("a")
         for _ in range(TABS.index("Patterns")):
             await told.press("right_square_bracket")
-        await told.until(lambda: "extracted           pat-success-clean-up" in details(told), "the pattern")
+        await told.until(lambda: "extracted            pat-success-clean-up" in details(told), "the pattern")
         assert learned(told, "current-loop") == "1 extracted"
 
 

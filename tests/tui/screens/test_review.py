@@ -144,7 +144,7 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_a
         await told.press("n")
         assert front(told) == queue[4]
         await told.sees(f"5 of {len(queue) + 1}")
-        assert told.toasts()[-1] == "Skipped 1 question: resolved by new evidence"
+        assert told.toasts()[-1] == "Skipped 1 question: already resolved"
         seen = []
         while front(told) != TWIN:
             seen.append(desk(told).walk.place)
