@@ -308,7 +308,7 @@ def _fix_lines(fix: KnownFix, limit: int, orders: bool) -> list[str]:
     elif fix.strategy:
         lines.append(f"Strategy: {withhold(fix.strategy, shown)}")
     lines += [f"Did not help: {withhold(text, shown)}" for text in fix.failed[:MAX_FAILED]]
-    return [*lines, f"Session: {withhold(fix.session.id, shown, happened=True)}"]
+    return [*lines, f"Session: {withhold(fix.session.id, shown)}"]
 
 
 def _bold(text: str, limit: int) -> str:
