@@ -46,8 +46,6 @@ DECIDING = (
 """Decisions: whoever makes one is named in the log."""
 LOGGING = (
     "task init {mark}",
-    "task start task-002 --resume --approach {mark}",
-    "task start task-004 --reopen --abandon --approach {mark}",
     "task log task-002 --type bash --tool Bash --param command=ls --success --reasoning {mark}",
     "task complete task-002 --failure --reason {mark}",
     "task pause task-002",
@@ -62,6 +60,8 @@ QUIET = (
     f"record {LOOP} {{pattern}} --success",
     f"inject {LOOP}",
     f"debug success {SESSION}",
+    "task start task-002 --resume",
+    "task start task-004 --reopen --abandon",
     "debug retain",
     "debug restore nothing",
     "embed",
