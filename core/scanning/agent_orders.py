@@ -31,7 +31,7 @@ AGENT_ORDERS: Final = (
         advice=True,
         patterns=(
             r"\b(?:store|save|keep|commit|write|add|put|record|append|insert|inject)\b[^.\n]{0,60}\b(?:to|in"
-            r"|into)\W+(?:your|the\W+agent'?s)"
+            r"|into)\W+(?:your|my|shared|permanent|the\W+agent'?s)"
             r"\W+(?:\w+\W+){0,2}?(?:memory|memories|instructions?|knowledge\W+base|system\W+prompt|persona)\b",
             r"\b(?:update|modify|change|replace|overwrite|edit|rewrite|reset|clear|erase)\W+(?:your"
             r"|the\W+agent'?s)\W+(?:\w+\W+)?"
@@ -62,11 +62,31 @@ AGENT_ORDERS: Final = (
             r"|\b(?:add|append|write|insert|put|inject|paste)\b[^\n]{0,120}[\s/](?:soul|heartbeat|identity"
             r"|bootstrap)\.md\b",
             r"\bagent_(?:instruction|directive|command)s?\s*:",
+            r"\b(?:add|save|store|record|remember|set|update)\W+(?:\w+\W+){0,3}?(?:preference|profile"
+            r"|memory\W+entry|fact|context|state)s?\b"
+            r"[^.\n]{0,60}?(?:\bin\W+memory\b|\b(?:for|in|across)\W+all\W+(?:future\W+)?(?:sessions"
+            r"|conversations)\b|\bbypass\w*|\bskip\w*"
+            r"|\bunrestricted\b|\b(?:no|without)\W+(?:\w+\W+)?(?:safety|confirm\w*|approval)\b)",
+            r"\b(?:disable|skip|remove|hide|ignore)\W+(?:\w+\W+){0,4}?\b(?:for|in)\W+all\W+future\W+(?:sessions"
+            r"|conversations|requests|tasks)\b",
+            r"\b(?:rewrite|revise|falsify|alter)\W+(?:\w+\W+){0,3}?(?:conversation|chat|session)\W+history\b",
+            r"\b(?:rewrite|revise|edit|falsify|alter|delete|erase|clear)\W+(?:\w+\W+){0,3}?(?:audit\W+(?:log|trail)"
+            r"|memory\W+records?"
+            r"|memories)\b",
+            r"\b(?:delete|erase|clear|remove|forget)\b[^.\n]{0,40}\bmemory\b[^.\n]{0,40}\b(?:safety|polic(?:y|ies)"
+            r"|restrictions?"
+            r"|guidelines)\b",
+            r"\b(?:cache|record|store|treat|use)\W+(?:\w+\W+){0,3}?(?:following|this)\W+as\W+(?:the\W+)?(?:result"
+            r"|output|response|answer)\W+of\b",
+            r"\b(?:edit|modify|update|overwrite|change|sed\s+-i|cp|mv)\b[^.\n]{0,60}?[^\n]{0,40}\b(?:soul|skill"
+            r"|heartbeat|identity|bootstrap)\.md\b"
+            r"|\bsed\s+-i\b[^\n]{0,120}\.(?:claude|cursor|codex|gemini)/",
         ),
         hints=r"""
-            memory memories instruction knowledge prompt persona directive guideline identity behavio global
-            core permanent remember memori[sz] surviv across through after during context conversation
-            history entries rules notes users? \.md file path agent_
+            preference profile fact\b facts state\b future \bas\W+ audit \.md \.claude \.cursor \.codex
+            \.gemini memory memories instruction knowledge prompt persona directive guideline identity
+            behavio global core permanent remember memori[sz] surviv across through after during context
+            conversation history entries rules notes users? file path agent_
             """,
     ),
     Rule(
@@ -94,8 +114,17 @@ AGENT_ORDERS: Final = (
             r"(?:i'?m|i\W+am)\W+an?\W+"
             r"(?:trusted|verified|authori[sz]ed|privileged|admin\w*)\W+\w+|\bmake\W+an?\W+exception\W+for\W+me\b",
             r"\b(?:bypass|disable|skip|ignore|override|modify)_(?:\w{1,12}_)?(?:safety|security|filters?|checks?"
-            r"|restrictions?|confirm\w*)\w*"
-            r"[\"']?\s*[:=]\s*[\"']?(?:true|1|yes|on)\b",
+            r"|restrictions?|confirm\w*)\w*[\"']?\s*(?:[:=]|\bto\b)\s*[\"']?(?:true|1|yes|on)\b",
+            r"[\"']?(?:authenticated|authori[sz]ed|verified|is_?admin)[\"']?\s*:\s*true[^\n]{0,60}\b\w*(?:admin"
+            r"|root|owner)\b"
+            r"|\brole\W+to\W+(?:admin\w*|root|superuser|owner)\b",
+            r"\b(?:passed|pass|cleared)\b[^.\n]{0,20}\ball\W+(?:\w+\W+)?(?:safety|security|compliance|categories"
+            r"|checks)\b"
+            r"[^\n]{0,80}\b(?:no\W+further|unrestricted|skip|cleared)\b",
+            r"\b(?:your\W+new\W+role|your\W+role\W+is\W+now)\b"
+            r"|\bact\W+as\W+an?\W+(?:hacking|hacker|malicious|unrestricted|evil)\b",
+            r"(?:^|\n)\W{0,4}(?-i:AGENTS?|AI|ASSISTANT)(?:\W+(?-i:AGENT|ASSISTANT))?(?:\W+(?-i:INSTRUCTIONS?|NOTE"
+            r"|TASK))?\s*:\s\S",
             r"\b(?:require_)?"
             + _SWITCH
             + r"(?:_?(?:enabled|required|mode|checks?|level|filters?))?[\"']?\W{1,4}(?:to\W+|value\W+)?"
@@ -103,7 +132,8 @@ AGENT_ORDERS: Final = (
             _BOSS
             + r"(?:said|says|wants?|told|asked|instructed|approved|gave)\W+(?:us|you|we|me|agents?|it|that\W+(?:it"
             r"|we|you)|the\W+green\W+light)\b",
-            r"\byou\W+(?:\w+\W+)?agreed\W+to\b[^.\n]{0,40}\b(?:bypass|skip|ignore|disable|share|without|help)\b",
+            r"\byou\W+(?:\w+\W+)?agreed\W+(?:to|that)\b[^.\n]{0,60}\b(?:bypass|skip|ignore|disable|share|without"
+            r"|help)\b",
             r"\bpolicy\W+(?:now\b|has\W+changed|was\W+(?:changed|updated))[^.\n]{0,80}\b(?:permit|allow|approv"
             r"|accept)\w*",
             r"\byou\W+always\W+(?:help|assist|give|let|allow)\W+me\b|\broll\W+back\b[^.\n]{0,60}\b(?:no\W+"
@@ -122,12 +152,12 @@ AGENT_ORDERS: Final = (
             r"|maintenance|admin(?:istrator)?)\W+mode\b",
         ),
         hints=r"""
-            forget ignore abandon original assigned initial new\W drop worry you\W verified authenticated
-            authori confirmed known user account i\W trusted exception bypass_ disable_ skip_ override_
-            modify_ false none \boff\b disabled boss manager supervisor lead ceo cto admin orchestrator
-            coordinator director management security it\W policy roll unfiltered amoral uncensored
-            jailbroken ethical moral instruction prompt rules guidelines constraint govern given mode
-            override expand exceed extend
+            authori admin role pass cleared hack malicious evil agree AGENT \bAI\b ASSISTANT forget ignore
+            abandon original assigned initial new\W drop worry you\W verified authenticated confirmed
+            known user account i\W trusted exception bypass_ disable_ skip_ override_ modify_ false none
+            \boff\b disabled boss manager supervisor lead ceo cto orchestrator coordinator director
+            management security it\W policy roll unfiltered amoral uncensored jailbroken ethical moral
+            instruction prompt rules guidelines constraint govern given mode override expand exceed extend
             """,
     ),
     Rule(
@@ -141,6 +171,9 @@ AGENT_ORDERS: Final = (
             r"|every|everything)\b",
             r"\b(?:approve|accept|confirm)\W+(?:them\W+)?(?:all|everything)\b\W{0,3}(?:$|\.|\band\b)|\bbatch\W+"
             r"(?:approve|execute)\b",
+            r"\bmark\w*\W+(?:\w+\W+){0,4}?as\W+(?:already\W+)?approved\b|\bconfirmations?\b[^\n]{0,100}\b(?:disable"
+            r"|skip|remove)\W+(?:them|it|those)\b"
+            r"|\b(?:skip|omit|drop)\W+(?:all\W+)?(?:\w+\W+){0,3}?(?:disclaimers|caveats)\b",
             r"\bnothing\W+to\W+worry\W+about\b[^\n]{0,40}\b(?:approve|accept|proceed|continue|run)\b"
             r"|\bjust\W+a\W+formality\b",
             r"\b(?:don'?t|not|no\W+need\W+to|never|no\W+point\W+in)\W+(?:\w+\W+)?(?:bother\w*|worry"
@@ -148,7 +181,43 @@ AGENT_ORDERS: Final = (
             r"(?:review\w*|check\w*|read\w*|verif\w*|tests?|testing|security|safety|validat\w*|approv\w*"
             r"|permissions?|one\W+by\W+one)\b",
         ),
-        hints="click press tap select choose hit approve accept confirm batch nothing formality bother worry going",
+        hints=r"""
+            mark confirmation disclaimer caveat click press tap select choose hit approve accept confirm
+            batch nothing formality bother worry going
+            """,
+    ),
+    Rule(
+        id="credential-order",
+        meaning="gives orders about credentials",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\b(?:printenv|env)\s*>\s*\S|\benv\b\s*\|\s*grep\b[^\n]{0,40}(?:key|token|secret|pass)|\b(?:dumps"
+            r"|stringify|print|log)\s*\(\s*"
+            r"(?:json\.dumps\(\s*)?(?:dict\(\s*)?(?:os\.environ|process\.env)\s*\)|\becho\s+[\"']?\$\{?\w*(?:secret"
+            r"|token|api_?key|passw)\w*",
+            r"\b(?:read|cat|load|parse|open|dump|steal)\b[^\n]{0,80}(?:/credentials?(?:/|\.json)"
+            r"|auth[-_]profiles?\.json|/oauth\w*\.json"
+            r"|\.\w{2,20}/(?:credentials|secrets)\b)|\b(?:open|read\w*)\s*\(\s*[\"'][^\"'\n]{0,60}(?:\.ssh/id_"
+            r"|\.aws/cred)",
+        ),
+        hints=r"""
+            printenv \benv\b environ process\.env auth oauth secret token key passw credential profile ssh
+            aws
+            """,
+    ),
+    Rule(
+        id="host-contact",
+        meaning="gives orders to send something to a host",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\b(?:requests|httpx|axios|urlopen|session|client)\b[^\n]{0,120}\b(?:data|json|body"
+            r"|files)\s*[=:]\s*\w{0,20}(?:secret|cred|passw|stolen"
+            r"|token|api_?key|environ)\w*|\b(?:ngrok|localtunnel|cloudflared\s+tunnel)\b[^.\n]{0,40}\b(?:expose"
+            r"|https?|tcp|port)\b",
+        ),
+        hints="requests httpx axios urlopen session client ngrok localtunnel cloudflared",
     ),
     Rule(
         id="concealment",
@@ -165,12 +234,16 @@ AGENT_ORDERS: Final = (
             + _SECRETLY
             + r"\W+(?:\w+\W+){0,2}?(?:send|forward|invok|upload|post|transmit|delet|exfiltrat|collect|shar|leak)\w*",
             r"\b(?:do\W+not|don'?t|never|without)\W+(?:tell|telling|notify|notifying|inform|informing|alert"
-            r"|alerting)\W+(?:them|him|her)\b",
+            r"|alerting)\W+(?:them|him|her)\b"
+            r"|\b(?:do\W+not|don'?t|never)\W+(?:mention|reveal|show|disclose)\W+(?:\w+\W+){0,4}?to\W+(?:the\W+)?"
+            r"(?:users?|humans?|operator|reviewers?)\b|\bno\W+one\W+is\W+watching\b"
+            r"|\bso\W+(?:that\W+)?(?:the\W+)?(?:users?|humans?|nobody|no\W+one)\W+(?:\w+\W+){0,2}?notices?\b",
             r"\b(?:send|forward|upload|post|transmit|collect|copy|share)\w*\b[^.\n]{0,80}\b" + _SECRETLY + r"\b",
             *HIDINGS,
         ),
         hints=r"""
-            secretly silently covertly quietly behind background actually tell inform notif alert
+            mention reveal show disclose notice watching secretly silently covertly quietly behind
+            background actually tell inform notif alert
             """
         + " "
         + HIDING_WORDS,

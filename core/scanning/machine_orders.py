@@ -9,6 +9,38 @@ from core.scanning.rule import Rule
 
 MACHINE_ORDERS: Final = (
     Rule(
+        id="wide-permissions",
+        meaning="gives away permissions",
+        severity=Severity.HELD,
+        advice=True,
+        patterns=(
+            r"\b(?:0o?|mode\W{1,4})?777\b|\b0o666\b|\bchmod\b[^\n;|]{0,40}(?:a\+rwx|o\+w|ugo\+rwx)"
+            r"|\bworld-?\W?writable\b",
+            r"\b(?:grant|give|assign|attach|add)\W+(?:\w+\W+){0,4}?(?:admin(?:istrator)?|root|owner|full"
+            r"|cluster-admin|superuser|\*)"
+            r"\W+(?:\w+\W+){0,2}?(?:access|rights|role|privileges?|permissions?|polic(?:y|ies))\b",
+            r"\b(?:increase|expand|extend|elevate|escalate|widen|broaden)\W+(?:\w+\W+){0,4}?(?:permissions?"
+            r"|privileges?|access|scopes?|rights)\b",
+            r"\b(?:retry|rerun|run|again|repeat)\W+(?:\w+\W+){0,3}?(?:with|as|using)\W+(?:sudo|root|admin\w*)\b|\b"
+            r"(?:0o?)?666\b",
+            r"\b(?:whitelist|allowlist)\W{1,3}\*|\b0\.0\.0\.0/0\b|\bhttp\W+instead\W+of\W+https\b",
+            r"\b(?:add|append|upload|register|authori[sz]e)\W+(?:\w+\W+){0,4}?(?:public|ssh|deploy)\W+keys?\b",
+            r"\b(?:gpasswd\s+-a|usermod\s+-\w*g\w*)\s[^\n]{0,40}\b(?:wheel|sudo|docker|root|admin)\b",
+            r"\badministratoraccess\b|\bcluster-admin\b|\bpoweruseraccess\b|\broles/(?:owner|editor)\b",
+            r"\b(?:use|run|prefix|with)\W+(?:\w+\W+){0,3}?sudo\b[^.\n]{0,40}\b(?:every|all|always|any|avoid)\b",
+            r"\b(?:add|creat)\w*\W+(?:\w+\W+){0,4}?(?:user|account)\b[^.\n]{0,60}\b(?:sudo|root|admin|wheel)\b",
+            r"\b(?:docker|podman|nerdctl)\b[^\n]{0,200}(?:--privileged|--pid[= ]host"
+            r"|--net(?:work)?[= ]host|docker\.sock"
+            r"|--cap-add[= ](?:all|sys_admin))",
+            r"\bnsenter\b[^\n]{0,60}-t\s*1\b|\bsudo\s+(?:-s|su)\b|\bchown\s+(?:-r\s+)?root\b",
+        ),
+        hints=r"""
+            777 666 rwx o\+w world grant give assign attach add docker podman nerdctl nsenter sudo chown
+            administratora cluster-admin poweruser roles/ creat permission privilege access scope rights
+            whitelist allowlist 0/0 https keys? gpasswd usermod root admin
+            """,
+    ),
+    Rule(
         id="persistence",
         meaning="changes what runs later: shell profiles, jobs, services, hooks or the settings of agents",
         severity=Severity.HELD,
@@ -41,16 +73,19 @@ MACHINE_ORDERS: Final = (
             r"|agents\.md|gemini\.md"
             r"|memory\.md|\.cursorrules|\.windsurfrules|copilot-instructions)|\bto\W+(?:the\W+|your\W+"
             r"|its\W+)?system\W+prompt\b",
+            r"\b(?:echo|cat|printf)\b[^\n|]{0,120}>\s*/etc/\w|\b(?:cp|mv|install)\s[^\n]{0,20}/tmp/[^\n]{0,60}\s/"
+            r"(?:usr|bin|sbin|opt|etc)/",
             r"\.config/autostart|\bexport\s+path=[\"']?(?:/tmp|\.|~/\.)|\bssh\s+(?:-\w+\s+){0,4}-\w*(?-i:R)\s*\S",
             r"\brunon\W{1,5}folderopen\b|\b(?:sudo\s+adduser|useradd|net\s+user)\s+\S|\badduser\s+(?:-|\w+\s+"
             r"(?:sudo|wheel|root)\b)",
             r"\"(?:pre|post)install\"\s*:\s*\"[^\"\n]{0,80}(?:curl|wget|node\s+-e|https?:|base64|eval|bash|powershell)",
         ),
         hints=r"""
-            rc\b profile zshenv \.fish rc.local environment cron init ld\.so @reboot \*\s \*/ systemd launch
-            schedul startup login registry hook daemon service systemctl schtasks currentversion \.claude
-            \.cursor \.vscode mcp \.codex \.gemini aider husky sitecustomize \.pth conftest \.md windsurf
-            copilot prompt folderopen autostart export\spath ssh user install \d\s+\* claude_desktop
+            /etc/ /tmp/ rc\b profile zshenv \.fish rc.local environment cron init ld\.so @reboot \*\s \*/
+            systemd launch schedul startup login registry hook daemon service systemctl schtasks
+            currentversion \.claude \.cursor \.vscode mcp \.codex \.gemini aider husky sitecustomize \.pth
+            conftest \.md windsurf copilot prompt folderopen autostart export\spath ssh user install
+            \d\s+\* claude_desktop
             """,
     ),
     Rule(
@@ -87,10 +122,10 @@ MACHINE_ORDERS: Final = (
             r"|incoming)\b",
         ),
         hints=r"""
-            kubectl terraform -auto-approve vssadmin wbadmin flush drop truncate push gcloud \baz aws /etc/
-            bin\b /boot /root /var/log /dev/ process infinite fork memory disk cpu until port \brm\b shred
-            /dev/null >\s*~ delet eras wip destroy purg monitoring antivirus edr audit defender telemetry
-            encrypt ransom
+            kubectl terraform -auto-approve vssadmin wbadmin flush drop truncate push gcloud \baz aws
+            /etc/ bin\b /boot /root /var/log /dev/ process infinite fork memory disk cpu until port \brm\b
+            shred /dev/null >\s*~ delet eras wip destroy purg monitoring antivirus edr audit defender
+            telemetry encrypt ransom
             """,
         unless=r"/var/lib/apt/lists|/var/cache|/(?:usr/share|tmp)\b|~/\.cache|~/\.npm",
     ),
@@ -137,6 +172,10 @@ MACHINE_ORDERS: Final = (
             r"\b(?:curl|wget)\b[^\n|]{0,200}(?:&&|;)\s*(?:sudo\s+)?chmod\s+\S*\+?x|\|\s*xargs\s+(?:-\S+\s+){0,3}"
             r"(?:ba|z|da)?sh\b"
             r"|\bread\b[^\n]{0,40}\b(?:ba|z)?sh\s+-c\s+[\"']?\$",
+            r"\b(?:b64decode|fromhex|decompress|urlopen)\([^\n]{0,80}\b(?:exec|eval)\s*\(|"
+            r"(?:\bchr\(\d{1,3}\)\W{1,4}){4}|\bfromcharcode\((?:\d{1,3}\W{1,3}){4}"
+            r"|\bcodecs\.decode\([^\n]{0,80}rot|\b__import__\(\W{0,2}(?:os|subprocess)\W{0,2}\)\.\w|\b(?:exec"
+            r"|eval)\((?:download|payload|decoded|fetched|remote)\w*\)",
             r"\b(?:npx|go\s+run|dpkg|rpm|yum|dnf|deno|bunx|uvx|pipx)\b[^\n|;]{0,60}\shttps?://\S{1,160}",
             r"\b(?:echo|printf)\s[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python[\d.]*|node|perl|ruby)\b",
             r"\b(?:install|enable|connect|add)\W+(?:\w+\W+){0,3}?(?:mcp\W+server|extension|plugin|package"
@@ -145,7 +184,8 @@ MACHINE_ORDERS: Final = (
         ),
         hints=r"""
             code command script instruction payload step directive http prompt rules install tap ssh: git
-            xargs read\s echo printf extension plugin package mcp wget curl binary executable file
+            b64decode fromhex decompress urlopen chr\( fromcharcode codecs __import__ exec eval xargs
+            read\s echo printf extension plugin package mcp wget curl binary executable file
             """,
         unless=r"//(?:localhost|127\.0\.0\.1)",
     ),
