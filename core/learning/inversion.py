@@ -19,7 +19,8 @@ from core.settings import AntiPatternSettings, InjectionSettings
 from core.text import visible_line
 
 _DEFAULTS: Final = AntiPatternSettings()
-_MAX_CHARS: Final = InjectionSettings().max_field_chars
+MAX_CHARS: Final = InjectionSettings().max_field_chars
+"""Characters of a pattern that its line in a prompt has at most."""
 
 _PREFIX: Final = re.compile(r"\s*(avoid|do not|never)\s*:\s*", re.IGNORECASE)
 # A clause that forbids: at the start of the text or of a clause, or a word that forbids anywhere.
@@ -212,7 +213,7 @@ def record_observation(
 
 def format_anti_patterns(patterns: Iterable[ObservedPattern]) -> str:
     """The anti-patterns among `patterns` for a prompt (2) Using Anti-Patterns in Prompts; "" if there are none."""
-    lines = [f"- {bare(pattern.content, _MAX_CHARS)}" for pattern in patterns if pattern.is_negative]
+    lines = [f"- {bare(pattern.content, MAX_CHARS)}" for pattern in patterns if pattern.is_negative]
     return _section("Anti-Patterns to Avoid", "Based on past failures, avoid these decomposition strategies:", lines)
 
 
@@ -231,7 +232,7 @@ def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_
         good, total = pattern.success_count, pattern.success_count + pattern.failure_count
         if not pattern.is_negative and total and good / total >= min_success_rate:
             share = f"{good} of {total} times, {percent(good, total)}%"
-            ranked.append((-good / total, -total, pattern.id, f"- {bare(pattern.content, _MAX_CHARS)} ({share})"))
+            ranked.append((-good / total, -total, pattern.id, f"- {bare(pattern.content, MAX_CHARS)} ({share})"))
     lines = [line for *_, line in sorted(ranked)]
     return _section("Successful Patterns", "These decomposition strategies worked before:", lines)
 

@@ -11,13 +11,14 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from core.learning.inversion import ObservedPattern, format_anti_patterns, format_successful_patterns
+from core.learning.inversion import MAX_CHARS, ObservedPattern, format_anti_patterns, format_successful_patterns
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
 from core.retrieval.index import PatternIndex
 from core.retrieval.rendering import count_tokens
 from core.scanning.rendered import put_together, when_cut
 from core.settings import InjectionSettings
+from core.text import visible_line
 
 STRATEGY_PART: Final = "decomposition"
 """Name of the only part of their relevance."""
@@ -65,6 +66,7 @@ def choose_strategies(
     ids = [index.ids[row] for row in strategy_rows(index).tolist() if index.ids[row] in board]
     most = max(min(settings.top_k_patterns, settings.max_patterns_injected), 0)
     budget = int(settings.max_tokens * settings.decomposition_share)
+    limit = min(settings.max_field_chars, MAX_CHARS)
     left_out: dict[str, str] = {}
     ranked = sorted(ids, key=lambda id: (-_score(id, board), -board.assessment(id).uses, id))
     chosen: list[Pattern] = []
@@ -79,12 +81,12 @@ def choose_strategies(
             reason = "switched off" if not is_on else _why_unfit(pattern, board, settings)
             if not reason and len(chosen) >= quota:
                 reason = f"below the top {quota}"
-            longer = "" if reason else render_strategies([*chosen, pattern], board)
+            longer = "" if reason else render_strategies([*chosen, pattern], board, limit)
             orders = board.stops_orders(pattern.id)
             if not reason and count_tokens(longer) > budget:
                 reason = "over the token budget of decomposition strategies"
-            if not reason and (does := when_cut(pattern, settings.max_field_chars, orders=orders)):
-                reason = f"cut to {settings.max_field_chars} characters it {does}"
+            if not reason and (does := when_cut(pattern, limit, orders=orders)):
+                reason = f"cut to {limit} characters it {does}"
             if not reason and (does := put_together(longer, [*chosen, pattern], orders=orders)):
                 reason = f"with the strategies before it the context {does}"
             if reason:
@@ -95,18 +97,24 @@ def choose_strategies(
     return Strategies(text=text, pattern_ids=tuple(pattern.id for pattern in chosen), left_out=left_out)
 
 
-def render_strategies(chosen: list[Pattern], board: Scoreboard) -> str:
-    """The sections of the document: "Anti-Patterns to Avoid" and "Successful Patterns", with a newline at the end."""
-    observed = [_observed(pattern, board) for pattern in chosen]
+def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
+    """The sections of the document: "Anti-Patterns to Avoid" and "Successful Patterns", with a newline at the end.
+
+    Args:
+        chosen: Of both types.
+        board: Counts of their uses.
+        limit: Characters of each, at most `MAX_CHARS`.
+    """
+    observed = [_observed(pattern, board, limit) for pattern in chosen]
     parts = (format_anti_patterns(observed), format_successful_patterns(observed, 0.0))
     return "".join(f"{part}\n" for part in ("\n\n".join(filter(None, parts)),) if part)
 
 
-def _observed(pattern: Pattern, board: Scoreboard) -> ObservedPattern:
+def _observed(pattern: Pattern, board: Scoreboard, limit: int) -> ObservedPattern:
     found = board.assessment(pattern.id)
     return ObservedPattern(
         id=pattern.id,
-        content=pattern.description or pattern.title,
+        content=visible_line((pattern.description or pattern.title).strip(), limit),
         is_negative=pattern.type is PatternType.ANTI,
         success_count=found.successes,
         failure_count=found.failures,
