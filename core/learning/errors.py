@@ -179,15 +179,22 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
     if len(entries) > _MAX_SHOWN:
         yield f"- {plural(len(entries) - _MAX_SHOWN, 'earlier error')} not shown"
     for entry in entries[-_MAX_SHOWN:]:
-        lines = [f"- **{field(entry.message, _MAX_CHARS) or '(no message)'}**"]
+        lines = [f"- **{_told(entry.message) or '(no message)'}**"]
         if entry.context.strip():
-            lines.append(f"  - Context: {field(entry.context, _MAX_CHARS)}")
+            lines.append(f"  - Context: {_told(entry.context)}")
         if entry.tool_name.strip():
-            lines.append(f"  - Tool: {field(entry.tool_name, _MAX_CHARS)}")
+            lines.append(f"  - Tool: {_told(entry.tool_name)}")
         lines.append(f"  - Time: {_time(moment(entry.timestamp, 'timestamp'))}")
         if entry.resolved:
             lines.append("  - Resolved: yes")
         yield "\n".join(lines)
+
+
+def _told(text: str) -> str:
+    """What somebody recorded, as a prompt may have it; see docs/safety.md#tiers-of-the-scan."""
+    from core.scanning.telling import unless_harmful  # recording an error does not need the scan
+
+    return unless_harmful(text, lambda said: field(said, _MAX_CHARS), orders=False, happened=True)
 
 
 def _time(at: datetime) -> str:
