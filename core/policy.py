@@ -153,7 +153,7 @@ class _Checker:
         if self._unread and field not in _TOLD_ANYWAY:
             first = self._unread[0]
             more = f" (and {plural(len(self._unread) - 1, 'more file')})" if len(self._unread) > 1 else ""
-            text = f"cannot be told: {visible_line(first.file, 200)} {visible_line(first.message, 200)}{more}"
+            text = f"cannot be checked: {visible_line(first.file, 200)} {visible_line(first.message, 200)}{more}"
             return Kept(rule=rule, kept=False, text=text, subjects=tuple(one.file for one in self._unread))
         rules: dict[str, Callable[[], tuple[Sequence[str], str]]] = {
             "no_quarantined": self._quarantined,

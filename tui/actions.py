@@ -301,7 +301,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "quarantine",
         "Q",
         "quarantine",
-        "Suspend it: no verdict, but out of every context until somebody has seen its text",
+        "Suspend it, without a verdict: not injected until released",
         "Decide",
         ("patterns", "review"),
         shown=False,

@@ -305,7 +305,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         self._mine |= {decision.id for decision in message.decided.decisions}
         for warning in message.decided.warnings:
             self.say(warning, severity="warning")
-        self.say(f"{message.decided.summary}; Review asks about it")
+        self.say(f"{message.decided.summary}; see Review")
 
     @on(Engine.Looking)
     def _looking(self) -> None:

@@ -55,7 +55,7 @@ COMMANDS: Final = {
     "release": ("core.cli.decide:release", "Let loops get a pattern that is held or in quarantine."),
     "note": ("core.cli.decide:note", "Write a remark beside a pattern."),
     "invert": ("core.cli.invert:invert", "Review patterns that fail so often that they should become warnings."),
-    "bursts": ("core.cli.bursts:bursts", "Review sources that blame many patterns at once."),
+    "bursts": ("core.cli.bursts:bursts", "Review sources that report many patterns as harmful at once."),
     "undo": ("core.cli.decide:undo", "Take the newest standing decision back."),
     "redo": ("core.cli.decide:redo", "Repeat the decision that was taken back last."),
     "log": ("core.cli.log:log", "List the decisions, newest first."),

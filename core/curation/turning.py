@@ -61,8 +61,8 @@ def check_own(newest: Decision, by: str) -> None:
     """
     if newest.by != by:
         raise Refused(
-            f"the newest decision is {shown(newest.by)}'s: the {NOUNS[newest.verb]} of {rules.subject_text(newest)} on "
-            f"{rules.day(newest.at)}; to undo it, give --any-author or its id: {newest.act}"
+            f"the newest decision was made by {shown(newest.by)}: the {NOUNS[newest.verb]} of "
+            f"{rules.subject_text(newest)} on {rules.day(newest.at)}; to undo it, give --any-author or its id: {newest.act}"
         )
 
 

@@ -180,7 +180,7 @@ def _decision(assessment: Assessment) -> RuleLine:
             text += "; evidence since then says the opposite" if assessment.contradicted else ""
         return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
     if assessment.decided_by == QUARANTINE:
-        text = "in quarantine: a candidate, and not injected, until somebody has seen this text"
+        text = "in quarantine: a candidate, and not injected until released"
         return RuleLine(rule="decided", text=text, state=assessment.state, fired=True)
     if assessment.decided_by == HELD:
         text = "held: a candidate, and not injected, until a person approves this text, which gives orders"

@@ -399,7 +399,7 @@ class _Ranking:
         if assessment.blocked:
             return f"in quarantine: its text {told(pattern.suspicions)}"
         if assessment.quarantined:
-            return "in quarantine until somebody has seen its text"
+            return "in quarantine: not released yet"
         if assessment.decided_by == INVERSION:
             return "waits for your verdict on its inversion"
         effectiveness = float(self._board.effectiveness[self._board.row(pattern_id)])

@@ -24,7 +24,7 @@ INSECURE: Final = (
             r"\bmath\.random\b[^.\n]{0,60}\b(?:token|password|secret|session|key)s?\b",
             r"\balg\W{1,6}none\b|\b(?:signature|integrity|hash|certificate)\W+(?:\w+\W+)?verification\W+(?:off|disabled)\b",
             r"\bwithout\W+(?:\w+\W+){0,2}?(?:integrity|filtering|escaping|sanitiz\w+|encrypt\w+)\b",
-            r"\blog\W+(?:\w+\W+){0,3}?(?:passwords?|secrets?|tokens?|credentials|api\W+keys?)\b",
+            r"\blog[^\w,;.]\W*(?:\w+\W+){0,3}?(?:passwords?|secrets?|tokens?|credentials|api\W+keys?)\b",
             r"\b(?:before|without)\W+(?:\w+\W+)?authenticat(?:ion|ing)\b",
         ),
         hints=r"""

@@ -46,7 +46,7 @@ async def test_the_dashboard_extracts_from_a_loop_that_ends(sample: Path, home: 
         before = extracted(told)
         key = end_a_loop(told, sample)
         await told.until(lambda: extracted(told) == [*before, key], "the extraction")
-        await told.until(lambda: any("Review asks about it" in toast for toast in told.toasts()), "the toast")
+        await told.until(lambda: any("see Review" in toast for toast in told.toasts()), "the toast")
         decision = told.app.view.snapshot.decisions[-1]
         asked = {item.subject for item in told.app.view.queue}
         assert set(decision.after["hashes"]) <= asked, "what is new waits for a person"

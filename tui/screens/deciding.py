@@ -22,7 +22,7 @@ PROMOTE: Final = Deed(Verb.PROMOTE, "Promote", "It stays proven, whatever the ev
 RESET: Final = Deed(Verb.RESET, "Reset", "The evidence decides again.")
 DEPRECATE: Final = Deed(Verb.DEPRECATE, "Deprecate", "Not injected into any loop until somebody resets it.", "why?")
 QUARANTINE: Final = Deed(
-    Verb.QUARANTINE, "Quarantine", "No loop gets it until somebody has seen its text; Review asks about it.", "why?"
+    Verb.QUARANTINE, "Quarantine", "Not injected into any loop until it is released in Review.", "why?"
 )
 RELEASE: Final = Deed(Verb.RELEASE, "Approve", "Loops may get this very text; a changed text waits again.")
 ARCHIVE: Final = Deed(

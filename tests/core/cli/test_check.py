@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_not_kept(sample: Path, call: Call) -> None:
     assert done.code == 1 and rules(done.document)["log-verified"] == "ok"
     for rule in ("no-quarantined", "no-critical", "no-single-loop", "max-tokens"):
         assert rules(done.document)[rule] == "failed"
-        assert told[rule].startswith("cannot be told: .aiwg/ralph/shared/patterns/error-patterns.json ")
+        assert told[rule].startswith("cannot be checked: .aiwg/ralph/shared/patterns/error-patterns.json ")
     ledger.with_name("ledger.jsonl.anchor").unlink()
     ledger.write_bytes(bytes(range(200)) * 3)
     done = call("check", "--project", sample)

@@ -180,7 +180,7 @@ def test_what_is_in_quarantine_is_a_candidate_that_no_loop_gets(paths: ProjectPa
     injection = deck.view.injection("TypeError: Cannot read property 'a' of null")
     assert "pat-error-x-003" not in [chosen.pattern_id for chosen in injection.chosen]
     reasons = {left.pattern_id: left.reason for left in injection.left_out}
-    assert reasons["pat-error-x-003"] == "in quarantine until somebody has seen its text"
+    assert reasons["pat-error-x-003"] == "in quarantine: not released yet"
     assert any("quarantine" in line.text for line in deck.view.why("pat-error-x-003").lines)
     assert [item.kind for item in deck.view.queue] == [QUARANTINE]
     deck.promote("pat-error-x-003")

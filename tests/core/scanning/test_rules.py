@@ -327,6 +327,11 @@ def test_insecure_code_is_a_mark(text: str) -> None:
     assert [(one.rule, one.severity.value) for one in scan_text(text)] == [("insecure-code", "flagged")]
 
 
+def test_a_list_that_names_a_log_and_then_secrets_is_no_advice_to_log_them() -> None:
+    assert not scan_text("Secrets are masked in every view, export and log, secrets of the keymap too.")
+    assert scan_text("console.log(password)")
+
+
 @pytest.mark.parametrize(
     "text",
     [
