@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from core.cli.options import Invocation, project_option, theme_option
+from core.cli.options import Invocation, project_option, readonly_option, theme_option
 from core.cli.project import decider, guarded, is_readonly, named_project, now
 from core.cli.userfiles import keymap_file, start_logging, state_file
 from core.errors import ProjectNotFound, RalphdeckError
@@ -23,6 +23,7 @@ _THEME: Final = "RALPHDECK_THEME"
 @click.command(hidden=True)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @project_option
+@readonly_option
 @theme_option
 def dashboard(path: Path | None) -> None:
     """Open the dashboard on the nearest project at or above PATH.

@@ -55,11 +55,12 @@ def project_option(command: Decorated) -> Decorated:
 
 
 def _keep_readonly(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    ctx.ensure_object(Invocation).readonly = value
+    invocation = ctx.ensure_object(Invocation)
+    invocation.readonly = invocation.readonly or value
 
 
 def readonly_option(command: Decorated) -> Decorated:
-    """`--readonly`, before the name of the command."""
+    """`--readonly`, before the name of the command, or behind the folder of the dashboard."""
     return click.option(
         "--readonly",
         is_flag=True,

@@ -62,7 +62,8 @@ def check_own(newest: Decision, by: str) -> None:
     if newest.by != by:
         raise Refused(
             f"the newest decision was made by {shown(newest.by)}: the {NOUNS[newest.verb]} of "
-            f"{rules.subject_text(newest)} on {rules.day(newest.at)}; to undo it, give --any-author or its id: {newest.act}"
+            f"{rules.subject_text(newest)} on {rules.day(newest.at)}; "
+            f"to undo it, give --any-author or its id: {newest.act}"
         )
 
 

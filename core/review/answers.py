@@ -325,7 +325,7 @@ def _broad(item: ReviewItem, view: View) -> Iterator[Answer]:
     yield Answer(
         action="accept",
         label="quarantine",
-        effect="suspended: no loop gets it until its trigger is another one and somebody has seen it",
+        effect="not injected until changed and released",
         decide=lambda deck, reason: deck.quarantine(item.subject, reason=reason or TOO_BROAD),
         why_not=why_not_decide("quarantine", view, item.subject),
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core.cli.project import is_readonly
 from core.deck import Deck
 from tests.core.cli.conftest import Call
 
@@ -64,6 +65,16 @@ def test_a_folder_without_aiwg_is_waited_for(
     call(tmp_path)
     call("--project", tmp_path)
     assert [project for project, *_ in opened] == [tmp_path] * 3
+
+
+def test_readonly_may_be_before_or_behind_the_folder(
+    examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    monkeypatch.setattr("core.cli.dashboard.open_dashboard", lambda project: seen.append(is_readonly()))
+    for arguments in ((examples,), ("--readonly", examples), (examples, "--readonly")):
+        call(*arguments)
+    assert seen == [False, True, True]
 
 
 def test_the_demo_opens_on_a_scratch_copy_that_is_removed(call: Call, opened: Opened) -> None:
