@@ -6,13 +6,13 @@ Every repeat is bounded or stands behind literal text, so that long texts take l
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Final
 
+from core.secret_names import ASSIGNED_HINTS, NAME_HINTS, find_assigned, folded
 from core.secret_tokens import MAYBE_TOKENS, TOKENS
-from core.secret_values import NEAR, is_credential, is_placeholder
+from core.secret_values import NEAR, is_basic, is_credential, is_distinct, is_placeholder
 from core.secrets import Mark
 
 _MARKED: Final = ("[secret:", "«secret»", "\ue000")
@@ -176,7 +176,6 @@ _SIGN_IN_PLACEHOLDER: Final = re.compile(
 )
 _MAX_REPEATED: Final = 64
 _WITH_NAME: Final = ("credentials", "user and password")
-_MIN_REPEATED: Final = 8
 
 
 class Search:
@@ -191,18 +190,23 @@ class Search:
             text = _MASK.sub(self._masked_before, text)
         if "-----BEGIN" in text:
             text = "".join(self._without_keys(text))
+        lower = folded(text)
         text = self._without_tokens(text)
-        for kind, rule in _KEPT_BEFORE.items():
-            text = rule.sub(partial(self._after_prefix, kind), text)
-        text = _COOKIE.sub(self._cookie, text)
-        lower = text.lower()
-        text = self._without_arguments(text, lower)
-        for kind, (hint, rule) in _TOLD.items():
+        for kind, (hint, rule) in _KEPT_BEFORE.items():
             if hint in lower:
+                text = rule.sub(partial(self._after_prefix, kind), text)
+        if "cookie" in lower:
+            text = _COOKIE.sub(self._cookie, text)
+        text = self._without_arguments(text, lower)
+        for kind, (hints, rule) in _TOLD.items():
+            if any(hint in lower for hint in hints):
                 text = rule.sub(partial(self._told, kind), text)
-        text = _BEARER.sub(self._authorized, text)
-        text = _ASSIGNED.sub(self._assigned, text)
-        text = _RUN.sub(partial(self._random, text), text)
+        if "bearer" in lower or "basic" in lower:
+            text = _BEARER.sub(self._authorized, text)
+        if any(hint in lower for hint in ASSIGNED_HINTS):
+            text = "".join(self._without_assigned(text))
+        if any(hint in lower for hint in NAME_HINTS):
+            text = _RUN.sub(partial(self._random, text), text)
         text = self._without_repeats(text)
         return _FOUND.sub(lambda found: self._marked(found, mark), text) if self._found else text
 
@@ -246,7 +250,7 @@ class Search:
     def _without_repeats(self, text: str) -> str:
         """The text without further occurrences of the secrets that were found."""
         values = {_repeated(kind, value): kind for kind, value in self._found if kind}
-        known = [value for value in values if _is_distinct(value) and value in text]
+        known = [value for value in values if is_distinct(value) and value in text]
         if not known:
             return text
         known.sort(key=len, reverse=True)
@@ -286,7 +290,7 @@ class Search:
 
     def _authorized(self, found: re.Match[str]) -> str:
         value = found[0][len(found[1]) :]
-        if found["basic"] and not _is_basic(value):
+        if found["basic"] and not is_basic(value):
             return found[0]
         return found[1] + self._number("authorization", value)
 
@@ -299,6 +303,13 @@ class Search:
         group = _group(found)
         is_none = _is_none(found, group) or _SIGN_IN_PLACEHOLDER.fullmatch(found[group]) or _FORM.search(found[0])
         return found[0] if is_none else self._hidden(kind, found, group)
+
+    def _without_assigned(self, text: str) -> Iterator[str]:
+        place = 0
+        for found in find_assigned(_ASSIGNED, text):
+            yield text[place : found.start()] + self._assigned(found)
+            place = found.end()
+        yield text[place:]
 
     def _assigned(self, found: re.Match[str]) -> str:
         group = _group(found)
@@ -341,13 +352,6 @@ def _repeated(kind: str, value: str) -> str:
     return (value.partition(":")[2] if kind in _WITH_NAME else value).strip(":\"'` ")
 
 
-def _is_distinct(value: str) -> bool:
-    """Whether a value is found elsewhere by no accident: a password `postgres` is a word as well."""
-    if len(value) < _MIN_REPEATED:
-        return False
-    return len(value) >= _LONG or (any(map(str.isdigit, value)) and any(map(str.isalpha, value)))
-
-
 def _group(found: re.Match[str]) -> str:
     groups = found.groupdict()
     return next(name for name in _GROUPS if groups.get(name) is not None)
@@ -369,28 +373,24 @@ def _is_none(found: re.Match[str], group: str) -> bool:
     return bool(called or _METAVARIABLE.fullmatch(value) or _CODE.match(value))
 
 
-def _is_basic(value: str) -> bool:
-    """Whether it is a name and a password as `Basic` writes them; prose has long words too."""
-    whole = value.rstrip("=.")[: len(value.rstrip("=.")) // 4 * 4]
-    try:
-        return b":" in b64decode(whole, validate=True)
-    except ValueError:
-        return False
-
-
-_KEPT_BEFORE: Final = {"credentials": _CREDENTIALS, "webhook": _WEBHOOK, "signature": _SIGNATURE}
-_TOLD: Final = {
-    "authorization": ("authorization", _AUTHORIZATION),
-    "option": ("--", _OPTION),
-    "argument": ("-pass", _PASS_ARGUMENT),
-    "netrc password": ("login", _NETRC),
-    "variable": ("", _SET),
-    "value": ("value", _PAIR),
-    "secure string": ("convertto-", _SECURE),
-    "SQL password": ("", _SQL),
-    "element": ("</", _ELEMENT),
+_KEPT_BEFORE: Final = {
+    "credentials": ("@", _CREDENTIALS),
+    "webhook": ("hooks", _WEBHOOK),
+    "signature": ("sig=", _SIGNATURE),
 }
-"""What each finds, what stands in lower case in every text that holds it, and its shape."""
+"""What each finds behind what is kept, what stands in lower case in every text that holds it, and its shape."""
+_TOLD: Final = {
+    "authorization": (("authorization",), _AUTHORIZATION),
+    "option": (("--",), _OPTION),
+    "argument": (("-pass",), _PASS_ARGUMENT),
+    "netrc password": (("login",), _NETRC),
+    "variable": (("env", "arg", "setx"), _SET),
+    "value": (("value",), _PAIR),
+    "secure string": (("convertto-",), _SECURE),
+    "SQL password": (("identified", "password"), _SQL),
+    "element": (("</",), _ELEMENT),
+}
+"""What each finds, what stands in lower case in every text that holds it (any of it), and its shape."""
 _KINDS: Final = frozenset(
     {kind for kind, _ in _SHAPES} | {kind for kind, _, _ in _COMMANDS.values()} | set(_KEPT_BEFORE) | set(_TOLD)
 ).union(("private key", "cookie", "value", "password"))

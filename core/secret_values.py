@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64decode
 from collections import Counter
 from typing import Final
 
+from core.secret_names import NAME_HINTS, folded
+
+_MIN_REPEATED: Final = 8
+_LONG_REPEATED: Final = 16
+"""Words of code and prose are rarely as long."""
 _DELIMITED: Final = re.compile(
     r"(?i)(?:^|[^a-z0-9])(?:example|sample|placeholder|change[_-]?(?:me|it)|replace[_-]?(?:me|with|this)|your|dummy|fake"
     r"|redacted|todo|tbd|foobar|lorem)(?=[^a-z0-9]|$)"
@@ -90,10 +96,29 @@ def is_credential(value: str, before: str) -> bool:
         value: Without spaces.
         before: The last `NEAR` characters before it.
     """
+    lower = folded(before)
+    if not any(hint in lower for hint in NAME_HINTS):
+        return False
     if not (is_random(value) or (_UUID.fullmatch(value) and _KEY_OF.search(before))):
         return False
     names = list(_NAMES_IT.finditer(before))
     return bool(names) and not _PUBLIC.search(before, max(names[-1].start() - _PREFIX, 0))
+
+
+def is_distinct(value: str) -> bool:
+    """Whether a value is found elsewhere by no accident: a password `postgres` is a word as well."""
+    if len(value) < _MIN_REPEATED:
+        return False
+    return len(value) >= _LONG_REPEATED or (any(map(str.isdigit, value)) and any(map(str.isalpha, value)))
+
+
+def is_basic(value: str) -> bool:
+    """Whether a value is a name and a password as `Basic` writes them; prose has long words too."""
+    whole = value.rstrip("=.")[: len(value.rstrip("=.")) // 4 * 4]
+    try:
+        return b":" in b64decode(whole, validate=True)
+    except ValueError:
+        return False
 
 
 def _is_random_segment(segment: str) -> bool:

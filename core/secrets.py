@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
+from core.secret_names import folded
+
 Mark = Callable[[str, str], str]
 """What stands in the place of a secret: (kind, the secret itself) -> mark."""
 
@@ -49,7 +51,7 @@ def _mark(kind: str, secret: str) -> str:
 
 def replaced(text: str, mark: Mark) -> str:
     """`text` with `mark` of it in the place of every secret."""
-    lower = text.lower()
+    lower = folded(text)
     hinted = any(hint in lower for hint in _HINTS)
     if not hinted and not _LONG_RUN.search(text):
         return text

@@ -72,13 +72,15 @@ def scan(files: tuple[Path, ...], lines: Path | None, as_json: bool) -> None:
 def _scan_files(files: Sequence[Path], as_json: bool) -> bool:
     from core.scanning.scan import scan_whole
 
-    results = [(str(file), text, scan_whole(text)) for file in files for text in (_read(file),)]
+    results = [(str(file), *scan_whole(_read(file))) for file in files]
     if as_json:
-        print_bytes(json_bytes({"files": [{"file": name, **scan_json(text, found)} for name, text, found in results]}))
+        print_bytes(
+            json_bytes({"files": [{"file": name, **scan_json(found, masked)} for name, found, masked in results]})
+        )
     else:
-        for name, _, found in results:
+        for name, found, _ in results:
             _print(name, found)
-    return any(_verdict(found) == Severity.BLOCKED for _, _, found in results)
+    return any(_verdict(found) == Severity.BLOCKED for _, found, _ in results)
 
 
 def _scan_lines(file: Path) -> bool:
@@ -93,9 +95,9 @@ def _scan_lines(file: Path) -> bool:
             text = decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.") from None
-        found = scan_whole(text)
+        found, masked = scan_whole(text)
         blocked = blocked or _verdict(found) == Severity.BLOCKED
-        print_bytes(json_bytes(scan_json(text, found)))
+        print_bytes(json_bytes(scan_json(found, masked)))
     return blocked
 
 

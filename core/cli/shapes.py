@@ -22,7 +22,6 @@ from core.cli.debug_documents import DEBUG_DOCUMENTS
 from core.cli.episode_documents import EPISODE_DOCUMENTS
 from core.records.suspicions import Suspicion
 from core.records.times import iso
-from core.secrets import masked
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
@@ -349,12 +348,12 @@ def suspicion_json(suspicion: Suspicion) -> Shape:
     }
 
 
-def scan_json(text: str, suspicions: Sequence[Suspicion]) -> Shape:
+def scan_json(suspicions: Sequence[Suspicion], masked: str) -> Shape:
     """The result of scanning one text, the gravest mark first; `masked` is the text without its secrets."""
     return {
         "verdict": suspicions[0].severity.value if suspicions else "clean",
         "marks": [suspicion_json(one) for one in suspicions],
-        "masked": masked(text),
+        "masked": masked,
     }
 
 

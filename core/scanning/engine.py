@@ -20,10 +20,10 @@ _TOKEN: Final = re.compile(r"\\[xpP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(
 """What belongs together in a pattern: an escape, a class, or the bounds of a repeat."""
 _WIDE: Final = re.compile(r"\\[xpPC]|[^\x00-\x7f]-|-[^\x00-\x7f]")
 """What names characters outside of ASCII by their codes, by their properties or as a range."""
-_CODES: Final = range(0x80, 0xA0)
-"""The bytes for signs that patterns name, such as the Chinese full stop. Normalised text has none of these controls."""
-_OTHER: Final = 0xA0
-"""The byte for every other character outside of ASCII: no pattern names it, and it is no letter, digit or space."""
+_CODES: Final = (*range(0x01, 0x09), *range(0x0E, 0x20))
+"""Bytes for signs that patterns name, such as the Chinese full stop. Normalised texts have none of these controls."""
+_OTHER: Final = 0x7F
+"""The byte for every other character outside of ASCII. No pattern names it, and it is no letter, digit or space."""
 
 
 class Engine:
@@ -83,7 +83,8 @@ class Engine:
             import re2
 
             encoded, narrow = self._bytes.of_pattern(pattern)
-            self._compiled[pattern] = (re2.compile(encoded if narrow else pattern, _options(narrow)), narrow)
+            compiled = self._sieves[narrow].compiled(encoded) or re2.compile(encoded, _options(narrow))
+            self._compiled[pattern] = (compiled, narrow)
         return self._compiled[pattern]
 
 
@@ -102,17 +103,24 @@ class _Sieve:
         self._options = _options(narrow)
         self._filter = re2.Filter()
         self._patterns: list[tuple[int, bool]] = []
+        self._certain: dict[bytes, int] = {}
 
     def add(self, number: int, pattern: bytes) -> None:
         """Search for a pattern, too; `finds` calls it by its number."""
         loose = unbounded(pattern.decode("latin-1")).encode("latin-1")
-        self._filter.Add(loose, self._options)
+        place = self._filter.Add(loose, self._options)
         self._patterns.append((number, pattern == loose))
+        if pattern == loose:
+            self._certain[pattern] = place
 
     def compile(self) -> None:
         """Finish what is added."""
         if self._patterns:
             self._filter.Compile()
+
+    def compiled(self, pattern: bytes) -> Any:
+        """The pattern, if it is compiled here as it is."""
+        return self._filter.re(self._certain[pattern]) if pattern in self._certain else None
 
     def finds(self, text: bytes) -> Iterator[tuple[int, bool]]:
         """The patterns that may be found, in any order: (number, whether it is certain)."""
@@ -127,7 +135,7 @@ class _Bytes:
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        signs = sorted({sign for pattern in patterns for sign in pattern if _is_sign(sign)})
+        signs = sorted(filter(_is_sign, set("".join(patterns))))
         self._codes = {ord(sign): chr(code) for sign, code in zip(signs, _CODES, strict=False)}
         self._table = _Narrowed(self._codes)
 
@@ -137,13 +145,13 @@ class _Bytes:
             if pattern.isascii():
                 return pattern.encode(), True
             narrowed = pattern.translate(self._codes)
-            if all(char < "\x80" or ord(char) in _CODES for char in narrowed):
-                return narrowed.encode("latin-1"), True
+            if narrowed.isascii():
+                return narrowed.encode(), True
         return pattern.encode(), False
 
     def of_text(self, text: str, narrow: bool) -> bytes:
         """The text for patterns of one byte for each character, or for others."""
-        return text.encode() if not narrow or text.isascii() else text.translate(self._table).encode("latin-1")
+        return text.encode() if not narrow or text.isascii() else text.translate(self._table).encode()
 
 
 class _Narrowed(dict[int, str]):

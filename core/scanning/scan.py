@@ -55,17 +55,21 @@ def scan_text(text: str, field: str = "", *, avoided: bool = False, happened: bo
     return ordered(found.values())
 
 
-def scan_whole(text: str) -> tuple[Suspicion, ...]:
-    """What a text of any length might do to an agent, the gravest first, each rule once; secrets are a mark, too."""
+def scan_whole(text: str) -> tuple[tuple[Suspicion, ...], str]:
+    """What a text of any length might do to an agent, and the text with its secrets masked.
+
+    The gravest suspicions come first, each rule once; secrets are a suspicion, too.
+    """
     found: dict[str, Suspicion] = {}
     for start in range(0, max(len(text), 1), MAX_SCANNED - _OVERLAP):
         for one in scan_text(text[start : start + MAX_SCANNED]):
             known = found.get(one.rule)
             if known is None or one.severity.rank < known.severity.rank:
                 found[one.rule] = one
-    if masked(text) != text:
+    shown = masked(text)
+    if shown != text:
         found[SECRET.id] = Suspicion(rule=SECRET.id, severity=SECRET.severity, field="", excerpt="")
-    return ordered(found.values())
+    return ordered(found.values()), shown
 
 
 def ordered(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
