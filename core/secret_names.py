@@ -18,6 +18,11 @@ _HINT: Final = re.compile(
 """Any of `ASSIGNED_HINTS`. Written with both cases: without the flag for it, a search is several times faster."""
 _REACH: Final = len("private_")
 """Characters of a name that may stand before the hint."""
+SPOKEN: Final = re.compile(
+    r"(?i)\bpass(?:word|code|phrase)\s{1,4}(?:for\s[^\n\"'`]{0,40}(?:[\"'`][^\n\"'`]{0,40}[\"'`]\s{1,4})?)?is\s{1,4}"
+    r"[\"'`](?P<bare>[^\s\"'`]{4,60})[\"'`]|\bnetworkcredential\(\s{0,4}\"[^\"\n]{1,100}\"\s{0,4},\s{0,4}\"(?P<double>[^\"\n]{3,100})\""
+)
+"""A password that a sentence tells, or the second argument of a call that signs in."""
 
 
 def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Final
 
-from core.secret_names import ASSIGNED_HINTS, NAME_HINTS, find_assigned, folded
+from core.secret_names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, find_assigned, folded
 from core.secret_tokens import MAYBE_TOKENS, TOKENS
-from core.secret_values import NEAR, is_basic, is_credential, is_distinct, is_placeholder
+from core.secret_values import NEAR, is_basic, is_credential, is_distinct, is_placeholder, is_sample_password
 from core.secrets import Mark
 
 _MARKED: Final = ("[secret:", "«secret»", "\ue000")
@@ -130,9 +130,9 @@ _ELEMENT: Final = re.compile(
 )
 _ASSIGNED: Final = re.compile(
     r"(?i)(?P<name>pass(?:word|wd|phrase)|pwd|secret|(?:api|access|private|account)[_-]?key|token|credential"
-    r"|(?-i:[A-Z0-9]_PASS)|(?:db|user|admin|root|mail|smtp|sql|pg|redis|ftp|ldap|proxy|auth)[_-]?pass|(?<![a-z])pass(?==)"
+    r"|(?-i:[A-Z0-9]_PASS)|(?:db|user|admin|root|mail|smtp|sql|pg|redis|ftp|ldap|proxy|auth)[_-]?pass|(?<![a-z])pass(?==|\s?=\s?[\"'])"
     r"|(?<![a-z0-9.>])_auth(?:token)?)"
-    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,4}(?:=>|:=|==?|:\s{0,4}str(?:ing)?\s{0,4}=|:|-(?=\s[\"']))\s{0,4}"
+    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,12}(?:=>|:=|==?|:\s{0,4}str(?:ing)?\s{0,4}=|:|-(?=\s[\"']))\s{0,4}"
     rf"{_VALUE}"
 )
 _MIN_VALUE: Final = 3
@@ -150,7 +150,7 @@ _NO_SECRET: Final = _words(
 )
 """What stands in the place of a secret and is none: types, prose, keywords."""
 _PLACEHOLDER: Final = re.compile(
-    r"\s*(?:[{$<%«,)]|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your[_-]"
+    r"\s*(?:[{$<%«,)]|&lt;|[\"']\$|arn:aws:|#[a-z_-]+$|(?-i:/?[a-z_-]+(?:[/#][a-z_.-]+(?:@[\d.]+)?)+$)|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your(?:[_-]|pass|pwd|key|token|secret)"
     r"|(?:required|nullable|optional|string|min|max|confirmed)[|:]|(?:pat-(?:error|success|anti|code)|tmpl)-[a-z0-9-]+$)",
     re.IGNORECASE,
 )
@@ -216,7 +216,8 @@ class Search:
 
     def _after_prefix(self, kind: str, found: re.Match[str]) -> str:
         secret = found[0][len(found[1]) :]
-        return found[0] if kind == "webhook" and is_placeholder(secret) else found[1] + self._number(kind, secret)
+        sample = is_sample_password(secret.partition(":")[2]) if kind == "credentials" else is_placeholder(secret)
+        return found[0] if sample and kind != "signature" else found[1] + self._number(kind, secret)
 
     def _masked_before(self, found: re.Match[str]) -> str:
         return self._number("", found[0]) if found[1] in _KINDS else found[0]
@@ -389,6 +390,8 @@ _TOLD: Final = {
     "secure string": (("convertto-",), _SECURE),
     "SQL password": (("identified", "password"), _SQL),
     "element": (("</",), _ELEMENT),
+    "told password": ((" is ",), SPOKEN),
+    "sign-in": (("networkcredential",), SPOKEN),
 }
 """What each finds, what stands in lower case in every text that holds it (any of it), and its shape."""
 _KINDS: Final = frozenset(

@@ -1,8 +1,8 @@
 r"""Token formats that issuers document, by the prefix that identifies the issuer.
 
-The facts (prefix, alphabet, length) were collected from the rules of gitleaks (MIT), trufflehog (facts only) and
-detect-secrets (Apache-2.0) and from the issuers' documentation. The shapes use RE2 syntax, and nearly all start with
-literal text. Lengths are minimums below the published ones, so that a token that was cut off is masked too.
+The facts (prefix, alphabet, length) were collected from the rules of gitleaks (MIT), trufflehog (facts only),
+detect-secrets and kingfisher (Apache-2.0) and from the issuers' documentation. The shapes use RE2 syntax. Nearly all
+start with literal text. Lengths are minimums below the published ones, so that a token that was cut off is masked too.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ TOKENS: Final = {
         r"xox[ar]-(?:\d-)?[A-Za-z0-9]{12,}",
         r"xoxe(?:\.xox[bp])?-\d-[A-Za-z0-9]{20,}",
         r"xapp-\d-[A-Z0-9]{8,}-\d+-[a-z0-9]{20,}",
+        r"xapp-\d{12}-[A-Za-z0-9/+]{24}",
     ),
     "AWS key": (
         r"A(?:KIA|SIA|BIA|CCA|3T[A-Z0-9])[A-Z0-9]{16}",
@@ -52,7 +53,12 @@ TOKENS: Final = {
     "Databricks token": (r"dapi[a-f0-9]{20,}(?:-\d)?", r"dose[a-f0-9]{32}"),
     "Shopify token": (r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{16,}",),
     "Linear key": (r"lin_(?:api|oauth)_[A-Za-z0-9]{16,}",),
-    "Atlassian token": (r"ATATT3[A-Za-z0-9_=-]{16,}", r"ATC?TT3[A-Za-z0-9_=-]{40,}", r"ATBB[A-Za-z0-9]{24,}"),
+    "Atlassian token": (
+        r"ATATT3[A-Za-z0-9_=-]{16,}",
+        r"ATC?TT3[A-Za-z0-9_=-]{40,}",
+        r"ATBB[A-Za-z0-9]{24,}",
+        r"BBDC-[A-Za-z0-9+/]{40,}",
+    ),
     "age key": (r"AGE-SECRET-KEY-1[A-Z0-9]{16,}",),
     "JWT": (r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}", r"ZXlK[A-Za-z0-9+/_-]{60,}={0,2}"),
     "1Password key": (r"A3-[A-Z0-9]{6}-[A-Z0-9]{6,11}(?:-[A-Z0-9]{5}){3,4}", r"ops_eyJ[A-Za-z0-9+/]{60,}={0,3}"),
@@ -64,14 +70,14 @@ TOKENS: Final = {
         r"s(?:c|cauth)_[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,}",
         r"authress_[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,}",
     ),
-    "Azure secret": (r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}",),
+    "Azure secret": (r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}", r"[A-Za-z0-9+/]{42}\+ACR[A-Za-z0-9]{6}"),
     "Brevo key": (r"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}", r"xsmtpsib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
     "Buildkite token": (r"bk(?:ua|at|ct)_[a-f0-9]{36,}",),
     "Canva secret": (r"cnvca[A-Za-z0-9_-]{40,}",),
     "CircleCI token": (r"CCI(?:PAT|PRJ)_[A-Za-z0-9]{16,}_[a-f0-9]{40}",),
     "ClickHouse key": (r"4b1d[A-Za-z0-9]{38}",),
     "Clojars token": (r"CLOJARS_[a-z0-9]{40,}",),
-    "Cloudflare key": (r"v1\.0-[a-f0-9]{24}-[a-f0-9]{146}",),
+    "Cloudflare key": (r"v1\.0-[a-f0-9]{24}-[a-f0-9]{146}", r"cf(?:ut|at|k)_[A-Za-z0-9_-]{40,}"),
     "Contentful token": (r"CFPAT-[A-Za-z0-9_-]{40,}",),
     "Defined Networking key": (r"dnkey-[A-Za-z0-9=_-]{26}-[A-Za-z0-9=_-]{40,}",),
     "Deno token": (r"dd[pw]_[A-Za-z0-9]{36}",),

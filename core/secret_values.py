@@ -46,6 +46,8 @@ _MIN_ENTROPY: Final = 3.0
 _LONG_LETTERS: Final = 24
 """Letters without digits are random from this length on, if they are not words in camel case."""
 
+_SAMPLE_PASSWORDS: Final = frozenset(("password", "mypassword", "passwd", "pass", "pwd", "secret"))
+
 NEAR: Final = 48
 """Characters before a random value that may contain the name of a credential."""
 _PREFIX: Final = 12
@@ -77,6 +79,11 @@ def is_placeholder(value: str) -> bool:
     return bool(_DELIMITED_LETTERS.search(value) or (value.isalpha() and _EMBEDDED.search(value)))
 
 
+def is_sample_password(value: str) -> bool:
+    """Whether it is what documentation writes in the place of the password of an address."""
+    return bool(value) and (value.lower() in _SAMPLE_PASSWORDS or is_placeholder(value))
+
+
 def is_random(value: str) -> bool:
     """Whether a value without spaces looks generated: not words, not a version, not a path, not a UUID."""
     if len(value) < _MIN_MIXED or _UUID.fullmatch(value) or _SLUG.fullmatch(value):
@@ -99,7 +106,7 @@ def is_credential(value: str, before: str) -> bool:
     lower = folded(before)
     if not any(hint in lower for hint in NAME_HINTS):
         return False
-    if not (is_random(value) or (_UUID.fullmatch(value) and _KEY_OF.search(before))):
+    if not (is_random(value) or (_UUID.fullmatch(value) and _KEY_OF.search(before) and not is_placeholder(value))):
         return False
     names = list(_NAMES_IT.finditer(before))
     return bool(names) and not _PUBLIC.search(before, max(names[-1].start() - _PREFIX, 0))

@@ -275,3 +275,36 @@ def test_what_holds_nothing_costs_next_to_nothing() -> None:
     for line in lines:
         masked(line)
     assert time.perf_counter() - begin < 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("the password for 'ada' is 'tr0ub4dor'", "tr0ub4dor"),
+        ("the default password is `quitecloud`", "quitecloud"),
+        ('new NetworkCredential("ada", "quitecloud")', "quitecloud"),
+        (":password         => 'quitecloud'", "quitecloud"),
+        ("PASS = 'quitecloud'", "quitecloud"),
+        ("got cfut_" + "a1B2" * 11, "a1B2" * 11),
+        ("got BBDC-" + "a1B2" * 11, "a1B2" * 11),
+    ],
+)
+def test_passwords_in_sentences_and_calls_are_masked(text: str, secret: str) -> None:
+    assert secret not in masked(text)
+    assert masked(masked(text)) == masked(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://username:password@db.example/app",
+        "https://user:REPLACE_WITH_PASSWORD@host.example",
+        'this.changePassword = "#change-password";',
+        'UserChangePassword = "arn:aws:iam::aws:policy/UserChangePassword"',
+        'password: "users/passwords#edit"',
+        '"password": "YOURPASSWORD"',
+        "AccessKey=00000000-0000-0000-0000-000000000000",
+    ],
+)
+def test_samples_and_names_in_the_place_of_a_password_stay(text: str) -> None:
+    assert masked(text) == text
