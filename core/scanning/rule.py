@@ -15,8 +15,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         meaning: What the text does, in words that follow "this text".
         severity: What happens to a text that the rule finds something in.
         patterns: In RE2 syntax; any of them.
-        hints: Parts of words in RE2 syntax, separated by spaces. Every match of a pattern contains one of them; a text
-            without any is not searched.
+        hints: Not used any more: the literal parts of the patterns select the texts that are searched.
         unless: What is matched and matches this too is meant otherwise.
         advice: A text that warns of the thing does no harm: "never use --no-verify".
     """
