@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -94,11 +95,22 @@ def _scan_lines(file: Path) -> bool:
         try:
             text = decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.") from None
+            text = _with_surrogates(raw)
+        if text is None:
+            raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.")
         found, masked = scan_whole(text)
         blocked = blocked or _verdict(found) == Severity.BLOCKED
         print_bytes(json_bytes(scan_json(found, masked)))
     return blocked
+
+
+def _with_surrogates(raw: bytes) -> str | None:
+    """A JSON string with lone surrogates, each as a question mark; None if it is not a JSON string."""
+    try:
+        text = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else None
 
 
 def _lines(file: Path) -> Iterator[bytes]:

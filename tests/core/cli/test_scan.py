@@ -89,3 +89,10 @@ def test_what_stands_far_behind_in_a_long_file_is_found(call: Call, tmp_path: Pa
 def test_the_pre_commit_hook_calls_the_command() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["id"] == "ralphdeck-scan" and hook["entry"] == "ralphdeck scan" and hook["language"] == "python"
+
+
+def test_a_lone_surrogate_in_a_line_does_not_end_the_scan(tmp_path: Path, call: Call) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text('"a \\ud800 b"\n"sort the invoices"\n')
+    shown = call("scan", "--lines", lines).out
+    assert [json.loads(line)["masked"] for line in shown.splitlines()] == ["a ? b", "sort the invoices"]
