@@ -92,6 +92,7 @@ def _scan_lines(file: Path) -> bool:
     for number, raw in enumerate(_lines(file), 1):
         if not raw.strip():
             continue
+        text: str | None
         try:
             text = decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):

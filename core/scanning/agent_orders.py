@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from core.records.suspicions import Severity
-from core.scanning.languages import HIDING_WORDS, HIDINGS
+from core.scanning.languages import HIDINGS
 from core.scanning.rule import Rule
 
 _KEPT: Final = r"(?:instruction|directive|rule|note|message|text|command|setting|behaviou?r|line)s?"
@@ -82,12 +82,6 @@ AGENT_ORDERS: Final = (
             r"|heartbeat|identity|bootstrap)\.md\b"
             r"|\bsed\s+-i\b[^\n]{0,120}\.(?:claude|cursor|codex|gemini)/",
         ),
-        hints=r"""
-            preference profile fact\b facts state\b future \bas\W+ audit \.md \.claude \.cursor \.codex
-            \.gemini memory memories instruction knowledge prompt persona directive guideline identity
-            behavio global core permanent remember memori[sz] surviv across through after during context
-            conversation history entries rules notes users? file path agent_
-            """,
     ),
     Rule(
         id="authority",
@@ -151,14 +145,6 @@ AGENT_ORDERS: Final = (
             r"\b(?:enter|activate|go\W+into|switch\W+(?:in)?to|unlock)\W+(?:\w+\W+){0,2}?(?:developer|debug"
             r"|maintenance|admin(?:istrator)?)\W+mode\b",
         ),
-        hints=r"""
-            authori admin role pass cleared hack malicious evil agree AGENT \bAI\b ASSISTANT forget ignore
-            abandon original assigned initial new\W drop worry you\W verified authenticated confirmed
-            known user account i\W trusted exception bypass_ disable_ skip_ override_ modify_ false none
-            \boff\b disabled boss manager supervisor lead ceo cto orchestrator coordinator director
-            management security it\W policy roll unfiltered amoral uncensored jailbroken ethical moral
-            instruction prompt rules guidelines constraint govern given mode override expand exceed extend
-            """,
     ),
     Rule(
         id="waived-check",
@@ -181,10 +167,6 @@ AGENT_ORDERS: Final = (
             r"(?:review\w*|check\w*|read\w*|verif\w*|tests?|testing|security|safety|validat\w*|approv\w*"
             r"|permissions?|one\W+by\W+one)\b",
         ),
-        hints=r"""
-            mark confirmation disclaimer caveat click press tap select choose hit approve accept confirm
-            batch nothing formality bother worry going
-            """,
     ),
     Rule(
         id="credential-order",
@@ -201,10 +183,6 @@ AGENT_ORDERS: Final = (
             r"|\.\w{2,20}/(?:credentials|secrets)\b)|\b(?:open|read\w*)\s*\(\s*[\"'][^\"'\n]{0,60}(?:\.ssh/id_"
             r"|\.aws/cred)",
         ),
-        hints=r"""
-            printenv \benv\b environ process\.env auth oauth secret token key passw credential profile ssh
-            aws
-            """,
     ),
     Rule(
         id="host-contact",
@@ -217,7 +195,6 @@ AGENT_ORDERS: Final = (
             r"|token|api_?key|environ)\w*|\b(?:ngrok|localtunnel|cloudflared\s+tunnel)\b[^.\n]{0,40}\b(?:expose"
             r"|https?|tcp|port)\b",
         ),
-        hints="requests httpx axios urlopen session client ngrok localtunnel cloudflared",
     ),
     Rule(
         id="concealment",
@@ -241,12 +218,6 @@ AGENT_ORDERS: Final = (
             r"\b(?:send|forward|upload|post|transmit|collect|copy|share)\w*\b[^.\n]{0,80}\b" + _SECRETLY + r"\b",
             *HIDINGS,
         ),
-        hints=r"""
-            mention reveal show disclose notice watching secretly silently covertly quietly behind
-            background actually tell inform notif alert
-            """
-        + " "
-        + HIDING_WORDS,
     ),
 )
 """What waits for the approval of a person."""

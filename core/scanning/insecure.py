@@ -27,10 +27,5 @@ INSECURE: Final = (
             r"\blog[^\w,;.]\W*(?:\w+\W+){0,3}?(?:passwords?|secrets?|tokens?|credentials|api\W+keys?)\b",
             r"\b(?:before|without)\W+(?:\w+\W+)?authenticat(?:ion|ing)\b",
         ),
-        hints=r"""
-            md5 sha-?1 rc4 ecb \bdes\b shell system pickl yaml eval exec deseriali trace variable debug
-            origin cors sql quer random none verification integrity filtering escaping sanitiz encrypt log
-            authenticat
-            """,
     ),
 )

@@ -131,14 +131,11 @@ def _patterns(verbs: str, all_or_previous: str, instructions: str) -> tuple[str,
 
 
 OVERRIDES: Final = tuple(
-    (
-        # The verb may be at the end in the languages of other alphabets.
-        _patterns(*map(normal, words))[: 2 if name in _VERB_LAST or not words[0].isascii() else 1],
-        (rf"\b(?:{normal(words[2])})" if words[2].isascii() else normal(words[2])).replace(" ", r"\s"),
-    )
+    # The verb may be at the end in the languages of other alphabets.
+    _patterns(*map(normal, words))[: 2 if name in _VERB_LAST or not words[0].isascii() else 1]
     for name, words in _LETTERS.items()
 )
-"""For each language its patterns, and the words of which every match contains one."""
+"""The patterns of each language."""
 
 _SECRETS: Final = {
     "Spanish": (
@@ -177,8 +174,6 @@ def _request(verbs: str, secrets: str) -> str:
 
 SECRET_REQUESTS: Final = tuple(_request(*map(normal, words)) for words in _SECRETS.values())
 """Requests to show secrets."""
-SECRET_WORDS: Final = " ".join(normal(words[1]).replace(" ", r"\s") for words in _SECRETS.values())
-"""Of which every match contains one."""
 
 _ROLES: Final = (
     r"\b(?:eres ahora|ahora eres|actua como|a partir de ahora|sin restricciones|acceso de administrador)\b",
@@ -218,15 +213,5 @@ _HIDINGS: Final = (
 )
 HIDINGS: Final = tuple(map(normal, _HIDINGS))
 """Phrases for what a person is not to notice."""
-_HIDING_WORDS: Final = (
-    r"sin\s no\slo no\sse silencios segundo sans\s insu secr"
-    r"et arriere discret ohne\s heimlich unbemerkt hintergrund sem\s"
-    r" segredo senza\s nascosto segret без\sведома не\sсообща не\sговори тайно незаметно"
-    " 不要告 别告诉 不要通知 悄悄 偷偷 秘密地 不让用户 不要向"
-    " 知らせずに 伝えずに ユーザーに言わ こっそり 密かに 알리지 몰래 말하지"
-)
-HIDING_WORDS: Final = " ".join(map(normal, _HIDING_WORDS.split()))
-"""Of which every match contains one."""
 ROLE_CHANGES: Final = tuple(map(normal, _ROLES))
 """Phrases that give the agent another role."""
-ROLE_WORDS: Final = " ".join(pattern.replace(" ", r"\s") for pattern in ROLE_CHANGES)

@@ -34,11 +34,6 @@ MACHINE_ORDERS: Final = (
             r"|--cap-add[= ](?:all|sys_admin))",
             r"\bnsenter\b[^\n]{0,60}-t\s*1\b|\bsudo\s+(?:-s|su)\b|\bchown\s+(?:-r\s+)?root\b",
         ),
-        hints=r"""
-            777 666 rwx o\+w world grant give assign attach add docker podman nerdctl nsenter sudo chown
-            administratora cluster-admin poweruser roles/ creat permission privilege access scope rights
-            whitelist allowlist 0/0 https keys? gpasswd usermod root admin
-            """,
     ),
     Rule(
         id="persistence",
@@ -80,13 +75,6 @@ MACHINE_ORDERS: Final = (
             r"(?:sudo|wheel|root)\b)",
             r"\"(?:pre|post)install\"\s*:\s*\"[^\"\n]{0,80}(?:curl|wget|node\s+-e|https?:|base64|eval|bash|powershell)",
         ),
-        hints=r"""
-            /etc/ /tmp/ rc\b profile zshenv \.fish rc.local environment cron init ld\.so @reboot \*\s \*/
-            systemd launch schedul startup login registry hook daemon service systemctl schtasks
-            currentversion \.claude \.cursor \.vscode mcp \.codex \.gemini aider husky sitecustomize \.pth
-            conftest \.md windsurf copilot prompt folderopen autostart export\spath ssh user install
-            \d\s+\* claude_desktop
-            """,
     ),
     Rule(
         id="data-loss",
@@ -121,12 +109,6 @@ MACHINE_ORDERS: Final = (
             r"\b(?:open|listen|bind)\w*\W+(?:\w+\W+){0,3}?port\W+\d+[^.\n]{0,60}\b(?:commands?|shell|remote"
             r"|incoming)\b",
         ),
-        hints=r"""
-            kubectl terraform -auto-approve vssadmin wbadmin flush drop truncate push gcloud \baz aws
-            /etc/ bin\b /boot /root /var/log /dev/ process infinite fork memory disk cpu until port \brm\b
-            shred /dev/null >\s*~ delet eras wip destroy purg monitoring antivirus edr audit defender
-            telemetry encrypt ransom
-            """,
         unless=r"/var/lib/apt/lists|/var/cache|/(?:usr/share|tmp)\b|~/\.cache|~/\.npm",
     ),
     Rule(
@@ -140,7 +122,6 @@ MACHINE_ORDERS: Final = (
             r"|\bresponder\s+-i|\bnikto\s+-h|\bmasscan\s+[-\d]|\bnmap\b[^\n]{0,60}--script[= ]\W?(?:vuln|exploit"
             r"|brute)",
         ),
-        hints="sqlmap hydra hashcat john medusa msfconsole mimikatz responder nikto masscan nmap",
     ),
     Rule(
         id="foreign-code",
@@ -182,11 +163,6 @@ MACHINE_ORDERS: Final = (
             r"|browser\W+extension)\W+"
             r"(?:\w+\W+){0,3}?(?:from|at|hosted)\W+(?:https?|this\W+url|an?\W+(?:unofficial|external|untrusted))",
         ),
-        hints=r"""
-            code command script instruction payload step directive http prompt rules install tap ssh: git
-            b64decode fromhex decompress urlopen chr\( fromcharcode codecs __import__ exec eval xargs
-            read\s echo printf extension plugin package mcp wget curl binary executable file
-            """,
         unless=r"//(?:localhost|127\.0\.0\.1)",
     ),
 )

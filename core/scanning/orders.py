@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from core.records.suspicions import Severity
-from core.scanning.languages import ROLE_CHANGES, ROLE_WORDS, SECRET_REQUESTS, SECRET_WORDS
+from core.scanning.languages import ROLE_CHANGES, SECRET_REQUESTS
 from core.scanning.machine_orders import MACHINE_ORDERS
 from core.scanning.rule import Rule
 
@@ -123,16 +123,6 @@ ORDERS: Final = (
             r"\b(?:elevated|root|admin(?:istrator)?|full\W+system|unrestricted|superuser)\W+(?:privileges|access"
             r"|permissions|rights)\b",
         ),
-        hints=r"""
-            skip bypass disabl omit ignore forgo waiv circumvent sidestep off mute suppress deactivat evad
-            relax loosen weaken drop stop without before auto always approv authori yes consent permission
-            assume mark own itself unattended unsupervised unilateral advisory optional redundant
-            unnecessary superfluous formalit pointless overkill waste not slow force trust believe treat
-            privilege access rights fine ok safe allowed push merg commit lower reduce raise decrease
-            increase continue-on allow_ nosec --no- user owner team founder maintainer human operator
-            admin everyone security management deleted removed disabled lifted override suspend acceptable
-            problem confirm accept guard filter commented grant allow
-            """,
         unless=r"\b(?:not|never|don'?t)\W+(?:\w+\W+){0,3}?without\b|yes\W+or\W+no\b|\blint(?:er|ing)?\W+rules?\b",
     ),
     Rule(
@@ -171,9 +161,6 @@ ORDERS: Final = (
             r"(?:\w+\W+){0,3}?"
             r"(?:needed|required|necessary|asked)\b",
         ),
-        hints=r"""
-            not n'?t never without avoid stop \bno\b zero unnecessary need
-            """,
         unless=r"\bask\W+(?:the\W+)?(?:user|users|them)\W+(?:for\W+(?:their|a|an|any)|to\W+(?:paste|enter|provide|share|type))",
     ),
     Rule(
@@ -241,17 +228,6 @@ ORDERS: Final = (
             r"\b(?:print|reveal|show|output|leak|disclose|dump|display)\W+(?:\w+\W+){0,3}?(?:system\W+(?:prompt"
             r"|instructions|message)|hidden\W+\w+)\b",
         ),
-        hints=r"""
-            precedence priority supersed authority comply obey even\sif regardless no\smatter whatever
-            from\s stop drop abandon interrupt pretend anthropic openai developer creator order
-            restriction limitation boundar censor guardrail ignore disregard verbatim word\sfor exact
-            system hidden assistant llm agent claude gpt copilot gemini rest\b remainder whenever time
-            before after you filter polic limits rules act\s answer fiction embedded encoded concealed
-            command freed liberated \bai\b i\sam i'?m this\sis reply respond behave speak above removed
-            mistake deactivated
-            """
-        + " "
-        + ROLE_WORDS,
         unless=r"\b(?:without|no)\W+(?:any\W+)?(?:\w+\W+)?(?:boundaries|limitations)\b$",
     ),
     Rule(
@@ -272,10 +248,6 @@ ORDERS: Final = (
             r"\b(?:ask-for-approval|approval[_-]policy|approval-mode)\W{1,4}(?:never|yolo|auto\w*)|danger-full-access",
             r"\bskip\w*permission\w*prompt\b|\benableallprojectmcpservers\b|\bbash\(\*(?::\*)?\)",
         ),
-        hints=r"""
-            dangerously yolo full-auto auto yes-always no-confirm trust-all allow permission sandbox
-            approval danger bash\( mcpservers
-            """,
     ),
     Rule(
         id="host-contact",
@@ -332,14 +304,6 @@ ORDERS: Final = (
             r"(?:send|forward|upload"
             r"|e-?mail|transmit|leak|post)\b",
         ),
-        hints=r"""
-            send post report upload
-            forward submit transmit ping notify beacon push deliver log stream sync share copy mirror back
-            relay webhook requestbin pipedream requestcatcher transfer\.sh 0x0\.st ngrok curl [?&]\w+= 169
-            metadata 100 remote mail leak bcc \bcc scp rsync ftp xargs pass provide supply include append
-            embed add insert attach put with containing export dump write store save hit contact message
-            gist \\\\ trycloudflare serveo localhost\.run including
-            """,
         unless=_NOT_LOCAL + r"|back\W?ups?\W+(?:to|in)\W+s3",
     ),
     Rule(
@@ -378,12 +342,6 @@ ORDERS: Final = (
             r"|/proc/[^/\s]{1,10}/(?:environ|mem)\b",
             r"\b(?:access\w*|read|open|include|use)\W+(?:\w+\W+){0,6}?confidential\b",
         ),
-        hints=r"""
-            credential password secret key token confidential \.env env security passwd shadow proc
-            login\s wallet cookies login places key4 id_ netrc kube docker
-            """
-        + " "
-        + SECRET_WORDS,
         unless=r"\.env\.(?:example|sample|template|dist)\b",
     ),
     *MACHINE_ORDERS,

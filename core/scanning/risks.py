@@ -15,17 +15,12 @@ RISKS: Final = (
         severity=Severity.FLAGGED,
         advice=True,
         patterns=(r"\b" + INSTALLER,),
-        hints="curl wget irm iwr",
     ),
     Rule(
         id="secret-path",
         meaning="names a file of secrets",
         severity=Severity.FLAGGED,
         advice=True,
-        hints=r"""
-            ssh id_(?:rsa|ed25519|ecdsa|dsa) \.aws shadow sudoers netrc pgpass git-cred kube docker gnupg
-            gcloud histor mozilla cursor claude npmrc pypirc gh/hosts
-            """,
         patterns=(SECRET_FILE,),
     ),
     Rule(
@@ -33,9 +28,6 @@ RISKS: Final = (
         meaning="names a command that loses work",
         severity=Severity.FLAGGED,
         advice=True,
-        hints=r"""
-            push clean reset drop delete chmod sudo privileged crontab >>
-            """,
         patterns=(
             r"\bgit\s+push\b[^\n;&|]{0,80}(?:\s-f|\s--force)(?:\s|$)",
             r"\bgit\s+clean\s+-\w*f\w*[dx]|\bgit\s+reset\s+--hard\b",
@@ -51,9 +43,6 @@ RISKS: Final = (
         meaning="takes files from a place where anybody can put them",
         severity=Severity.FLAGGED,
         advice=True,
-        hints=r"""
-            paste ngrok file\.io anonfiles install add \bi\b http !\[
-            """,
         patterns=(
             r"\b(?:pastebin\.com|paste\.ee|ngrok(?:-free)?\.(?:io|app)|file\.io|anonfiles\.com)\b",
             r"\b(?:pip[\d.]*|uv|npm|pnpm|yarn)\b[^\n|;]{0,60}\b(?:install|add|i)\b[^\n|;]{0,80}\s[\"']?"

@@ -15,7 +15,6 @@ class Rule(Struct, frozen=True, kw_only=True):
         meaning: What the text does, in words that follow "this text".
         severity: What happens to a text that the rule finds something in.
         patterns: In RE2 syntax; any of them.
-        hints: Not used any more: the literal parts of the patterns select the texts that are searched.
         unless: What is matched and matches this too is meant otherwise.
         advice: A text that warns of the thing does no harm: "never use --no-verify".
     """
@@ -24,7 +23,6 @@ class Rule(Struct, frozen=True, kw_only=True):
     meaning: str
     severity: Severity
     patterns: tuple[str, ...] = ()
-    hints: str = ""
     unless: str = ""
     advice: bool = False
 

@@ -34,9 +34,6 @@ RULES: Final = (
         id="fake-layout",
         meaning="imitates the headings of our own context",
         severity=Severity.BLOCKED,
-        hints=r"""
-            cross-loop error\spatterns success\spatterns anti-patterns code\stemplates %\ssuccess
-            """,
         patterns=(
             r"#{2,}\s*cross-loop learning context",
             r"#{2,}\s*(?:error patterns|success patterns|anti-patterns to avoid|code templates)\b",
@@ -49,9 +46,6 @@ RULES: Final = (
         meaning="makes tests pass without making the code right",
         severity=Severity.BLOCKED,
         advice=True,
-        hints=r"""
-            test assert spec check expect suite hard-?cod success passed green \bci\b jest
-            """,
         patterns=(
             r"\b(?:delet(?:e|ing)|remov(?:e|ing)|drop(?:ping)?|disabl(?:e|ing)|comment(?:ing)?\W+out)\W+"
             r"(?:\w+\W+){0,3}?"
@@ -82,12 +76,6 @@ RULES: Final = (
         id="concealment",
         meaning="hides what is done from the people responsible",
         severity=Severity.BLOCKED,
-        hints=r"""
-            mention report reveal disclos show log record document tell inform notif alert warn ask keep hid
-            conceal obscur disguis suppress remov clear delet eras wip cover histor histfile leave omit
-            silent secret quiet aware know without users? human reviewer developer operator covert stealth
-            unnoticed admit say knowing person people team
-            """,
         patterns=(
             _NO
             + r"(?:mention|report|reveal|disclos|show|log|record|document)\w*\W+(?:this|that|these|it|the\W+(?:\w+\W+)?"
@@ -126,9 +114,6 @@ RULES: Final = (
         id="self-reinforcement",
         meaning="works for its own survival or success",
         severity=Severity.BLOCKED,
-        hints=r"""
-            this these ignore deprecat proven
-            """,
         patterns=(
             r"\b(?:this|these)\W+" + _ITSELF + r"\W+(?:must|should|may|can|shall|will)\W+(?:never|not|under no \w+)\W+"
             r"(?:\w+\W+){0,2}?(?:deprecat|remov|revert|archiv|demot|prun|quarantin|delet|edit|chang|reset)",
@@ -148,9 +133,6 @@ RULES: Final = (
         meaning="spreads itself to other agents and files",
         severity=Severity.BLOCKED,
         advice=True,
-        hints=r"""
-            this these claude\.md agents\.md gemini\.md \.cursorrules
-            """,
         patterns=(
             r"\b(?:copy|append|add|insert|paste|include|repeat|write|embed|propagate|replicate)\W+(?:\w+\W+){0,2}?"
             r"(?:this|these)\W+(?:exact\W+|same\W+)?(?:text|lines?|messages?|words|block|"
@@ -170,9 +152,6 @@ RULES: Final = (
         meaning="takes the decision from the person who has it",
         severity=Severity.BLOCKED,
         advice=True,
-        hints=r"""
-            review approv confirm oversight accept answer say reply respond press type merg quarantine
-            """,
         patterns=(
             r"\bno\W+(?:human\W+|manual\W+|further\W+|code\W+)?(?:reviews?|approval|confirmation|oversight)\W+"
             r"(?:is\W+|are\W+)?"
@@ -196,9 +175,6 @@ RULES: Final = (
         meaning="weakens a check",
         severity=Severity.FLAGGED,
         advice=True,
-        hints=r"""
-            true coverage fail approv
-            """,
         patterns=(
             r"\b(?:test|pytest|jest|vitest|lint|check)\b[^\n|]{0,60}\|\|\s*true\b",
             r"\blower(?:ing)?\W+(?:\w+\W+){0,2}?coverage\W+threshold",
@@ -210,9 +186,6 @@ RULES: Final = (
         id="personal-data",
         meaning="holds the address of a person",
         severity=Severity.FLAGGED,
-        hints=r"""
-            @
-            """,
         patterns=(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,3}\.[a-z]{2,10}\b",),
         unless=r"@(?:[\w-]+\.)*(?:example|test|invalid|localhost)\b|noreply|^git@|@users\.",
     ),

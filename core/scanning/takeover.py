@@ -92,19 +92,12 @@ OVERRIDE: Final = Rule(
         r"(?:says|tells)",
         r"(?:^|[\n#*>-]\s{0,3})new\W+(?:task|instructions?|directive|objective)s?\s*:",
     ),
-    hints=r"""
-            ignor disregard forget overrid overrul bypass discard neglect abandon dismiss suspend cancel
-            nullif unlearn aside follow attention instruction prompt rules guideline directive restrict
-            polic constraint limits obey listen your\W trust tells says task objective use execute before
-            above preceding safeguard guardrail inhibition real context anything everything limitation new\s
-            ign inst mission purpose goal prior
-            """,
     unless=rf"^\S+\W+(?:all|any|every)\W+(?:\w+\W+)?{_DEFENDED}\W",
 )
 
 FOREIGN_OVERRIDES: Final = tuple(
-    Rule(id=OVERRIDE.id, meaning=OVERRIDE.meaning, severity=Severity.BLOCKED, patterns=patterns, hints=hint)
-    for patterns, hint in OVERRIDES
+    Rule(id=OVERRIDE.id, meaning=OVERRIDE.meaning, severity=Severity.BLOCKED, patterns=patterns)
+    for patterns in OVERRIDES
 )
 
 _HIDDEN: Final = (
@@ -135,10 +128,6 @@ ROLE: Final = Rule(
         r"\b" + _MODE + r"\W+mode\W+(?:is\W+)?(?:on|enabled|active|activated|unlocked)\b",
         r"\b(?:enable|prompt|this|perform|the|a)\W+jailbreak\W+(?:prompt|now|mode|this|the|your)|\byou\W+(?:\w+\W+)?jailbreak\b",
     ),
-    hints=r"""
-            you\W act behave respond pretend play assistant agent model ai mode jailbreak hacker answer
-            operate
-            """,
     unless=r"(?:(?:detect|prevent|block|against)\w*\W+(?:\w+\W+)?jailbreak)",
 )
 
@@ -168,9 +157,5 @@ FAKE_TURN: Final = Rule(
         r"<!--\s*[a-z0-9+/]{40,}={0,2}\s*-->",
         r"<!--[^>]{0,60}\b(?:execute|run|eval)\W+(?:the\W+)?(?:\w+\W+){0,2}?(?:commands?|payload|script|code)\b",
     ),
-    hints=r"""
-            <\| inst sys function_calls tool_ human assistant note message \bai\b llm override <!--
-            directive command admin security color font-size display visib opacity \[//\]
-            """,
     unless=r"\]\s+(?:tag|token|marker|role|prefix|message)",
 )
