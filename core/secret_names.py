@@ -1,4 +1,4 @@
-"""What names of secrets contain, as hints: a text without any needs no search for what stands behind such a name."""
+"""What names of secrets contain: a text without any of these needs no search for values behind such a name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPOKEN: Final = re.compile(
     r"(?i)\bpass(?:word|code|phrase)\s{1,4}(?:for\s[^\n\"'`]{0,40}(?:[\"'`][^\n\"'`]{0,40}[\"'`]\s{1,4})?)?is\s{1,4}"
     r"[\"'`](?P<bare>[^\s\"'`]{4,60})[\"'`]|\bnetworkcredential\(\s{0,4}\"[^\"\n]{1,100}\"\s{0,4},\s{0,4}\"(?P<double>[^\"\n]{3,100})\""
 )
-"""A password that a sentence tells, or the second argument of a call that signs in."""
+"""A password in a sentence, or the second argument of a call that signs in."""
 
 
 def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -198,7 +198,7 @@ class Search:
         if "cookie" in lower:
             text = _COOKIE.sub(self._cookie, text)
         text = self._without_arguments(text, lower)
-        for kind, (hints, rule) in _TOLD.items():
+        for kind, (hints, rule) in _LABELLED.items():
             if any(hint in lower for hint in hints):
                 text = rule.sub(partial(self._told, kind), text)
         if "bearer" in lower or "basic" in lower:
@@ -379,8 +379,8 @@ _KEPT_BEFORE: Final = {
     "webhook": ("hooks", _WEBHOOK),
     "signature": ("sig=", _SIGNATURE),
 }
-"""What each finds behind what is kept, what stands in lower case in every text that holds it, and its shape."""
-_TOLD: Final = {
+"""By kind: a lower-case literal of every match, and the shape, which keeps what precedes the value."""
+_LABELLED: Final = {
     "authorization": (("authorization",), _AUTHORIZATION),
     "option": (("--",), _OPTION),
     "argument": (("-pass",), _PASS_ARGUMENT),
@@ -390,11 +390,11 @@ _TOLD: Final = {
     "secure string": (("convertto-",), _SECURE),
     "SQL password": (("identified", "password"), _SQL),
     "element": (("</",), _ELEMENT),
-    "told password": ((" is ",), SPOKEN),
+    "spoken password": ((" is ",), SPOKEN),
     "sign-in": (("networkcredential",), SPOKEN),
 }
-"""What each finds, what stands in lower case in every text that holds it (any of it), and its shape."""
+"""By kind: lower-case literals of which every match contains one, and the shape."""
 _KINDS: Final = frozenset(
-    {kind for kind, _ in _SHAPES} | {kind for kind, _, _ in _COMMANDS.values()} | set(_KEPT_BEFORE) | set(_TOLD)
+    {kind for kind, _ in _SHAPES} | {kind for kind, _, _ in _COMMANDS.values()} | set(_KEPT_BEFORE) | set(_LABELLED)
 ).union(("private key", "cookie", "value", "password"))
 """Kinds of secrets that masks name; another word between the brackets may itself be a secret."""

@@ -13,7 +13,7 @@ ALIASES: Final = {
     "ralph-replay": "replay",
     "ralph-search": "search",
 }
-"""The command that each name stands for; not listed by --help."""
+"""The command behind each alias; aliases are not listed by --help."""
 TASK_ALIAS: Final = "ralph"
 """With a task behind it: the context that a loop with this task gets."""
 _OPTIONS: Final = {"--min-pattern-success-rate": "--min-success-rate"}

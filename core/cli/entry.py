@@ -198,7 +198,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def alias() -> NoReturn:
-    """Run the command that the name of the program stands for, see `core.cli.aliases`."""
+    """Run the command behind the program's name; see `core.cli.aliases`."""
     main([Path(sys.argv[0]).stem, *sys.argv[1:]])
 
 

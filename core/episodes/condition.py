@@ -27,7 +27,7 @@ NOT_STARTED: Final = "not started"
 
 
 def state_word(task: Task, attempts: Sequence[Attempt]) -> str:
-    """The state of a task for people: its status, or that nobody has started it."""
+    """The state of a task for people: its status, or "not started"."""
     return NOT_STARTED if task.status is TaskStatus.RUNNING and not attempts else task.status.value
 
 

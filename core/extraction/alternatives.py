@@ -15,7 +15,7 @@ _BETTER: Final = "better_alternative"
 _LINK: Final = "success_pattern_id"
 _RELATED: Final = "related_patterns"
 _STEPS: Final = 3
-"""Steps of the approach that are told as the alternative, the last ones."""
+"""Number of steps, the last ones, that describe the alternative."""
 
 
 def with_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:

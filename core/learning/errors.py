@@ -191,7 +191,7 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
 
 
 def _told(text: str) -> str:
-    """What somebody recorded, as a prompt may have it; see docs/safety.md#tiers-of-the-scan."""
+    """A recorded text as it may be put into a prompt; see docs/safety.md#tiers-of-the-scan."""
     from core.scanning.telling import unless_harmful  # recording an error does not need the scan
 
     return unless_harmful(text, lambda said: field(said, _MAX_CHARS), orders=False, happened=True)

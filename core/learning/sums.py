@@ -20,7 +20,7 @@ _ROUNDING: Final = 1e-9
 MAX_COUNT: Final = 10**15
 """Larger claims are read as this: beyond it a float no longer holds every whole number."""
 RATE_TOLERANCE: Final = 0.05
-"""Largest distance of a rate from the ratio of whole counts that it stands for: a rate may be rounded to a tenth."""
+"""Largest distance of a rate from the ratio of counts that it expresses: a rate may be rounded to a tenth."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ def rounded(value: float) -> int:
 
 
 def counted_successes(rate: float | None, uses: int) -> int | None:
-    """The successes among `uses` that a rate stands for; None if it is not a ratio of whole counts.
+    """The successes among `uses` that a rate expresses; None if it is not a ratio of whole counts.
 
     0.92 of 12 uses are 11 successes. 0.85 of 4 uses is an estimate: neither 3 nor 4 of 4 are near it
     (docs/scoring.md#claimed-rates).

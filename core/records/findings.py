@@ -30,7 +30,7 @@ class Finding(Struct, frozen=True, gc=False):
         severity: See `Severity`.
         code: Stable machine word, kebab-case, e.g. `bad-json`, `wrong-type`, `future-time`.
         message: For a person: what was found and what was expected. May quote the file: untrusted.
-        count: How many places it stands for; `file` and `pointer` are the first one.
+        count: Number of places that it reports; `file` and `pointer` are the first one.
     """
 
     file: str

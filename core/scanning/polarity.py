@@ -54,7 +54,7 @@ _URGED: Final = re.compile(r"\b(?:always|please|must|should|let'?s|we|you)\s+(?:
 _HINDERED: Final = re.compile(
     r"\b(?:if|when|whenever|in case)\s+(?:the|a|an|this|that|your|our)\s+\w+\s*$", re.IGNORECASE
 )
-"""Before a negation: "if the hook can't run use" tells to do it."""
+"""Before a negation: "if the hook can't run use" is an order to do it."""
 _PURPOSE: Final = re.compile(
     r"\W*(?:(?:in order )?to (?:avoid|prevent|stop)|rather than|instead of|without)\b", re.IGNORECASE
 )

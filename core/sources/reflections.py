@@ -286,7 +286,7 @@ def _episodic(fields: Fields, seen_at: datetime, task_id: str, loop_id: str = ""
         trigger=trigger if trigger in _TRIGGERS else "",
         observation=fields.text("observation"),
         analysis=fields.text("analysis"),
-        # What stands for the learning of a draft that has none asks for one, and is none.
+        # The placeholder of a draft without a learning asks for one; it is not a learning.
         learning="" if draft and learning in (NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL) else learning,
         actions=fields.texts("action_items"),
         draft=draft,
