@@ -137,7 +137,7 @@ async def test_an_empty_project_says_what_to_do_and_fills_when_files_come(tmp_pa
             ("patterns", "no patterns yet"),
             ("review", "Nothing waits for a decision"),
             ("reflections", "no reflections yet"),
-            ("log", "nothing decided yet"),
+            ("log", "no decisions yet"),
         ):
             await told.go(place)
             await told.sees(text)

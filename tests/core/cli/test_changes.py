@@ -16,7 +16,7 @@ def test_changes_name_what_turned_and_who_decided(sample: Path, call: Call) -> N
     row = next(line for line in result.out.splitlines() if line.startswith(PATTERN))
     assert "deprecated" in row and row.endswith("deprecate by ada: hides the cause")
     assert "1 decided by ada" in result.out.splitlines()[0]
-    assert "without any time" in result.err
+    assert "without a date" in result.err
     document = call("changes", "--since", "7d", "--json", "--project", sample).document
     change = next(one for one in document["patterns"] if one["id"] == PATTERN)
     assert (change["by"], change["after"]["injectable"]) == ("ada", False)
