@@ -40,12 +40,16 @@ def record(identifier: str, description: str) -> dict[str, Any]:
     }
 
 
-def opened(tmp_path: Path, *records: dict[str, Any]) -> Deck:
-    paths = ProjectPaths(tmp_path)
+def write(project: Path, *records: dict[str, Any]) -> ProjectPaths:
+    paths = ProjectPaths(project)
     paths.patterns.mkdir(parents=True, exist_ok=True)
     content = {"version": "1.0.0", "pattern_registry": {"error_patterns": list(records)}}
     paths.pattern_file("error").write_text(json.dumps(content))
-    deck = Deck(paths, Settings(), by="ada", clock=lambda: NOW, cache=False)
+    return paths
+
+
+def opened(tmp_path: Path, *records: dict[str, Any]) -> Deck:
+    deck = Deck(write(tmp_path, *records), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 
