@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.sample import copy_sample
+from core.demo.sample import copy_sample
 from tests.tui.story import NOW, Story, make_app
 
 FOLDER: Final = Path(__file__).parents[1] / ".pictures"

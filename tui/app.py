@@ -33,18 +33,18 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
+from core.base.errors import RalphdeckError
+from core.base.text import plural, visible, visible_line
+from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.curation.curator import Decided
 from core.curation.rules import subject_text, verb_text
-from core.deck import Deck
-from core.errors import RalphdeckError
-from core.happenings import happenings
-from core.moments import LAST_SEEN, LAST_VISIT
+from core.project.notifications import happenings
+from core.project.project import Deck
+from core.project.state import View
 from core.records.decisions import Decision, Verb
+from core.records.snapshot import Delta
 from core.records.times import iso, parse_time
-from core.snapshot import Delta
-from core.sources.watching import WatchState
-from core.text import plural, visible, visible_line
-from core.view import View
+from core.storage.watcher import WatchState
 from tui.actions import ACTIONS, PLACES, SCREENS, key_name
 from tui.comforts import Comforts
 from tui.driver import PatientDriver

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from core.happenings import Happening, What
+from core.base.text import plural
+from core.project.notifications import Happening, What
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
-from core.text import plural
 
 MODES: Final = {
     "off": "calls are off",

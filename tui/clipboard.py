@@ -11,7 +11,7 @@ from typing import Any, Final
 from textual.app import App
 from textual.widgets import Input, TextArea
 
-from core.text import plural, visible
+from core.base.text import plural, visible
 
 MOST_BYTES: Final = 74_994
 """UTF-8 bytes that every terminal with OSC 52 takes at once: 100,000 bytes with base64 and the frame around it."""

@@ -13,7 +13,7 @@ from textual.filter import LineFilter, Monochrome
 from textual.notifications import Notify, SeverityLevel
 from textual.theme import Theme
 
-from core.text import visible_line
+from core.base.text import visible_line
 from tui.calling import MODES as CALLS
 from tui.calling import Caller
 from tui.clipboard import Copier

@@ -14,13 +14,13 @@ from typing import Final
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from core.auto_extraction import AutoExtraction, is_wanted
+from core.base.errors import RalphdeckError
 from core.curation.curator import Decided
-from core.deck import Deck
-from core.errors import RalphdeckError
-from core.snapshot import Delta
-from core.sources.watching import Changes, Watcher, WatchState
-from core.view import View
+from core.project.auto_extraction import AutoExtraction, is_wanted
+from core.project.project import Deck
+from core.project.state import View
+from core.records.snapshot import Delta
+from core.storage.watcher import Changes, Watcher, WatchState
 from tui.present.frame import Records
 
 REFRESH_SECONDS: Final = 10.0

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from textual.keys import REPLACED_KEYS, Keys, _character_to_key, key_to_character
 
-from core.text import visible_line
+from core.base.text import visible_line
 from tui.actions import ACTIONS, BY_ID, PLACES, SCREENS, key_name
 
 TAKEN: Final = {

@@ -15,9 +15,9 @@ from textual.style import Style
 from textual.widgets import Input
 from textual.worker import WorkerCancelled, WorkerFailed
 
+from core.base.text import visible_line
+from core.project.state import View
 from core.sources.archives import read_archives
-from core.text import visible_line
-from core.view import View
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.jumping import ARCHIVED, JumpIndex, Target
 from tui.present.layout import labelled

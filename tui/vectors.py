@@ -8,8 +8,8 @@ from typing import Final
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from core.deck import Deck
-from core.errors import RalphdeckError
+from core.base.errors import RalphdeckError
+from core.project.project import Deck
 
 AFTER_SECONDS: Final = 3.0
 """How long after the first load to begin: nothing slows a start down."""

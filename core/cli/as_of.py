@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from core.base.errors import BadInput
+from core.base.time_parsing import past_moment
 from core.cli.output import remark
 from core.cli.project import now, open_deck
-from core.errors import BadInput
-from core.moments import past_moment
 from core.records.findings import Finding
 
 if TYPE_CHECKING:
-    from core.view import View
+    from core.project.state import View
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -24,7 +24,7 @@ class PastMoment(click.ParamType[datetime]):
     """A moment of the past.
 
     Args:
-        end_of_day: What a day without a time means; see `core.moments.past_moment`.
+        end_of_day: What a day without a time means; see `core.base.time_parsing.past_moment`.
     """
 
     name = "date"
@@ -62,14 +62,14 @@ def view_as_of(when: datetime | None) -> View:
     view = open_deck().view
     if when is None:
         return view
-    from core.past import view_at  # most commands look at the present
+    from core.history.as_of import view_at  # most commands look at the present
 
     return view_at(view, when)
 
 
 def tell_undated(findings: Iterable[Finding]) -> None:
     """Say what of the past is not known."""
-    from core.past import UNDATED
+    from core.history.as_of import UNDATED
 
     for finding in findings:
         if finding.code == UNDATED:

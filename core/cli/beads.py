@@ -7,14 +7,14 @@ from datetime import datetime
 
 import click
 
+from core.base.errors import BadInput, UnknownRecord
 from core.cli.options import Decorated, Moment
 from core.cli.output import line
 from core.cli.project import now
 from core.curation.rules import change, shown
-from core.errors import BadInput, UnknownRecord
 from core.learning.assessment import Assessment
+from core.project.state import View
 from core.records.times import iso
-from core.view import View
 
 Effect = tuple[Assessment, Assessment]
 """What is known of one pattern before something was recorded, and after it."""

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import click
 
+from core.base.errors import UnknownRecord
 from core.cli.completing import complete_bead
 from core.cli.decide import print_decided
 from core.cli.learning_shapes import burst_json
@@ -15,7 +16,6 @@ from core.cli.output import Column, end, findings_json, line, minute, print_json
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
 from core.curation.rules import shown
-from core.errors import UnknownRecord
 from core.learning.bursts import Burst, dated
 
 

@@ -8,7 +8,15 @@ from typing import Any, Final
 
 import click
 
-from core.changes import (
+from core.base.text import plural
+from core.cli.as_of import PastMoment, tell_undated
+from core.cli.options import reading_options
+from core.cli.output import Column, end, findings_json, line, minute, percent, print_json, print_table
+from core.cli.project import chosen_project, open_deck
+from core.cli.shapes import decision_json, json_help
+from core.cli.userfiles import last_visit
+from core.curation.rules import subject_text
+from core.history.changes import (
     BEGUN,
     ENDED,
     GONE,
@@ -21,16 +29,8 @@ from core.changes import (
     Standing,
     changes_between,
 )
-from core.cli.as_of import PastMoment, tell_undated
-from core.cli.options import reading_options
-from core.cli.output import Column, end, findings_json, line, minute, percent, print_json, print_table
-from core.cli.project import chosen_project, open_deck
-from core.cli.shapes import decision_json, json_help
-from core.cli.userfiles import last_visit
-from core.curation.rules import subject_text
 from core.records.decisions import TURNS, Decision
 from core.records.times import iso
-from core.text import plural
 
 LAST_VISIT: Final = "last-visit"
 DEFAULT_SINCE: Final = timedelta(days=7)
@@ -72,7 +72,7 @@ def changes(since: datetime | str | None, until: datetime | None, whole: bool, a
       ralphdeck changes --since 2026-11-01 --until 2026-11-15
       ralphdeck changes --since 36h --json | jq -r '.patterns[].id'
     """
-    from core.past import view_at
+    from core.history.as_of import view_at
 
     view = open_deck().view
     begin = since if isinstance(since, datetime) else last_visit(chosen_project().project)

@@ -7,14 +7,14 @@ from typing import Final
 
 import click
 
+from core.base.errors import RalphdeckError
+from core.base.text import visible_line
 from core.cli.infile import read_named
 from core.cli.options import project_option
 from core.cli.output import line, print_json
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import json_help
-from core.errors import RalphdeckError
-from core.policy import MAX_BYTES, Kept, Policy, check, read_policy, rule_name
-from core.text import visible_line
+from core.forecast.policy import MAX_BYTES, Kept, Policy, check, read_policy, rule_name
 
 BROKEN: Final = 1
 UNUSABLE: Final = 2

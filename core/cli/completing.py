@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import click
 
-from core.paths import SAFE_ID
+from core.config.paths import SAFE_ID
 
 
 def complete_loop(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -27,7 +27,7 @@ def complete_bead(ctx: click.Context, param: click.Parameter, incomplete: str) -
 def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Ids of tasks that begin so; a look into one folder."""
     from core.cli.project import chosen_project
-    from core.episodes.names import task_ids
+    from core.episodes.task_lookup import task_ids
 
     try:
         with ctx.scope(cleanup=False):

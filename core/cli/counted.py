@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.base.text import plural
 from core.cli.output import line, percent, warn
 from core.cli.shapes import Shape, number
-from core.curation.counting import Counted
-from core.text import plural
+from core.curation.use_counts import Counted
 
 
 def counted_json(counted: Counted) -> Shape:

@@ -11,11 +11,11 @@ from typing import Final
 
 import click
 
+from core.base.errors import ProjectNotFound, RalphdeckError
 from core.cli.options import Invocation, project_option, readonly_option, theme_option
 from core.cli.project import decider, guarded, is_readonly, named_project, now
 from core.cli.userfiles import keymap_file, start_logging, state_file
-from core.errors import ProjectNotFound, RalphdeckError
-from core.paths import ProjectPaths, find_project, project_at
+from core.config.paths import ProjectPaths, find_project, project_at
 
 _THEME: Final = "RALPHDECK_THEME"
 
@@ -54,7 +54,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     need_terminal()
     theme = chosen_theme()
     gc.disable()  # the app turns it on with the first frame: until then nearly all that is made stays
-    from core.deck import Deck
+    from core.project.project import Deck
     from core.sources.configuration import Configuration
     from tui.app import run
 

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from core.base.errors import UnknownRecord
+from core.base.text import visible_line
 from core.cli.debug_shapes import causes_of, failing, session_json
 from core.cli.lazy import LazyCommands
 from core.cli.options import Words, project_option, reading_options
 from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import json_help
+from core.debug_memory.escalation_status import escalated
 from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
-from core.debug_memory.waiting import escalated
-from core.errors import UnknownRecord
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
-from core.text import visible_line
 
 if TYPE_CHECKING:
-    from core.snapshot import Snapshot
-    from core.view import View
+    from core.project.state import View
+    from core.records.snapshot import Snapshot
 
 COMMANDS: Final = {
     "show": ("core.cli.debug_show:show", "Show one debug session with all that it tells."),

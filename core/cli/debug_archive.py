@@ -7,6 +7,7 @@ from datetime import datetime
 
 import click
 
+from core.base.text import plural, visible_line
 from core.cli.debug_shapes import archived_session_json, kept_json, moved_json
 from core.cli.options import deciding_options, reading_options
 from core.cli.output import Column, day, end, findings_json, line, print_json, print_table, remark, warn
@@ -16,7 +17,6 @@ from core.debug_memory.archive import DebugArchive
 from core.debug_memory.retention import UNDATED, Kept, Term
 from core.records.debug_sessions import IN_PROGRESS
 from core.records.times import day_of
-from core.text import plural, visible_line
 
 
 @click.command(epilog=json_help("debug retain"))

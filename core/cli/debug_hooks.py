@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from core.base.errors import BadInput, Refused
+from core.base.text import plural, visible_line
 from core.cli.completing import complete_pattern, complete_session
 from core.cli.counted import counted_json, print_counted
 from core.cli.debug import debug_session
@@ -27,11 +29,9 @@ from core.debug_memory.failures import on_failure
 from core.debug_memory.frames import project_path
 from core.debug_memory.hooks import Succeeded, on_escalation, on_success
 from core.debug_memory.index import ANY_FILE
-from core.debug_memory.reported import reported
-from core.errors import BadInput, Refused
+from core.debug_memory.test_reports import reported
 from core.records.debug_sessions import DebugSession, Failure
-from core.sources.reading import MAX_BYTES
-from core.text import plural, visible_line
+from core.storage.file_reader import MAX_BYTES
 
 
 @click.command(epilog=json_help("debug failure"))

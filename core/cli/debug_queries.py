@@ -15,6 +15,7 @@ from core.cli.output import Column, end, findings_json, minute, percent, print_j
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
 from core.debug_memory.effectiveness import Held
+from core.debug_memory.escalation_status import Escalated
 from core.debug_memory.index import (
     ANY_FILE,
     CATEGORY,
@@ -27,7 +28,6 @@ from core.debug_memory.index import (
 )
 from core.debug_memory.reports import LEAST_RUNS, fix_templates, recurring
 from core.debug_memory.reports import causes as root_causes
-from core.debug_memory.waiting import Escalated
 
 MOST_NAMES: Final = 12
 """Words that are named where a query's own is not among them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.cli.shapes import Shape, number
-from core.debug_memory.waiting import escalated
+from core.debug_memory.escalation_status import escalated
 from core.records.times import iso
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.learning.assessment import Assessment
     from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Lesson, Results
     from core.records.patterns import Pattern
-    from core.snapshot import Snapshot
+    from core.records.snapshot import Snapshot
 
 
 def session_json(session: DebugSession, snapshot: Snapshot) -> Shape:

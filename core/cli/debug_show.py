@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from core.base.text import plural, visible, visible_line
 from core.cli.completing import complete_session
 from core.cli.debug import STATUS_COLOURS, debug_session, status_word
 from core.cli.debug_shapes import session_details_json
@@ -16,12 +17,11 @@ from core.cli.project import open_deck
 from core.cli.shapes import json_help
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.records.times import minute_of
-from core.review.telling import call_text
-from core.text import plural, visible, visible_line
+from core.review.messages import call_text
 
 if TYPE_CHECKING:
     from core.debug_memory.effectiveness import FixResults
-    from core.view import View
+    from core.project.state import View
 
 MOST_LINES: Final = 60
 """Lines of a stack trace, a diff or a file that are printed; `--json` has all."""

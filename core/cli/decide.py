@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from core.base.errors import AlreadyDone, Refused
 from core.cli.completing import complete_pattern
 from core.cli.foretelling import dry_run_option, foretell
 from core.cli.options import deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
 from core.cli.shapes import decided_json, json_help
-from core.errors import AlreadyDone, Refused
 from core.records.decisions import Verb
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
-    from core.deck import Deck
+    from core.project.project import Deck
 
 pattern_argument = click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 patterns_argument = click.argument(

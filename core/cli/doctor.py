@@ -17,29 +17,29 @@ from typing import Final, NamedTuple
 import click
 
 from core import __version__
+from core.base.errors import ProjectNotFound, RalphdeckError
+from core.base.text import plural, visible_line
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
 from core.cli.project import chosen_project, named_decider, open_deck, read_configuration
 from core.cli.shapes import json_help
 from core.cli.userfiles import keymap_file, log_file, state_file
-from core.curation.derived import claimed_metrics, differences
-from core.curation.ledger import Ledger
-from core.curation.verifying import verify_ledger
-from core.deck import Deck
-from core.episodes.similar import past_tasks
-from core.errors import ProjectNotFound, RalphdeckError
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.episodes.similar_tasks import past_tasks
+from core.ledger.ledger import Ledger
+from core.ledger.verify import verify_ledger
+from core.metrics.derived_files import claimed_metrics, differences
 from core.metrics.effectiveness import effectiveness
-from core.paths import ProjectPaths
+from core.project.project import Deck
+from core.project.state import View
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
+from core.records.snapshot import Snapshot
 from core.retrieval.embedding import EXTRA, MODEL, available
-from core.review.telling import burst_text
-from core.settings import Settings
-from core.snapshot import Snapshot
-from core.sources.cache import cache_file
+from core.review.messages import burst_text
 from core.sources.configuration import DEFAULT, PLACES, Configuration, Setting
-from core.text import plural, visible_line
-from core.view import View
+from core.sources.parse_cache import cache_file
 
 OK: Final = "ok"
 NOTE: Final = "note"

@@ -11,11 +11,11 @@ from core.cli.options import Fraction, deciding_options, reading_options
 from core.cli.output import Column, end, findings_json, line, percent, print_json, print_table, remark
 from core.cli.project import chosen_project, now, open_deck
 from core.cli.shapes import json_help
-from core.curation.merging import Tally, as_read, check_pair, merged
-from core.curation.registry import Registry
+from core.curation.merge import Tally, as_read, check_pair, merged
+from core.curation.pattern_registry import Registry
+from core.project.state import View
 from core.records.patterns import Pattern
-from core.similarity import shown_likeness
-from core.view import View
+from core.retrieval.similarity import shown_likeness
 
 
 @click.command(epilog=json_help("patterns duplicates"))

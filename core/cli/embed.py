@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 import click
 
+from core.base.errors import BadInput
+from core.base.text import plural
 from core.cli.options import json_option, project_option
 from core.cli.output import line, print_json
 from core.cli.project import chosen_project, read_snapshot
 from core.cli.shapes import json_help
-from core.embeddings import PATTERNS, TASKS, Embeddings, Record, Subject
-from core.episodes.similar import comparable
-from core.errors import BadInput
+from core.episodes.similar_tasks import comparable
 from core.retrieval.embedding import EXTRA, MODEL, available
-from core.text import plural
+from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, Record, Subject
 
 
 @click.command(epilog=json_help("embed"))

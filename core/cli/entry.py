@@ -15,11 +15,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from core import __version__
+from core.base.errors import RalphdeckError
+from core.base.text import visible, visible_line
 from core.cli.aliases import translate_alias
 from core.cli.lazy import load
 from core.cli.options import Invocation, project_option, readonly_option, theme_option
-from core.errors import RalphdeckError
-from core.text import visible, visible_line
 
 PROGRAM: Final = "ralphdeck"
 INTERRUPTED: Final = 130

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from core.episodes.history import AttemptDetail, WholeHistory
     from core.episodes.improvement import Comparison, Group
-    from core.episodes.linking import Link
-    from core.episodes.matching import Hit
-    from core.episodes.planning import Lesson
+    from core.episodes.loop_links import Link
+    from core.episodes.plan_file import Lesson
     from core.episodes.replay import Step
+    from core.episodes.search_matching import Hit
     from core.episodes.success_metrics import SuccessMetrics
     from core.records.episodes import Action, Attempt, Milestone, Task
     from core.records.reflections import Reflection

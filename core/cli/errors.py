@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from core.base.errors import UnknownRecord
 from core.cli.beads import find_bead
 from core.cli.completing import complete_bead
 from core.cli.learning_shapes import error_json, stats_json
@@ -11,9 +12,8 @@ from core.cli.options import deciding_options
 from core.cli.output import line, print_bytes, print_json, remark, warn
 from core.cli.project import now, open_deck
 from core.cli.shapes import json_help
+from core.curation.reference_storage import LoggedErrors
 from core.curation.rules import shown
-from core.curation.storage import LoggedErrors
-from core.errors import UnknownRecord
 from core.learning.errors import ErrorAccumulator, classify_error
 from core.records.events import ErrorType
 

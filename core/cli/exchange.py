@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from core.base.errors import BadInput
+from core.base.text import plural, visible_line
 from core.cli.decide import print_warnings
 from core.cli.exchange_shapes import exported_json, row_json
 from core.cli.infile import read_named
@@ -25,15 +27,13 @@ from core.cli.output import (
 from core.cli.pattern_filter import PatternFilter, filter_options
 from core.cli.project import chosen_project, now, open_deck, read_configuration, read_snapshot
 from core.cli.shapes import decided_json, json_help
-from core.errors import BadInput
-from core.exchange.arriving import MAX_IMPORT_BYTES
-from core.exchange.exporting import export, read_entries
-from core.exchange.importing import Action, ImportPlan, Row
-from core.exchange.origins import project_origin
+from core.curation.exchange.export import export, read_entries
+from core.curation.exchange.import_file import MAX_IMPORT_BYTES
+from core.curation.exchange.import_plan import Action, ImportPlan, Row
+from core.curation.exchange.origins import project_origin
 from core.learning.scoreboard import Scoreboard
-from core.outfile import export_file, write_file
 from core.records.findings import Severity
-from core.text import plural, visible_line
+from core.storage.export_file import export_file, write_file
 
 _COLOURS = {"conflict": "yellow", "refused": "red", "new": "green"}
 

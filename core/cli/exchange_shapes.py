@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.cli.shapes import Shape, number
-from core.curation.merging import Tally
+from core.curation.merge import Tally
 from core.records.times import iso
 
 if TYPE_CHECKING:
-    from core.exchange.exporting import Exported
-    from core.exchange.importing import Row
-    from core.pruning import Prune
+    from core.curation.exchange.export import Exported
+    from core.curation.exchange.import_plan import Row
+    from core.metrics.pruning import Prune
     from core.records.patterns import Pattern
     from core.sources.archives import Archived
 

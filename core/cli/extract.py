@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from core.base.errors import Unwritable
+from core.base.id_lookup import meant_by
 from core.cli.completing import complete_source
 from core.cli.decide import print_warnings
 from core.cli.options import Words, deciding_options, joined, strict_option
 from core.cli.output import end, findings_json, line, percent, print_json, remark
 from core.cli.project import open_deck
 from core.cli.shapes import decided_json, extraction_json, json_help
-from core.episodes.linking import link_tasks
-from core.errors import Unwritable
+from core.episodes.loop_links import link_tasks
 from core.extraction.strategies import beads_of
-from core.naming import meant_by
 from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
-    from core.deck import Deck
     from core.extraction.proposals import Extraction, Proposal
+    from core.project.project import Deck
 
 _TYPES: Final = [kind.value for kind in PatternType]
 
@@ -141,7 +141,7 @@ def _verdict(proposal: Proposal) -> tuple[str, str, str]:
     if proposal.refused:
         return "-", "yellow", f" ({proposal.refused})"
     if proposal.duplicate_of:
-        from core.similarity import shown_likeness  # numpy: only where there is something to compare
+        from core.retrieval.similarity import shown_likeness  # numpy: only where there is something to compare
 
         return "=", "", f" ({percent(shown_likeness(proposal.similarity))} like {proposal.duplicate_of})"
     return "+", "green", ""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from core.base.text import plural
 from core.cli.output import line, print_json, remark, warn
-from core.text import plural
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
-    from core.deck import Deck
-    from core.forecast import Forecast
+    from core.forecast.forecast import Forecast
+    from core.project.project import Deck
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Only tell which states and contexts would change; nothing is written."
@@ -28,8 +28,8 @@ def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) ->
         RalphdeckError: What the decision would raise.
     """
     # Only a dry run needs it.
-    from core.episodes.similar import comparable
-    from core.forecast import Forecaster
+    from core.episodes.similar_tasks import comparable
+    from core.forecast.forecast import Forecaster
 
     made: list[Decided] = []
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from core.base.text import plural, visible_line
 from core.cli.completing import complete_task
 from core.cli.episode_shapes import attempt_details_json, history_json
 from core.cli.options import Words, joined, reading_options
@@ -26,7 +27,9 @@ from core.cli.output import (
 )
 from core.cli.project import chosen_project, now, read_configuration
 from core.cli.shapes import Shape, json_help, reflection_json
-from core.episodes.condition import Condition, condition_of
+from core.config.paths import ProjectPaths
+from core.config.settings import WatchSettings
+from core.episodes.attempt_state import Condition, condition_of
 from core.episodes.export import attempt_markdown, history_markdown, reflection_markdown, reflections_markdown
 from core.episodes.history import (
     COUNT_DIFFERS,
@@ -38,15 +41,12 @@ from core.episodes.history import (
     read_history,
     read_whole_history,
 )
-from core.episodes.names import find_attempt
-from core.outfile import export_file, write_file
-from core.paths import ProjectPaths
+from core.episodes.task_lookup import find_attempt
 from core.records.episodes import Attempt, Milestone, Quality, Task
 from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.settings import WatchSettings
-from core.text import plural, visible_line
+from core.storage.export_file import export_file, write_file
 
 COLOURS: Final = {**OUTCOME_COLOURS, "running": "yellow", "paused": "yellow", "left unfinished": "yellow"}
 _LIMIT: Final = 50

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from core.base.errors import BadInput
 from core.cli.options import Invocation
 from core.cli.output import print_bytes, print_json, remark
 from core.cli.project import named_project
-from core.errors import BadInput
-from core.paths import find_project
-from core.sources.reading import decode_json
+from core.config.paths import find_project
+from core.storage.file_reader import decode_json
 
 CLAUDE_CODE: Final = "claude-code"
 FORMS: Final = (CLAUDE_CODE, "plain")

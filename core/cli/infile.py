@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.errors import BadInput
-from core.sources.reading import Problem, read_file
-from core.text import visible_line
+from core.base.errors import BadInput
+from core.base.text import visible_line
+from core.storage.file_reader import Problem, read_file
 
 
 def read_named(file: Path, most: int) -> bytes:

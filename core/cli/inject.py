@@ -10,6 +10,8 @@ from typing import Any, Final
 import click
 from msgspec.structs import replace
 
+from core.base.errors import BadInput, RalphdeckError, Refused
+from core.base.text import plural
 from core.cli.completing import complete_loop
 from core.cli.foretelling import tell_missing
 from core.cli.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, work_in
@@ -17,17 +19,15 @@ from core.cli.options import Fraction, Words, reading_options
 from core.cli.output import end, findings_json, print_bytes, print_json, remark, warn
 from core.cli.project import open_deck
 from core.cli.shapes import injection_json, json_help
-from core.deck import Deck
-from core.episodes.similar import comparable
-from core.errors import BadInput, RalphdeckError, Refused
-from core.outfile import export_file, write_file
+from core.episodes.similar_tasks import comparable
+from core.project.project import Deck
+from core.project.state import View
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
 from core.retrieval.ranking import Injection
 from core.retrieval.task import CATEGORIES
-from core.text import plural
-from core.view import View
+from core.storage.export_file import export_file, write_file
 
 _HOOK_HELP: Final = (
     f"Print what a hook expects. claude-code reads the event on stdin and answers {SESSION} and {PROMPT}, whose "

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import click
 
+from core.base.errors import Refused
 from core.cli.completing import complete_pattern
 from core.cli.decide import print_decided, print_warnings
 from core.cli.foretelling import dry_run_option, foretell
@@ -15,9 +16,8 @@ from core.cli.output import end, findings_json, line, print_json, remark, warn
 from core.cli.project import now, open_deck
 from core.cli.shapes import decided_json, json_help, proposal_json
 from core.curation.curator import Decided
-from core.deck import Deck
-from core.errors import Refused
-from core.learning.proposing import Inversion
+from core.learning.inversion_proposals import Inversion
+from core.project.project import Deck
 
 MOST_DAYS = 3650
 """Longest snooze."""

@@ -12,16 +12,16 @@ from core.records.times import iso
 
 if TYPE_CHECKING:
     from core.cli.beads import Effect
+    from core.config.settings import LearningSettings, Settings
+    from core.config.thresholds import Threshold
     from core.learning.bursts import Burst
     from core.learning.errors import ErrorEntry, ErrorStats
+    from core.learning.evidence_inputs import SetAside
     from core.learning.explanation import LoopShare, Step, Weighed
-    from core.learning.inputs import SetAside
     from core.learning.outcomes import Outcome, OutcomeSignals
-    from core.learning.replaying import Replay, Turn
+    from core.learning.threshold_replay import Replay, Turn
+    from core.project.scoring import Scored
     from core.records.events import Event
-    from core.scoring import Scored
-    from core.settings import LearningSettings, Settings
-    from core.thresholds import Threshold
 
 
 def event_json(event: Event) -> Shape:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from core.base.errors import BadInput, RalphdeckError
+from core.base.text import plural, visible_line
 from core.cli.infile import read_named
 from core.cli.options import Words, joined, reading_options
 from core.cli.output import (
@@ -25,14 +27,12 @@ from core.cli.output import (
 )
 from core.cli.project import chosen_project, now, read_configuration, read_snapshot
 from core.cli.shapes import decision_json, json_help
-from core.curation.heads import MAX_BYTES, Head, check_project, read_heads
+from core.config.paths import ProjectPaths
 from core.curation.rules import about_text, changed, verb_text
-from core.curation.verifying import verify_ledger
-from core.errors import BadInput, RalphdeckError
-from core.outfile import export_file, write_file
-from core.paths import ProjectPaths
+from core.ledger.trusted_heads import MAX_BYTES, Head, check_project, read_heads
+from core.ledger.verify import verify_ledger
 from core.records.decisions import Decision, Verb
-from core.text import plural, visible_line
+from core.storage.export_file import export_file, write_file
 
 
 @click.command(epilog=json_help("log"))
@@ -142,7 +142,7 @@ def _print_head(output: Path | None, as_json: bool) -> None:
 
 def _project_id(paths: ProjectPaths) -> str:
     """The random ID of the project, made if that is possible; else ""."""
-    from core.exchange.origins import known_origin, project_origin  # only a head needs it
+    from core.curation.exchange.origins import known_origin, project_origin  # only a head needs it
 
     try:
         return known_origin(paths) or project_origin(paths, read_configuration().settings.watch.retry_seconds)
@@ -152,7 +152,7 @@ def _project_id(paths: ProjectPaths) -> str:
 
 def _heads(against: str, paths: ProjectPaths) -> tuple[Head, ...]:
     """The heads of this project in a file, or on standard input."""
-    from core.exchange.origins import known_origin
+    from core.curation.exchange.origins import known_origin
 
     name = "standard input" if against == "-" else visible_line(against, 300)
     if against == "-":

@@ -10,9 +10,9 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help, loop_json
+from core.config.settings import LearningSettings
 from core.records.loops import Loop, LoopStatus
-from core.settings import LearningSettings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 COLOURS = {
     "running": "green",
@@ -71,7 +71,7 @@ def loops(status: tuple[tuple[str, ...], ...], archived: bool | None, as_json: b
 def _print_json(snapshot: Snapshot, chosen: Iterable[Loop], settings: LearningSettings) -> None:
     """Import scoring for this listing alone: the table needs neither outcomes nor the event log."""
     from core.cli.learning_shapes import score_json
-    from core.learning.inputs import Inputs
+    from core.learning.evidence_inputs import Inputs
     from core.learning.outcomes import score_outcome
 
     present = now()

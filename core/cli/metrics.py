@@ -8,13 +8,16 @@ from typing import Any, Final
 import click
 from msgspec import to_builtins
 
+from core.base.errors import BadInput
+from core.base.text import plural, visible_line
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, percent, print_json, print_table
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help, number
-from core.curation.derived import claimed_metrics, differences
-from core.errors import BadInput
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.metrics.dashboard import USUAL, Dashboard, metrics_of
+from core.metrics.derived_files import claimed_metrics, differences
 from core.metrics.effectiveness import (
     Comparison,
     EffectivenessMetrics,
@@ -26,10 +29,7 @@ from core.metrics.effectiveness import (
 from core.metrics.export import FORMATS, exported
 from core.metrics.figures import Figure, reach_text, value_text
 from core.metrics.sections import figures_of
-from core.outfile import export_file, is_there, write_file
-from core.paths import ProjectPaths
-from core.settings import Settings
-from core.text import plural, visible_line
+from core.storage.export_file import export_file, is_there, write_file
 
 _MOST_CHARS: Final = 60
 MOST_WEEKS: Final = 520

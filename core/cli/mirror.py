@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from core.base.text import plural
 from core.cli.options import json_option, project_option, strict_option
 from core.cli.output import end, findings_json, line, percent, print_json
 from core.cli.project import decider, open_deck
 from core.cli.shapes import json_help
-from core.mirror import NEEDED, Mirror, Share
-from core.mirror import mirror as mirror_of
-from core.text import plural
+from core.metrics.reviewer_accuracy import NEEDED, Mirror, Share
+from core.metrics.reviewer_accuracy import mirror as mirror_of
 
 
 @click.command(epilog=json_help("mirror"))

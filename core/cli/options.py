@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from core.checks import MAX_COUNT
+from core.base.validation import MAX_COUNT
 from core.records.times import parse_time
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"

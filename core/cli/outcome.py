@@ -7,6 +7,8 @@ from datetime import datetime
 
 import click
 
+from core.base.errors import BadInput
+from core.base.text import plural
 from core.cli.beads import at_option, find_bead, print_effects, result_of, result_options, time_of
 from core.cli.completing import complete_bead
 from core.cli.counted import counted_json, print_counted
@@ -15,15 +17,13 @@ from core.cli.options import Count, Duration, deciding_options
 from core.cli.output import line, print_json, remark, warn
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
-from core.curation.counting import Counted
 from core.curation.rules import shown
-from core.errors import BadInput
+from core.curation.use_counts import Counted
 from core.extraction.strategies import strategies_of
+from core.project.scoring import applied, kind_of
+from core.project.state import View
 from core.records.events import Event, Signals, event_id
-from core.scoring import applied, kind_of
-from core.snapshot import Delta
-from core.text import plural
-from core.view import View
+from core.records.snapshot import Delta
 
 
 @click.command(epilog=json_help("outcome"))

@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 import click
 from rich.cells import cell_len, set_cell_size
 
-from core.numbers import percent_text
+from core.base.number_text import percent_text
+from core.base.text import ELLIPSIS, plural, visible_line
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
-from core.secrets import masked
-from core.text import ELLIPSIS, plural, visible_line
+from core.redaction.masking import masked
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200
@@ -57,7 +57,7 @@ def print_json(document: Mapping[str, Any], *, one_line: bool = False) -> None:
 def json_bytes(document: Mapping[str, Any], *, indent: int | None = None) -> bytes:
     """A JSON document in UTF-8 with a final line feed.
 
-    Secrets are masked, see `core.secrets.masked`.
+    Secrets are masked, see `core.redaction.masking.masked`.
     Control, bidirectional and invisible characters and lone surrogates are written as `\\uXXXX`, so that every
     string comes back as it is in the files. NaN and infinities do not occur.
     """

@@ -16,7 +16,7 @@ from core.records.patterns import Maturity, Pattern, PatternType
 if TYPE_CHECKING:
     from core.learning.assessment import Assessment
     from core.learning.scoreboard import Scoreboard
-    from core.snapshot import Snapshot
+    from core.records.snapshot import Snapshot
 
 
 _STATES: Final = [*Maturity, "quarantine", "held"]

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from core.base.text import plural
 from core.cli.output import line, percent
 from core.learning.assessment import Assessment
-from core.lineage import format_lineage, source_iterations
+from core.learning.lineage import format_lineage, source_iterations
 from core.metrics.effectiveness import pattern_effect
+from core.project.state import View
 from core.records.patterns import Pattern, PatternType
 from core.records.times import day_of
-from core.scanning.telling import SEVERITY_WORDS, told
-from core.secrets import masked
-from core.text import plural
-from core.view import View
+from core.redaction.masking import masked
+from core.scanning.messages import SEVERITY_WORDS, told
 
 _NAMES: Final = {
     PatternType.ERROR: "Error Pattern",

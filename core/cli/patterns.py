@@ -20,7 +20,7 @@ from core.cli.shapes import json_help, lineage_json, observation_json, pattern_d
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 Row = tuple[Pattern, Assessment]
 

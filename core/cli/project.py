@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from core.base.errors import ProjectNotFound
 from core.cli.options import Invocation
-from core.errors import ProjectNotFound
-from core.paths import ProjectPaths, find_project, is_folder, project_at
-from core.settings import Settings, WatchSettings
-from core.sources.protection import protect
+from core.config.paths import ProjectPaths, find_project, is_folder, project_at
+from core.config.settings import Settings, WatchSettings
+from core.storage.read_only import protect
 
 if TYPE_CHECKING:
-    from core.deck import Deck
-    from core.library import Library
-    from core.snapshot import Snapshot
+    from core.project.index import Library
+    from core.project.project import Deck
+    from core.records.snapshot import Snapshot
     from core.sources.configuration import Configuration
 
 
@@ -74,7 +74,7 @@ def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
     Args:
         configuration: Of the project; it is read if none is given.
     """
-    from core.library import Library
+    from core.project.index import Library
 
     configuration = configuration or read_configuration()
     settings = configuration.settings
@@ -95,7 +95,7 @@ def open_deck(by: str | None = None, *, records: bool = False, configuration: Co
     Raises:
         ProjectNotFound: There is no such project; to record something, it must have an `.aiwg`.
     """
-    from core.deck import Deck
+    from core.project.project import Deck
 
     project = chosen_project()
     if records and not is_folder(project.aiwg):
@@ -118,7 +118,7 @@ def open_deck(by: str | None = None, *, records: bool = False, configuration: Co
 
 def _read_torn_again(library: Library, apply: Callable[[Iterable[Path]], object], settings: WatchSettings) -> None:
     """Give files that are being written the time to become whole; what stays torn becomes a finding."""
-    from core.library import UNREADABLE_AFTER
+    from core.project.index import UNREADABLE_AFTER
 
     for delay in (*settings.retry_seconds, UNREADABLE_AFTER.total_seconds()):
         torn = library.retry_paths

@@ -14,9 +14,9 @@ from core.cli.options import Count, Fraction, deciding_options, reading_options
 from core.cli.output import Column, day, end, findings_json, line, percent, print_json, print_table, remark
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import decided_json, json_help
-from core.pruning import Prune
+from core.metrics.pruning import Prune
+from core.project.state import View
 from core.sources.archives import Archived, read_archives
-from core.view import View
 
 
 @click.command(epilog=json_help("patterns prune"))

@@ -23,16 +23,16 @@ from core.cli.options import Count, Fraction, deciding_options
 from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
-from core.curation.counting import Counted
+from core.curation.reference_storage import LoggedFeedback
 from core.curation.rules import shown
-from core.curation.storage import LoggedFeedback
-from core.deck import Deck
+from core.curation.use_counts import Counted
 from core.learning.bursts import source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
+from core.project.project import Deck
+from core.project.state import View
 from core.records.events import Event, event_id
-from core.review.telling import burst_text
-from core.view import View
+from core.review.messages import burst_text
 
 _VERDICTS = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
 _ENDED = {True: "succeeded", False: "failed"}

@@ -11,9 +11,9 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import read_snapshot
 from core.cli.shapes import json_help, recurring_json, reflection_json
+from core.extraction.clustering import LEAST_LOOPS, Cluster, recurring_in
 from core.records.reflections import Reflection
-from core.recurring import LEAST_LOOPS, Cluster, recurring_in
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 KINDS = ("error-analysis", "strategy-change", "success-pattern", "constraint-discovery", "process-improvement")
 """(1) reflection types, as words of the command line."""

@@ -8,19 +8,19 @@ from typing import Final
 
 import click
 
+from core.base.errors import UnknownRecord
+from core.base.text import plural, visible_line
 from core.cli.completing import complete_task
 from core.cli.episode_shapes import attempt_json, step_json
 from core.cli.options import reading_options
 from core.cli.output import end, findings_json, line, percent, print_json, remark
 from core.cli.project import chosen_project
 from core.cli.shapes import json_help
+from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
-from core.episodes.names import find_attempt
 from core.episodes.replay import MAX_PAUSE, Step, Verdict, excerpt, pause_at, steps
-from core.errors import UnknownRecord
-from core.paths import ProjectPaths
-from core.secrets import masked
-from core.text import plural, visible_line
+from core.episodes.task_lookup import find_attempt
+from core.redaction.masking import masked
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNTOLD: "yellow"}
 _DIFF_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}

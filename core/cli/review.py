@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from core.base.errors import UnknownRecord
+from core.base.text import plural
 from core.cli.decide import print_decided
 from core.cli.options import Count, Moment, Words, deciding_options, joined, strict_option
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help, number
 from core.curation.rules import More, shown
-from core.errors import UnknownRecord
 from core.review.items import KINDS, ReviewItem
-from core.text import plural
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
-    from core.deck import Deck
+    from core.project.project import Deck
     from core.review.session import Plan
 
 MOST_MINUTES = 1440

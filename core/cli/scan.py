@@ -11,12 +11,12 @@ from typing import IO, Final
 import click
 import msgspec
 
+from core.base.errors import BadInput, RalphdeckError
+from core.base.text import plural, visible_line
 from core.cli.infile import read_named
 from core.cli.output import json_bytes, line, print_bytes
 from core.cli.shapes import json_help, scan_json
-from core.errors import BadInput, RalphdeckError
 from core.records.suspicions import Severity, Suspicion
-from core.text import plural, visible_line
 
 BLOCKED_EXIT: Final = 3
 UNREADABLE_EXIT: Final = 2
@@ -149,7 +149,7 @@ def _verdict(found: Sequence[Suspicion]) -> str:
 
 
 def _print(name: str, found: Sequence[Suspicion]) -> None:
-    from core.scanning.telling import meaning
+    from core.scanning.messages import meaning
 
     colour = _COLOURS[found[0].severity] if found else "green"
     marks = f"  {plural(len(found), 'mark')}" if found else ""

@@ -8,6 +8,7 @@ from typing import Final
 import click
 import numpy as np
 
+from core.base.errors import UnknownRecord
 from core.cli.beads import find_bead
 from core.cli.completing import complete_bead
 from core.cli.learning_shapes import criterion_json, scored_json
@@ -15,13 +16,12 @@ from core.cli.options import Fraction, reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
+from core.curation.reference_storage import LoggedFeedback
 from core.curation.rules import shown
-from core.curation.storage import LoggedFeedback
-from core.deck import Deck
-from core.errors import UnknownRecord
 from core.learning.criteria import CriterionWeight, WeightedScores, apply_weights, criterion_weights
-from core.scoring import Scored, scored
-from core.view import View
+from core.project.project import Deck
+from core.project.scoring import Scored, scored
+from core.project.state import View
 
 VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
 

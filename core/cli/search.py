@@ -7,23 +7,23 @@ from typing import Any
 
 import click
 
+from core.base.errors import BadInput
+from core.base.text import plural
+from core.base.time_parsing import past_moment
 from core.cli.completing import complete_task
 from core.cli.episode_shapes import hit_json
 from core.cli.options import Moment, Words, joined, reading_options
 from core.cli.output import Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import chosen_project, now
 from core.cli.shapes import json_help
-from core.episodes.matching import Hit, Place
-from core.episodes.names import find_attempt, task_ids
+from core.config.paths import ProjectPaths
+from core.episodes.search import Filters
+from core.episodes.search import search as search_memory
+from core.episodes.search_matching import Hit, Place
 from core.episodes.search_words import SearchWords
-from core.episodes.searching import Filters
-from core.episodes.searching import search as search_memory
-from core.errors import BadInput
-from core.moments import past_moment
-from core.paths import ProjectPaths
+from core.episodes.task_lookup import find_attempt, task_ids
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.text import plural
 
 _SNIPPET = 160
 """Longest excerpt, in characters."""

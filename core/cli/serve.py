@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from core.base.errors import RalphdeckError
+from core.base.text import visible
 from core.cli.dashboard import chosen_theme, project_of
 from core.cli.options import project_option, theme_option
-from core.errors import RalphdeckError
-from core.text import visible
 
 
 @click.command()

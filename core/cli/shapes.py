@@ -25,18 +25,18 @@ from core.records.times import iso
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
+    from core.extraction.clustering import Cluster
     from core.extraction.proposals import Extraction
     from core.learning.assessment import Assessment
     from core.learning.explanation import RuleLine
+    from core.learning.inversion_proposals import Inversion
+    from core.learning.lineage import LineageEvent
     from core.learning.loop_patterns import LoopPatterns
-    from core.learning.proposing import Inversion
-    from core.lineage import LineageEvent
     from core.records.decisions import Decision, Pin
     from core.records.events import Observation
     from core.records.loops import Loop
     from core.records.patterns import Pattern, SourceLoop
     from core.records.reflections import Reflection
-    from core.recurring import Cluster
     from core.retrieval.ranking import Injection
     from core.retrieval.reflections import ChosenReflection
 
@@ -336,7 +336,7 @@ def _source_json(pattern: Pattern, source: SourceLoop) -> Shape:
 
 def suspicion_json(suspicion: Suspicion) -> Shape:
     """One thing that the scan has found in a text."""
-    from core.scanning.telling import meaning  # what an agent calls at every step loads no scan
+    from core.scanning.messages import meaning  # what an agent calls at every step loads no scan
 
     return {
         "rule": suspicion.rule,

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from core.base.errors import ProjectNotFound, UnknownRecord
+from core.base.text import visible_line
 from core.cli.completing import complete_loop
 from core.cli.episode_shapes import lesson_json
 from core.cli.options import Count, json_option, project_option
 from core.cli.output import line, print_json, remark, warn
 from core.cli.project import chosen_project, named_project, now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
+from core.config.paths import is_folder
 from core.episodes.protocol import Episodes
-from core.errors import ProjectNotFound, UnknownRecord
-from core.paths import is_folder
 from core.records.loops import Loop
-from core.text import visible_line
 
 if TYPE_CHECKING:
     from core.sources.configuration import Configuration
@@ -193,8 +193,8 @@ def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str
     settings = configuration.settings.injection
     if not (settings.enabled and settings.include_reflections):
         return ()
-    from core.embeddings import TASKS, Embeddings
-    from core.episodes.similar import past_tasks
+    from core.episodes.similar_tasks import past_tasks
+    from core.retrieval.embeddings import TASKS, Embeddings
     from core.retrieval.reflections import similar_reflections
 
     snapshot = read_snapshot(configuration)

@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 
+from core.base.text import plural, visible_line
 from core.cli.episode_shapes import said_json
 from core.cli.options import Count, Fraction, OneOfAKind, json_option, project_option
 from core.cli.output import line, print_json, remark
 from core.cli.shapes import json_help
 from core.cli.task_begin import episodes, task_argument
-from core.episodes.arguments import MAX_PERCENT
-from core.episodes.reflecting import TRIGGERS, TYPES, render_reflection
+from core.episodes.reflection_drafts import TRIGGERS, TYPES, render_reflection
+from core.episodes.validation import MAX_PERCENT
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.text import plural, visible_line
 
 
 class _Spelled(click.Choice[str]):

@@ -13,12 +13,12 @@ from core.cli.options import Words, joined, reading_options
 from core.cli.output import OUTCOME_COLOURS, Column, end, findings_json, minute, print_json, print_table, remark
 from core.cli.project import now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
-from core.episodes.condition import AttemptState, Condition, condition_of, state_word
-from core.episodes.indexing import STATUSES
+from core.config.settings import WatchSettings
+from core.episodes.attempt_state import AttemptState, Condition, condition_of, state_word
+from core.episodes.task_indexes import STATUSES
 from core.records.episodes import Attempt, Task, by_task
 from core.records.loops import Outcome
-from core.settings import WatchSettings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 _OPEN_COLOURS = {AttemptState.LEFT.value: "yellow"}
 

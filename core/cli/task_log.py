@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import click
 
+from core.base.errors import BadInput
+from core.base.text import plural
 from core.cli.hooks import CLAUDE_CODE, HookCommand, read_tool_event, work_in
 from core.cli.options import Count, Fraction, OneOfAKind, json_option, project_option
 from core.cli.output import line, print_json
@@ -19,9 +21,7 @@ from core.cli.shapes import json_help
 from core.cli.task_begin import episodes, task_argument
 from core.episodes.log_summary import ACTION_TYPES
 from core.episodes.tool_events import FAILED, SUCCEEDED, action_of
-from core.errors import BadInput
-from core.sources.reading import BOM, decode_json
-from core.text import plural
+from core.storage.file_reader import BOM, decode_json
 
 STDIN: Final = "-"
 MAX_INPUT: Final = 64 << 20

@@ -9,20 +9,20 @@ from typing import Final
 
 import click
 
+from core.base.errors import UnknownRecord
+from core.base.text import plural
 from core.cli.episode_shapes import report_json
 from core.cli.options import reading_options
 from core.cli.output import end, findings_json, line, percent, print_json
 from core.cli.project import chosen_project, now, read_configuration, read_snapshot
 from core.cli.shapes import json_help
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.episodes.history import read_history
 from core.episodes.improvement import REF_021_IMPROVEMENT, Comparison, Group, Improvement, points
-from core.episodes.linking import Link, link_tasks
+from core.episodes.loop_links import Link, link_tasks
 from core.episodes.success_metrics import READ_LATENCY_SECONDS, Latency, SuccessMetrics, success_metrics
-from core.errors import UnknownRecord
-from core.paths import ProjectPaths
-from core.settings import Settings
-from core.snapshot import Snapshot
-from core.text import plural
+from core.records.snapshot import Snapshot
 
 MAX_MEASURED: Final = 200
 """Most histories that are read to measure how long that takes: those of the tasks with most actions."""

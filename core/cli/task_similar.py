@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import click
 
+from core.base.id_lookup import meant_by
+from core.base.text import visible_line
 from core.cli.options import reading_options
 from core.cli.output import end, findings_json, line, percent, print_json, remark
 from core.cli.project import chosen_project, read_snapshot
 from core.cli.shapes import json_help
-from core.embeddings import TASKS, Embeddings, PastTask
-from core.episodes.names import ambiguous
-from core.episodes.similar import MOST_TASKS, SimilarTask, past_tasks, similar_tasks
-from core.naming import meant_by
+from core.episodes.similar_tasks import MOST_TASKS, SimilarTask, past_tasks, similar_tasks
+from core.episodes.task_lookup import ambiguous
 from core.retrieval.embedding import available
-from core.text import visible_line
+from core.retrieval.embeddings import TASKS, Embeddings, PastTask
 
 _MAX_SHOWN = 300
 """Characters of a text that are printed."""

@@ -12,9 +12,9 @@ from typing import Final
 
 import platformdirs
 
-from core.moments import LAST_SEEN, LAST_VISIT
+from core.base.text import visible
+from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.records.times import parse_time
-from core.text import visible
 
 APP: Final = "ralphdeck"
 MAX_LOG_BYTES: Final = 1_000_000

@@ -47,8 +47,8 @@ def watch(extracts: bool | None, prunes: bool | None, by: str | None, as_json: b
       ralphdeck watch --json >> ralphdeck.jsonl
       ralphdeck watch --no-extract
     """
-    from core.auto_extraction import is_wanted
-    from core.following import Follower, Line
+    from core.project.auto_extraction import is_wanted
+    from core.project.daemon import Follower, Line
     from core.sources.configuration import DEFAULT
 
     configuration = read_configuration(registry=True)

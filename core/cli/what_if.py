@@ -5,21 +5,21 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
+from core.base.errors import BadInput, ProjectNotFound
+from core.base.text import plural
 from core.cli.learning_shapes import replay_json, threshold_json
 from core.cli.options import reading_options
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark, warn
 from core.cli.project import named_project, open_deck, read_configuration
 from core.cli.shapes import Shape, json_help
-from core.curation.storage import LoggedFeedback
-from core.deck import Deck
-from core.errors import BadInput, ProjectNotFound
+from core.config.settings import Settings
+from core.config.thresholds import THRESHOLDS, Threshold, threshold, with_threshold
+from core.curation.reference_storage import LoggedFeedback
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
-from core.learning.replaying import Replay, Turn
+from core.learning.threshold_replay import Replay, Turn
+from core.project.project import Deck
 from core.records.times import day_of
-from core.settings import Settings
 from core.sources.configuration import Configuration
-from core.text import plural
-from core.thresholds import THRESHOLDS, Threshold, threshold, with_threshold
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

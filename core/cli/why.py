@@ -11,9 +11,9 @@ from core.cli.output import end, findings_json, line, print_json
 from core.cli.pattern_text import print_evidence, print_why
 from core.cli.project import open_deck
 from core.cli.shapes import json_help, number, pin_json, rule_json
+from core.project.state import View
 from core.records.patterns import Pattern
 from core.records.times import iso
-from core.view import View
 
 
 @click.command(epilog=json_help("why"))

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from core.curation import batches, editing, rules
-from core.curation.act import Act
-from core.curation.batches import Batch
-from core.curation.recording import Decided as Decided
-from core.curation.recording import Make, Progress, Recorder, clean
-from core.curation.recording import Refusal as Refusal
+from core.base.errors import BadInput, MovedOn
+from core.curation import record_changes, rules, text_approval
+from core.curation.apply import ID_PREFIXES
+from core.curation.decision_writer import Decided as Decided
+from core.curation.decision_writer import Make, Progress, Recorder, clean
+from core.curation.decision_writer import Refusal as Refusal
+from core.curation.record_changes import Batch
 from core.curation.rules import Case, Draft, shown
-from core.curation.settling import ID_PREFIXES
-from core.errors import BadInput, MovedOn
+from core.curation.unit_of_work import Act
 from core.extraction.proposals import Extraction
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import Burst
-from core.learning.proposing import Inversion
+from core.learning.inversion_proposals import Inversion
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
-    from core.exchange.importing import ImportPlan
+    from core.curation.exchange.import_plan import ImportPlan
 
 _ALIKE: Final[Mapping[Verb, Callable[[Case], Draft]]] = {
     Verb.PROMOTE: rules.promote,
@@ -173,8 +173,8 @@ class Curator(Recorder):
         act = self._act()
 
         def draft(case: Case) -> Draft:
-            kept = editing.approved_text(self._ledger.decision(case.pin.decision_id), pattern) if case.pin else {}
-            return editing.restore_text(case, kept, act.registry.record(pattern))
+            kept = text_approval.approved_text(self._ledger.decision(case.pin.decision_id), pattern) if case.pin else {}
+            return text_approval.restore_text(case, kept, act.registry.record(pattern))
 
         return self._append(self._about(pattern, assessment, now, reason, draft, act), now)
 
@@ -190,7 +190,7 @@ class Curator(Recorder):
     ) -> Decided:
         """Put what a loop has learned into the registry."""
         return self._write_records(
-            lambda batch: batches.extract(batch, extraction, patterns, unattended=unattended), now, known, reason
+            lambda batch: record_changes.extract(batch, extraction, patterns, unattended=unattended), now, known, reason
         )
 
     def import_patterns(
@@ -204,24 +204,26 @@ class Curator(Recorder):
     ) -> Decided:
         """Import a file of patterns; `plan` is made from the records as they are then."""
         return self._write_records(
-            lambda batch: batches.import_patterns(batch, plan(batch), patterns), now, known, reason
+            lambda batch: record_changes.import_patterns(batch, plan(batch), patterns), now, known, reason
         )
 
     def merge(self, kept: Pattern, other: Pattern, *, now: datetime, known: int, reason: str = "") -> Decided:
         """Make one pattern of two; the other one is archived."""
-        return self._write_records(lambda batch: batches.merge(batch, kept, other), now, known, reason)
+        return self._write_records(lambda batch: record_changes.merge(batch, kept, other), now, known, reason)
 
     def archive(
         self, reasons: Sequence[tuple[Pattern, str]], *, subject: str, now: datetime, known: int, reason: str = ""
     ) -> Decided:
         """Move patterns into the archive, each for its reason; `subject` says whose idea it was."""
-        return self._write_records(lambda batch: batches.archive(batch, reasons, subject), now, known, reason)
+        return self._write_records(lambda batch: record_changes.archive(batch, reasons, subject), now, known, reason)
 
     def restore(
         self, pattern_id: str, patterns: Mapping[str, Pattern], *, now: datetime, known: int, reason: str = ""
     ) -> Decided:
         """Bring a pattern back from the archive."""
-        return self._write_records(lambda batch: batches.restore(batch, pattern_id, patterns), now, known, reason)
+        return self._write_records(
+            lambda batch: record_changes.restore(batch, pattern_id, patterns), now, known, reason
+        )
 
     def decide_many(
         self,
@@ -304,7 +306,9 @@ class Curator(Recorder):
             return self._note(one.pattern, reason)
         if verb is Verb.ARCHIVE:
             reasons = ((one.pattern, reason),)
-            return self._records(lambda batch: batches.archive(batch, reasons, one.pattern.id), now, known, reason, act)
+            return self._records(
+                lambda batch: record_changes.archive(batch, reasons, one.pattern.id), now, known, reason, act
+            )
         if verb is Verb.ACCEPT_INVERSION:
             return self._inversion(one, now, reason, act)
         if verb is Verb.SNOOZE:

@@ -11,20 +11,20 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.curation.state import TEXT_HASH
-from core.errors import AlreadyDone, BadInput, Refused
+from core.base.errors import AlreadyDone, BadInput, Refused
+from core.base.text import plural, visible_line
+from core.config.settings import Settings
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import Burst
-from core.learning.proposing import Inversion
+from core.learning.inversion_proposals import Inversion
+from core.ledger.fold import TEXT_HASH
 from core.records.decisions import TURNS, CurationState, Decision, Effect, Pin, Verb, text_hash
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity
 from core.records.times import iso
-from core.scanning.telling import told
+from core.scanning.messages import told
 from core.scanning.verdict import stops
-from core.settings import Settings
 from core.sources.patterns import read_patterns
-from core.text import plural, visible_line
 
 OVERRIDE: Final = "override"
 """The key of a pattern record that tells other tools of a decision (formats C23); only the ledger decides."""

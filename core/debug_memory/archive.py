@@ -18,21 +18,21 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
+from core.base.id_lookup import meant_by, the_one
+from core.base.text import visible_line
+from core.config.paths import ProjectPaths
+from core.config.settings import DebugMemorySettings
 from core.debug_memory.retention import Kept, plan
-from core.errors import BadInput, Refused, UnknownRecord, Unwritable
-from core.naming import meant_by, the_one
-from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Severity
 from core.records.times import iso, parse_time
-from core.settings import DebugMemorySettings
 from core.sources.debug_sessions import is_debug_memory, read_sessions
 from core.sources.escalations import join_escalations, read_escalation
-from core.sources.journal import Journal
-from core.sources.reading import Problem, Stamp, decode, decode_jsonl, read_file
-from core.sources.scanning import Kind, can_hold, scan, wanted
-from core.sources.writing import rename_to_free
-from core.text import visible_line
+from core.sources.sweep import Kind, can_hold, scan, wanted
+from core.storage.append_log import Journal
+from core.storage.atomic_write import rename_to_free
+from core.storage.file_reader import Problem, Stamp, decode, decode_jsonl, read_file
 
 HOME: Final = "debug-memory"
 ARCHIVE: Final = "archive"

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from core.base.number_text import percent_text
 from core.learning.statistics import jeffreys_interval
-from core.numbers import percent_text
 from core.records.debug_sessions import DebugSession, Lesson
 
 _Key = TypeVar("_Key", bound=Hashable)

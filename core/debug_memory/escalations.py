@@ -16,19 +16,19 @@ from typing import Any, Final
 
 import msgspec
 
-from core.errors import BadInput, Refused, Unwritable
+from core.base.errors import BadInput, Refused, Unwritable
+from core.base.text import visible_line
+from core.config.paths import SAFE_ID, ProjectPaths
 from core.extraction.material import read_material
-from core.paths import SAFE_ID, ProjectPaths
 from core.records.debug_sessions import DebugSession
+from core.records.snapshot import Snapshot
 from core.records.times import iso
-from core.snapshot import Snapshot
 from core.sources.debug_sessions import find_record
-from core.sources.protection import check_writable
-from core.sources.reading import Problem, decode, read_file
 from core.sources.record_checks import normalized
-from core.sources.writing import rewrite, take_theirs
-from core.sources.yaml_text import decode_yaml
-from core.text import visible_line
+from core.storage.atomic_write import rewrite, take_theirs
+from core.storage.file_reader import Problem, decode, read_file
+from core.storage.read_only import check_writable
+from core.storage.yaml_reader import decode_yaml
 
 FOLDER: Final = "escalations"
 MAX_ITERATIONS: Final = 20

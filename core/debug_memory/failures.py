@@ -15,26 +15,26 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.errors import Refused
+from core.base.prompt_text import field, quoted
+from core.base.text import matcher
 from core.debug_memory.effectiveness import Held
 from core.debug_memory.frames import same_file
 from core.debug_memory.index import ANY_FILE, ERROR_TYPE, DebugIndex, newest_first, spellings
 from core.debug_memory.reports import FixTemplate, fix_templates
-from core.errors import Refused
 from core.extraction.errors import taken_apart
 from core.extraction.signatures import generalise
+from core.learning.aggregate_evidence import rounded
 from core.learning.assessment import Assessment
-from core.learning.sums import rounded
-from core.prompt_text import field, quoted
+from core.project.state import View
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.relevance import WEIGHTS, relevance
 from core.retrieval.rendering import render_context
 from core.retrieval.task import analyse_task
-from core.scanning.rendered import completed_by, put_together, when_cut, without_put_together
-from core.scanning.telling import unless_harmful
+from core.scanning.context_scan import completed_by, put_together, when_cut, without_put_together
+from core.scanning.messages import unless_harmful
 from core.sources.debug_sessions import split_location
-from core.text import matcher
-from core.view import View
 
 MAX_FIXES: Final = 5
 """Past sessions that are offered."""

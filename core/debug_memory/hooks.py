@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.curation.counting import Counted
+from core.base.errors import Conflict, Refused, Unwritable
 from core.curation.curator import Decided
+from core.curation.use_counts import Counted
 from core.debug_memory.escalations import preserve_context
 from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
-from core.errors import Conflict, Refused, Unwritable
 from core.extraction.proposals import Extraction
 from core.records.debug_sessions import DebugSession, Lesson
 from core.records.events import Event, event_id
 
 if TYPE_CHECKING:
-    from core.deck import Deck
-    from core.view import View
+    from core.project.project import Deck
+    from core.project.state import View
 
 
 class Succeeded(Struct, frozen=True, kw_only=True):

@@ -10,11 +10,11 @@ from heapq import merge
 from itertools import groupby, islice
 from typing import Final
 
+from core.base.errors import BadInput
+from core.base.lazy_index import Lazy
+from core.base.text import Matcher, matcher, visible_line
 from core.debug_memory.effectiveness import FixResults
-from core.errors import BadInput
-from core.lazily import Lazy
 from core.records.debug_sessions import DebugSession, Lesson
-from core.text import Matcher, matcher, visible_line
 
 FILE_PATH: Final = "file_path"
 STATUS: Final = "status"

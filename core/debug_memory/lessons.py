@@ -11,17 +11,17 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.errors import BadInput, Refused
+from core.base.text import visible_line
+from core.config.paths import ProjectPaths
 from core.debug_memory.index import CATEGORY, PATTERN, DebugIndex
-from core.errors import BadInput, Refused
-from core.paths import ProjectPaths
 from core.records.debug_sessions import PASSED, DebugSession, Lesson
 from core.sources.debug_sessions import find_record
-from core.sources.dialects import word
-from core.sources.json_text import BadJson, JsonText, Path
 from core.sources.key_style import RecordText
-from core.sources.writing import rewrite, take_theirs
-from core.sources.yaml_edit import YamlText
-from core.text import visible_line
+from core.sources.normalize import word
+from core.storage.atomic_write import rewrite, take_theirs
+from core.storage.json_editor import BadJson, JsonText, Path
+from core.storage.yaml_editor import YamlText
 
 _LEARNINGS: Final = "learnings"
 _IDENTIFIED: Final = "patterns_identified"

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.config.settings import DebugMemorySettings
 from core.records.debug_sessions import ESCALATED, IN_PROGRESS, DebugSession
-from core.settings import DebugMemorySettings
 
 DEFAULT: Final = "default_days"
 ESCALATION: Final = "on_escalation"

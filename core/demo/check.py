@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from core.base.errors import RalphdeckError
+from core.config.settings import Settings
 from core.demo.player import DemoPlayer, scratch_project
-from core.errors import RalphdeckError
-from core.library import Library
+from core.project.index import Library
 from core.records.findings import Severity
-from core.settings import Settings
-from core.sources.watching import Changes, Watcher, WatchMode
+from core.storage.watcher import Changes, Watcher, WatchMode
 
 _INTERVAL: Final = 0.05
 

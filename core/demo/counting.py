@@ -6,11 +6,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from core.paths import PATTERN_FILES, ProjectPaths
+from core.config.paths import PATTERN_FILES, ProjectPaths
 from core.records.times import iso
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import find, merge_records
-from core.sources.writing import curation_lock, rewrite
+from core.storage.atomic_write import curation_lock, rewrite
 
 _RETRY_SECONDS: Final = (0.02, 0.1)
 

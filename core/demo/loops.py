@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
+from core.base.errors import Conflict, Unwritable
+from core.config.paths import ProjectPaths
 from core.demo.counting import count_use
 from core.demo.scenes import Act, Scene
-from core.errors import Conflict, Unwritable
-from core.paths import ProjectPaths
 from core.records.times import iso
 
 _BEATS: Final = 3

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from core.base.errors import BadInput, RalphdeckError
+from core.config.paths import ProjectPaths
 from core.demo.loops import PlayedLoop
+from core.demo.sample import copy_sample
 from core.demo.scenes import OPENING, REPERTOIRE
 from core.demo.tasks import PlayedAgent, escalate
-from core.errors import BadInput, RalphdeckError
-from core.paths import ProjectPaths
-from core.sample import copy_sample
 
 _LOG: Final = logging.getLogger(__name__)
 _MARK: Final = ".ralphdeck-demo"

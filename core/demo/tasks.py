@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
+from core.config.paths import ProjectPaths
 from core.demo.doings import NEW_TASKS, OPEN_TASK, Doing, PlayedTask, Try
 from core.episodes.protocol import Episodes
-from core.paths import ProjectPaths
 from core.records.debug_sessions import ESCALATED, IN_PROGRESS
 from core.records.loops import Outcome
 from core.records.times import iso

@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import msgspec
 
-from core.episodes.arguments import MAX_SAID
+from core.base.errors import BadInput, Unwritable
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import Shapes, edit_object, ensure, expect, put
-from core.errors import BadInput, Unwritable
-from core.sources import dialects
-from core.sources.journal import Journal
-from core.sources.json_text import JsonText
-from core.sources.locking import open_regular
-from core.sources.reading import MAX_BYTES
+from core.episodes.validation import MAX_SAID
+from core.sources import normalize
+from core.storage.append_log import Journal
+from core.storage.file_reader import MAX_BYTES
+from core.storage.json_editor import JsonText
+from core.storage.locks import open_regular
 
 MAX_QUALITIES: Final = 50_000
 """Longest quality history that is written: one that readers still take, and far more than anybody looks at."""
@@ -156,7 +156,7 @@ def _set_qualities(document: JsonText, qualities: Mapping[int, float]) -> None:
     last: float | None = None
     changed: dict[int, dict[str, Any]] = {}
     for place, one in enumerate(history):
-        value = dialects.rate(one.get("quality")) if isinstance(one, dict) else None
+        value = normalize.rate(one.get("quality")) if isinstance(one, dict) else None
         if place in known:
             value = qualities[known[place]]
             changed[place] = _entry(known[place], value, last)
@@ -186,4 +186,4 @@ def _entry(iteration: int, quality: float, before: float | None) -> dict[str, An
 
 def count(execution: Mapping[str, Any], name: str) -> int:
     """A count of `execution`, 0 where it is none."""
-    return dialects.count(execution.get(name)) or 0
+    return normalize.count(execution.get(name)) or 0

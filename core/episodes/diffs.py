@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from core.base.text import plural
 from core.records.episodes import Action
-from core.sources import dialects
-from core.sources.reading import decode_json
-from core.text import plural
+from core.sources import normalize
+from core.storage.file_reader import decode_json
 
 MAX_COMPARED: Final = 400
 """Of longer texts only so many lines are compared; what is written anew is not compared."""
@@ -52,7 +52,7 @@ def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:
         return
     changes = [(params[old], params[new]) for old, new in _OLD_AND_NEW if old in params and new in params][:1]
     changes += _edits(params.get(_EDITS, ""))
-    writes = not _WRITING.isdisjoint((dialects.word(action.type), dialects.word(action.tool)))
+    writes = not _WRITING.isdisjoint((normalize.word(action.type), normalize.word(action.tool)))
     if not changes and writes and (content := action.param(*_CONTENTS)):
         changes.append(("", content))
     if not changes:
@@ -77,7 +77,7 @@ def _edits(text: str) -> list[tuple[str, str]]:
     found: Any = decode_json(text.encode("utf-8", "replace")).value if text else None
     edits = [edit for edit in found if isinstance(edit, dict)] if isinstance(found, list) else []
     return [
-        (dialects.text(edit[old]), dialects.text(edit[new]))
+        (normalize.text(edit[old]), normalize.text(edit[new]))
         for edit in edits[:MAX_COMPARED]
         for old, new in _OLD_AND_NEW
         if old in edit and new in edit

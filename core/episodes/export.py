@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
+from core.base.prompt_text import bare, field
+from core.base.text import plural, visible
 from core.episodes.history import AttemptDetail, WholeHistory
-from core.episodes.reflecting import render_reflection
+from core.episodes.reflection_drafts import render_reflection
 from core.episodes.replay import Step, steps
-from core.prompt_text import bare, field
 from core.records.episodes import Action, Attempt, Milestone
 from core.records.reflections import Reflection
 from core.records.times import day_of
 from core.sources.actions import MAX_TEXT, spelled
-from core.sources.reading import decode_json
-from core.text import plural, visible
+from core.storage.file_reader import decode_json
 
 _BACKTICKS: Final = re.compile("`+")
 _SHORT: Final = 200

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from core.checks import check_count, check_text
-from core.errors import BadInput, Refused, UnknownRecord, Unwritable
-from core.paths import ProjectPaths, safe_component
+from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
+from core.base.text import visible_line
+from core.base.validation import check_count, check_text
+from core.config.paths import ProjectPaths, safe_component
 from core.sources.episodes import (
     ACTIONS,
     ATTEMPT,
@@ -31,9 +32,8 @@ from core.sources.episodes import (
     TRAJECTORY,
     numbered,
 )
-from core.sources.journal import append_bytes, sync_folder
-from core.sources.locking import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
-from core.text import visible_line
+from core.storage.append_log import append_bytes, sync_folder
+from core.storage.locks import draft_of, file_lock, is_alive, lease, open_regular, remove_drafts
 
 _DRAFTS: Final = ".drafts"
 """Below `index/`: folders that are being made; no reader looks there."""

@@ -15,9 +15,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from core.episodes.names import MOST_NAMED, entries_of, find_task
-from core.errors import UnknownRecord
-from core.paths import ProjectPaths
+from core.base.errors import UnknownRecord
+from core.base.text import visible_line
+from core.config.paths import ProjectPaths
+from core.episodes.task_lookup import MOST_NAMED, entries_of, find_task
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
@@ -43,9 +44,8 @@ from core.sources.episodes import (
     read_milestones,
 )
 from core.sources.fields import Fields, document
-from core.sources.reading import Problem, RawFile, decode_json, decode_jsonl, read_file
 from core.sources.reflections import join_reflections, read_reflections
-from core.text import visible_line
+from core.storage.file_reader import Problem, RawFile, decode_json, decode_jsonl, read_file
 
 MAX_COUNTED: Final = 100
 """Of a task with more attempts the history takes the trajectory's word for those that ended."""

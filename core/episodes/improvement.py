@@ -17,11 +17,11 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.learning.finished import Report, success_of_attempt
+from core.config.settings import Settings
+from core.learning.finished_work import Report, success_of_attempt
 from core.learning.statistics import Difference, cannot_tell, jeffreys_interval, needed_to_tell
 from core.records.episodes import Attempt
 from core.records.reflections import Reflection
-from core.settings import Settings
 
 REF_021_IMPROVEMENT: Final = 0.20
 """(1) success_metrics retry_improvement, (1) research_backing: "20% improvement". REF-021 gives differences of success

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from core.errors import Conflict
-from core.settings import WatchSettings
-from core.sources.json_text import BadJson, JsonText
-from core.sources.json_text import Path as Pointer
-from core.sources.locking import remove_drafts
-from core.sources.reading import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, open_file, read_file
-from core.sources.writing import rewrite
+from core.base.errors import Conflict
+from core.config.settings import WatchSettings
+from core.storage.atomic_write import rewrite
+from core.storage.file_reader import MAX_BYTES, Line, Problem, decode_json, decode_jsonl, open_file, read_file
+from core.storage.json_editor import BadJson, JsonText
+from core.storage.json_editor import Path as Pointer
+from core.storage.locks import remove_drafts
 
 Edit = Callable[[JsonText], None]
 """Changes a document; comes out the same when it is applied to its own result."""

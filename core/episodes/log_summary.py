@@ -11,10 +11,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.base.record_text import line
 from core.episodes.commands import Command, command_of, looks_only
 from core.records.episodes import Action
 from core.records.loops import Outcome
-from core.wording import line
 
 ACTION_TYPES: Final = ("read", "write", "bash", "grep", "glob", "task", "edit")
 """(1) action `type`."""

@@ -14,27 +14,34 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from core.checks import check_choice, check_count, check_flag, check_text
-from core.episodes import arguments
+from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
+from core.base.validation import check_choice, check_count, check_flag, check_text
+from core.config.paths import ProjectPaths, safe_component
+from core.episodes import validation
 from core.episodes.action_log import append, check_metrics, count, mend, update_metrics
-from core.episodes.completing import came_out, check_end, end, end_again
 from core.episodes.folders import AttemptFolder, TaskFolder, attempt_folder, keep_file
-from core.episodes.initializing import make_task
 from core.episodes.json_files import check_editable, edit_object, put, read_object
+from core.episodes.lifecycle.completion import came_out, check_end, end, end_again
+from core.episodes.lifecycle.creation import make_task
+from core.episodes.lifecycle.propagation import (
+    LISTS,
+    MILESTONES,
+    TASK_STATUS,
+    check_milestones,
+    propagate_all,
+    tell_milestones,
+)
+from core.episodes.lifecycle.start import Intent, StartedAttempt, begin, index, make_attempt, take_up, to_take_up
 from core.episodes.log_summary import LogSummary
-from core.episodes.propagating import LISTS, MILESTONES, TASK_STATUS, check_milestones, propagate_all, tell_milestones
-from core.episodes.reflecting import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, parts_of_draft, reflection_line
-from core.episodes.starting import Intent, StartedAttempt, begin, index, make_attempt, take_up, to_take_up
+from core.episodes.reflection_drafts import TRIGGERS, TYPE_OF, TYPES, attempt_trigger, parts_of_draft, reflection_line
 from core.episodes.strict_reader import ROOM, StrictReader
-from core.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
-from core.paths import ProjectPaths, safe_component
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.records.times import iso
-from core.sources.journal import Journal
-from core.sources.json_text import JsonText
-from core.sources.reading import MAX_BYTES, Stamp
+from core.storage.append_log import Journal
+from core.storage.file_reader import MAX_BYTES, Stamp
+from core.storage.json_editor import JsonText
 
 _OUTCOMES: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
 """(1) `outcome`."""
@@ -122,22 +129,22 @@ class Episodes:
                 the same description, is this one.
         """
         now = iso(self._clock())
-        agent = arguments.text(agent or self._by, "agent", arguments.MAX_ID)
+        agent = validation.text(agent or self._by, "agent", validation.MAX_ID)
         metadata: dict[str, Any] = {
-            "description": arguments.required_text(description, "description"),
-            "completion_criteria": arguments.text(criteria, "criteria"),
+            "description": validation.required_text(description, "description"),
+            "completion_criteria": validation.text(criteria, "criteria"),
             "created": now,
             "updated": now,
             "status": TaskStatus.RUNNING.value,
             "current_attempt": 0,
             "total_attempts": 0,
-            "tags": arguments.texts(tags, "tags"),
-            "related_tasks": [arguments.task_id(id, "related") for id in related],
+            "tags": validation.texts(tags, "tags"),
+            "related_tasks": [validation.task_id(id, "related") for id in related],
         }
         metadata |= {"agent": agent} if agent else {}
-        metadata |= {"loop_id": arguments.text(loop_id, "loop_id", arguments.MAX_ID)} if loop_id else {}
-        arguments.said(metadata, "criteria, tags and related tasks")
-        made = make_task(self._project, metadata, None if task_id is None else arguments.task_id(task_id, "task_id"))
+        metadata |= {"loop_id": validation.text(loop_id, "loop_id", validation.MAX_ID)} if loop_id else {}
+        validation.said(metadata, "criteria, tags and related tasks")
+        made = make_task(self._project, metadata, None if task_id is None else validation.task_id(task_id, "task_id"))
         folder = TaskFolder.of(self._project, made)
         try:
             index(folder, TaskStatus.RUNNING)
@@ -184,18 +191,18 @@ class Episodes:
             reopen: Also if the task is completed or failed.
         """
         if estimated_iterations is not None:
-            check_count(estimated_iterations, "estimated_iterations", arguments.MAX_ITERATION)
+            check_count(estimated_iterations, "estimated_iterations", validation.MAX_ITERATION)
         if abandon and resume:
             raise BadInput("an attempt that was left open is either resumed or abandoned")
         intent = Intent(
-            agent=arguments.text(agent or self._by, "agent", arguments.MAX_ID),
-            approach=arguments.text(approach, "approach"),
-            steps=arguments.texts(steps, "steps"),
+            agent=validation.text(agent or self._by, "agent", validation.MAX_ID),
+            approach=validation.text(approach, "approach"),
+            steps=validation.texts(steps, "steps"),
             estimated_iterations=estimated_iterations,
-            similar=arguments.similar(similar),
+            similar=validation.similar(similar),
             orders=orders,
         )
-        arguments.said([intent.approach, intent.steps], "approach and steps")
+        validation.said([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             now, reader = self._clock(), StrictReader(folder)
@@ -237,11 +244,11 @@ class Episodes:
             results: Files to keep under `results/iter-NNN/` of `iteration`, content by name.
             milestones: What was reached, `{event, details, timestamp}` each; the trajectory tells it at once.
         """
-        iteration, quality = arguments.iteration(iteration), arguments.quality(quality)
-        arguments.check_list(actions, "actions")
-        files = arguments.results(results)
-        if len(actions) > arguments.MAX_ACTIONS:
-            raise BadInput(f"{len(actions):,} actions in one call; at most {arguments.MAX_ACTIONS:,}")
+        iteration, quality = validation.iteration(iteration), validation.quality(quality)
+        validation.check_list(actions, "actions")
+        files = validation.results(results)
+        if len(actions) > validation.MAX_ACTIONS:
+            raise BadInput(f"{len(actions):,} actions in one call; at most {validation.MAX_ACTIONS:,}")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             place = self._open(folder, attempt)
@@ -249,11 +256,11 @@ class Episodes:
             execution = record.get("execution")
             counted = execution if isinstance(execution, dict) else {}
             now = self._clock()
-            reached = arguments.milestones(milestones, now)
+            reached = validation.milestones(milestones, now)
             if not actions and quality is None and not files and not reached:
                 return Logged(place.number, count(counted, "actions_performed"), 0)
-            latest = iteration or min(max(count(counted, "iterations"), 1), arguments.MAX_ITERATION)
-            records, worth = arguments.actions(actions, now, latest)
+            latest = iteration or min(max(count(counted, "iterations"), 1), validation.MAX_ITERATION)
+            records, worth = validation.actions(actions, now, latest)
             told = zip([record["iteration"] for record in records] + [latest], [*worth, quality], strict=True)
             qualities = {at: value for at, value in told if value is not None}
             check_metrics(folder, place, qualities)
@@ -313,20 +320,20 @@ class Episodes:
         if task_done is not None:
             check_flag(task_done, "task_done")
         told: dict[str, Any] = {
-            "reason": arguments.text(reason, "reason"),
-            "final_quality": arguments.quality(final_quality, "final_quality"),
-            "completion_percent": arguments.percent(completion_percent),
+            "reason": validation.text(reason, "reason"),
+            "final_quality": validation.quality(final_quality, "final_quality"),
+            "completion_percent": validation.percent(completion_percent),
             **{
-                name: arguments.texts(values, name)
+                name: validation.texts(values, name)
                 for name, values in zip(LISTS, (worked, didnt_work, suggestions), strict=True)
             },
         }
-        arguments.said(told, "reason, what worked, what did not and suggestions")
+        validation.said(told, "reason, what worked, what did not and suggestions")
         folder = TaskFolder.of(self._project, task_id)
         ahead = _read_ahead(folder, attempt)
         with self._locked(folder):
             now = self._clock()  # not before: what another writer began meanwhile would end before it began
-            told[MILESTONES] = arguments.milestones(milestones, now)
+            told[MILESTONES] = validation.milestones(milestones, now)
             place = attempt_folder(folder, attempt)
             reader = StrictReader(folder)
             reader.check(place)
@@ -342,7 +349,7 @@ class Episodes:
                 told[TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if goes_on:
                 check_milestones(folder, place.number, told[MILESTONES])
-                check_editable(place.attempt, self._project.aiwg, room=arguments.room_for(told) + ROOM)
+                check_editable(place.attempt, self._project.aiwg, room=validation.room_for(told) + ROOM)
                 if final_quality is None and known.quality:
                     told["final_quality"] = known.quality[-1].quality
                 done = end(folder, place, {"status": found.value, **told}, now=now, log=log)
@@ -398,14 +405,14 @@ class Episodes:
             reflection_type = reflection_type.replace("_", "-")
             check_choice(reflection_type, "reflection_type", TYPES)
         said = {
-            "observation": arguments.text(observation, "observation"),
-            "analysis": arguments.text(analysis, "analysis"),
-            "learning": arguments.text(learning, "learning"),
+            "observation": validation.text(observation, "observation"),
+            "analysis": validation.text(analysis, "analysis"),
+            "learning": validation.text(learning, "learning"),
         }
         if not any(text.strip() for text in said.values()):
             raise BadInput("a reflection says what was observed, why it happened, or what to do differently")
-        parts = {**said, "action_items": arguments.texts(action_items, "action_items")}
-        arguments.said(parts, "the parts of a reflection")
+        parts = {**said, "action_items": validation.texts(action_items, "action_items")}
+        validation.said(parts, "the parts of a reflection")
         given = {name: part for name, part in parts.items() if part}
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):

@@ -9,11 +9,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, overload
 
+from core.base.text import ELLIPSIS, plural
 from core.episodes.diffs import TOLD_BY_DIFF, diff_of
 from core.episodes.history import AttemptDetail
 from core.records.episodes import Action
 from core.sources.actions import Actions
-from core.text import ELLIPSIS, plural
 
 MAX_PAUSE: Final = 5.0
 """What an agent takes from one action to the next counts for so many seconds at most: nobody watches it think."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from core.errors import BadInput
-from core.text import ELLIPSIS
+from core.base.errors import BadInput
+from core.base.text import ELLIPSIS
 
 MAX_QUERY: Final = 512
 """Longest query, in characters."""

@@ -8,17 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from core.base.errors import Conflict
 from core.episodes.folders import AttemptFolder, TaskFolder
 from core.episodes.json_files import Shapes, check_editable, read_last_lines, read_object
 from core.episodes.log_summary import LogSummary, summarise_log
-from core.errors import Conflict
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources.actions import Actions
 from core.sources.episodes import join_attempts, read_episode
-from core.sources.reading import Line
 from core.sources.reflections import read_reflections
+from core.storage.file_reader import Line
 
 TRAJECTORY_SHAPES: Final[Shapes] = {("attempts",): list}
 """What a trajectory must be like for an attempt to be told in it."""

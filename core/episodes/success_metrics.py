@@ -9,15 +9,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.episodes.condition import AttemptState, conditions
+from core.config.settings import Settings
+from core.episodes.attempt_state import AttemptState, conditions
 from core.episodes.improvement import REF_021_IMPROVEMENT, Improvement, improvement
-from core.episodes.linking import Coverage, coverage
-from core.learning.finished import reports_of
+from core.episodes.loop_links import Coverage, coverage
+from core.learning.finished_work import reports_of
 from core.records.episodes import Attempt
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 READ_LATENCY_SECONDS: Final = 0.050
 """(1) success_metrics read_latency: "<50ms read latency for task history"."""
@@ -68,7 +68,7 @@ class SuccessMetrics(Struct, frozen=True, kw_only=True):
     """How the episodic memory does by its own measures, (1) success_metrics.
 
     Attributes:
-        running, paused, left: Ids of the open attempts by their state, see `core.episodes.condition`.
+        running, paused, left: Ids of the open attempts by their state, see `core.episodes.attempt_state`.
     """
 
     coverage: Coverage

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from core.episodes.arguments import ends
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.episodes.validation import ends
 from core.records.episodes import TARGETS
 from core.sources.episodes import MAX_TEXT
 

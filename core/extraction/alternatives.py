@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from core.base.record_text import line
 from core.extraction.proposals import Proposal
 from core.records.patterns import PatternType
-from core.wording import line
 
 _BETTER: Final = "better_alternative"
 _LINK: Final = "success_pattern_id"

@@ -7,20 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from core.base.record_text import line, slug, told
+from core.base.text import matcher, plural
 from core.extraction.attempts import files_of, place_of, tools_of
 from core.extraction.errors import failing, in_iteration
+from core.extraction.fix_kinds import MIN_DESCRIPTION, domain, languages_of
 from core.extraction.fixes import action, passes
-from core.extraction.kinds import MIN_DESCRIPTION, domain, languages_of
 from core.extraction.own_reflections import reflected_steps
 from core.extraction.proposals import Proposal
-from core.extraction.records import ended, first_use, source
+from core.extraction.record_parts import ended, first_use, source
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.material import Material
 from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
 from core.retrieval.words import content_words
-from core.text import matcher, plural
-from core.wording import line, slug, told
 
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3

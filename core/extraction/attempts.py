@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from core.base.record_text import line, told
+from core.base.text import matcher
 from core.episodes.commands import command_of
 from core.episodes.diffs import diff_of
 from core.extraction.errors import Sighting, message_in, sighting
@@ -15,8 +17,6 @@ from core.extraction.fixes import Repair
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action, Attempt
 from core.records.material import LoggedAttempt
-from core.text import matcher
-from core.wording import line, told
 
 MAX_LOOKED: Final = 50
 """So many later runs of a command are looked at for what became of an error; a later one is about something else."""

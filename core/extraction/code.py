@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.wording import storable
+from core.base.record_text import storable
 
 _MAX_DIFF: Final = 20_000
 _MAX_LINES: Final = 30

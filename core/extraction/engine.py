@@ -8,22 +8,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from core.base.record_text import told
+from core.config.settings import ExtractionSettings
 from core.extraction.alternatives import with_alternatives
 from core.extraction.approaches import approaches
 from core.extraction.attempts import attempt_repairs
 from core.extraction.error_fixes import error_patterns
 from core.extraction.failures import anti_patterns
 from core.extraction.fixes import Repair, action, passes, repairs
-from core.extraction.judging import compared, each_once, narrowed, without_broad_task
-from core.extraction.known import Known
+from core.extraction.known_patterns import Known
 from core.extraction.own_reflections import reflected_repairs
 from core.extraction.proposals import ALL_TYPES, Extraction, Proposal
 from core.extraction.reasons import reasons_for_nothing
+from core.extraction.selection import compared, each_once, narrowed, without_broad_task
 from core.extraction.templates import code_templates
 from core.records.material import Material
 from core.records.patterns import PatternType
-from core.settings import ExtractionSettings
-from core.wording import told
 
 MAX_PROPOSALS: Final = 50
 """Most proposals of one type and loop: nobody reviews more, and each is compared with all others."""

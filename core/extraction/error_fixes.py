@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from core.base.record_text import slug
 from core.extraction.code import language, template
+from core.extraction.fix_kinds import fix_category, fix_description, languages_of, tags
 from core.extraction.fixes import Repair
-from core.extraction.kinds import fix_category, fix_description, languages_of, tags
 from core.extraction.proposals import Proposal
-from core.extraction.records import contributor, ended, first_use, source
+from core.extraction.record_parts import contributor, ended, first_use, source
 from core.extraction.signatures import location_hint
 from core.records.material import Material
 from core.records.patterns import PatternType
-from core.wording import slug
 
 _SLUGS: Final = {"add_null_check": "null-check", "add_import": "missing-import"}
 _VARIABLE: Final = re.compile(r"\\.\+?|\[[^]]*\]\+|\.\*")

@@ -8,21 +8,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from core.base.record_text import line, slug, told
+from core.base.text import plural
+from core.config.settings import ExtractionSettings
 from core.extraction.attempts import repeated_errors
 from core.extraction.errors import Sighting, in_iteration, sighting
+from core.extraction.fix_kinds import domain, languages_of
 from core.extraction.fixes import Repair, action
-from core.extraction.kinds import domain, languages_of
 from core.extraction.own_reflections import place_of_reflection, reason_for, warnings_in
 from core.extraction.proposals import Proposal
-from core.extraction.records import ended, first_use, source
+from core.extraction.record_parts import ended, first_use, source
 from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, LoopStatus
 from core.records.material import Material
 from core.records.patterns import PatternType
 from core.retrieval.task import analyse_task
-from core.settings import ExtractionSettings
-from core.text import plural
-from core.wording import line, slug, told
 
 _MAX_TEXT: Final = 2000
 _MAX_SYMPTOMS: Final = 5

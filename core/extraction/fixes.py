@@ -8,12 +8,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from core.base.record_text import told
 from core.extraction.errors import Sighting, failing, in_iteration, sighting
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
 from core.records.events import Event
 from core.records.loops import Iteration, Outcome
 from core.records.material import Material
-from core.wording import told
 
 
 class Repair(Struct, frozen=True, kw_only=True):

@@ -10,20 +10,20 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from core.base.errors import UnknownRecord
+from core.base.text import visible_line
+from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt
-from core.episodes.linking import link_tasks
-from core.episodes.similar import past_tasks
-from core.errors import UnknownRecord
-from core.paths import ProjectPaths
+from core.episodes.loop_links import link_tasks
+from core.episodes.similar_tasks import past_tasks
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task, by_task
 from core.records.events import Event
 from core.records.loops import Iteration, Loop
 from core.records.material import LoggedAttempt, Material
 from core.records.reflections import Reflection
-from core.snapshot import Snapshot
-from core.sources.story import read_story
-from core.text import visible_line
+from core.records.snapshot import Snapshot
+from core.sources.loop_details import read_story
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
 MAX_RECORDS: Final = 500

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from core.errors import Refused, UnknownRecord
+from core.base.errors import Refused, UnknownRecord
+from core.base.text import visible_line
+from core.config.paths import ProjectPaths
+from core.config.settings import ExtractionSettings
+from core.extraction.clustering import CLUSTER_ID, Cluster, Work, gather, recurring_in
 from core.extraction.engine import extract
-from core.extraction.known import Known
+from core.extraction.known_patterns import Known
 from core.extraction.material import Materials
 from core.extraction.proposals import Extraction
-from core.extraction.recurring import draft
-from core.paths import ProjectPaths
+from core.extraction.recurring_lessons import draft
 from core.records.patterns import PatternType
-from core.recurring import CLUSTER_ID, Cluster, Work, gather, recurring_in
-from core.settings import ExtractionSettings
-from core.snapshot import Snapshot
-from core.text import visible_line
+from core.records.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from core.view import View
+    from core.project.state import View
 
 MOST_JUDGED: Final = 200
 """So many recurring learnings, those of most loops, are tried at once for whether they give a candidate."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from core.base.record_text import line, told
 from core.extraction.errors import message_in, sighting
 from core.extraction.fixes import Repair
 from core.learning.inversion import polarity_lint
@@ -13,7 +14,6 @@ from core.records.debug_sessions import Failure
 from core.records.loops import LoopStatus, Outcome
 from core.records.material import Material
 from core.records.reflections import Reflection
-from core.wording import line, told
 
 _WARNING: Final = re.compile(r"(?:please\s+)?(?:avoid|never|do\s+not|don['\u2019]t|stop)\s+(?=\w)", re.IGNORECASE)
 _MAX_WARNINGS: Final = 5

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from core.config.settings import ExtractionSettings
 from core.extraction.approaches import why_no_approach
 from core.extraction.errors import in_iteration
 from core.extraction.fixes import Repair
 from core.extraction.proposals import Proposal
 from core.records.material import Material
 from core.records.patterns import PatternType
-from core.settings import ExtractionSettings
 
 
 def reasons_for_nothing(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
-from core.text import MAX_PATTERN, matcher
+from core.base.text import MAX_PATTERN, matcher
 
 _MAX_MESSAGE: Final = 400
 """Characters of a message, from its beginning, that a signature looks at."""

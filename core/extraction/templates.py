@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from core.base.record_text import line, slug
 from core.extraction.code import LANGUAGES, purpose, template
 from core.extraction.error_fixes import places, repair_language
+from core.extraction.fix_kinds import fix_category, fix_description, tags
 from core.extraction.fixes import Repair
-from core.extraction.kinds import fix_category, fix_description, tags
 from core.extraction.proposals import Proposal
-from core.extraction.records import ended, first_use
+from core.extraction.record_parts import ended, first_use
 from core.records.material import Material
 from core.records.patterns import PatternType
-from core.wording import line, slug
 
 
 def code_templates(material: Material, repairs: Iterable[Repair]) -> Iterator[Proposal]:

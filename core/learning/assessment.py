@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.learning.sums import rounded
+from core.learning.aggregate_evidence import rounded
 from core.records.decisions import Pin
 from core.records.patterns import Maturity
 
@@ -28,7 +28,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
         uses: Raw count of uses, those without a result included.
         exposures: How often it was injected and not applied; no evidence.
         helpful, harmful: Decayed sums now.
-        rate: Success rate as shown and ranked by, 0..1, see `core.learning.columns.shown_rate`; None without any.
+        rate: Success rate as shown and ranked by, 0..1, see `core.learning.score_arrays.shown_rate`; None without any.
         claimed_rate: The rate that the record claims without the counts for it, 0..1; None if there is none.
         interval: (low, high) of the rate, Jeffreys, 0..1.
         computed: What the rules of (2) say.

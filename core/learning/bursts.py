@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from core.config.settings import LearningSettings
 from core.records.decisions import BurstVerdict
 from core.records.events import Event
 from core.records.loops import InjectedUse, Loop
-from core.settings import LearningSettings
 
 UNDATED: Final = datetime.min.replace(tzinfo=UTC)
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)

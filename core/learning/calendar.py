@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Final
 
+from core.config.settings import MaturitySettings
 from core.learning.decay import SECONDS_PER_DAY, moment
 from core.learning.maturity import Result, decayed_counts, flips, state_of
 from core.records.patterns import Maturity
-from core.settings import MaturitySettings
 
 Sums = tuple[float, float]
 """(helpful, harmful)."""

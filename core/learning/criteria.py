@@ -9,11 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.checks import check_amount, check_count, check_half_life, check_text, shown
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.base.validation import check_amount, check_count, check_half_life, check_text, shown
+from core.config.settings import LearningSettings
 from core.learning.decay import decayed_value, moment, set_moment
 from core.learning.outcomes import Verdict
-from core.settings import LearningSettings
 
 _DEFAULTS: Final = LearningSettings()
 

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core.checks import check_half_life, shown
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.base.validation import check_half_life, shown
 from core.records.times import parse_time
 
 SECONDS_PER_DAY: Final = 86_400.0

@@ -11,14 +11,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core.checks import check_flag, check_text, shown
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.base.prompt_text import field
+from core.base.text import MAX_SUBJECT, plural
+from core.base.validation import check_flag, check_text, shown
+from core.config.settings import InjectionSettings
 from core.learning.decay import moment, set_moment
 from core.learning.storage import ErrorStorage, MemoryErrors
-from core.prompt_text import field
 from core.records.events import ErrorNote, ErrorType, event_id
-from core.settings import InjectionSettings
-from core.text import MAX_SUBJECT, plural
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars
 _MAX_SHOWN: Final = 20
@@ -192,7 +192,7 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
 
 def _told(text: str) -> str:
     """A recorded text as it may be put into a prompt; see docs/safety.md#tiers-of-the-scan."""
-    from core.scanning.telling import unless_harmful  # recording an error does not need the scan
+    from core.scanning.messages import unless_harmful  # recording an error does not need the scan
 
     return unless_harmful(text, lambda said: field(said, _MAX_CHARS), orders=False, happened=True)
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from core.learning.sums import Counts, aggregates, growing_trend, unrecorded
-from core.learning.uses import EVENT_LOG, Beads, UseTable, origin
+from core.learning.aggregate_evidence import Counts, aggregates, growing_trend, unrecorded
+from core.learning.recorded_uses import EVENT_LOG, Beads, UseTable, origin
 from core.records.events import Event, Observation
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern

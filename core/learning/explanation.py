@@ -9,14 +9,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.text import plural, visible_line
+from core.config.settings import MaturitySettings, Settings
 from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
 from core.learning.calendar import state_calendar
 from core.learning.maturity import STATES, decayed_counts, fewest, state_of
 from core.records.events import Observation
 from core.records.patterns import Maturity
 from core.records.times import day_of
-from core.settings import MaturitySettings, Settings
-from core.text import plural, visible_line
 
 _SECONDS_PER_HOUR: Final = 3600
 _HOURS_UNTIL_DAYS: Final = 48

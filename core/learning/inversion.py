@@ -10,13 +10,13 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from core.checks import check_amount, check_count, check_flag, check_text, check_texts, shown
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.base.prompt_text import bare
+from core.base.text import visible_line
+from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts, shown
+from core.config.settings import AntiPatternSettings, InjectionSettings
 from core.learning.decay import moment, set_moment
 from core.learning.statistics import percent
-from core.prompt_text import bare
-from core.settings import AntiPatternSettings, InjectionSettings
-from core.text import visible_line
 
 _DEFAULTS: Final = AntiPatternSettings()
 MAX_CHARS: Final = InjectionSettings().max_field_chars

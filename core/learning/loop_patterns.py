@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from core.learning.uses import Beads, UseTable, origin
+from core.learning.recorded_uses import Beads, UseTable, origin
 from core.records.events import INJECTED_REFLECTION, Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType

@@ -12,14 +12,14 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 from numpy.typing import NDArray
 
-from core.checks import check_amount, check_choice, check_count, check_text, shown
-from core.errors import BadInput, Refused
+from core.base.errors import BadInput, Refused
+from core.base.prompt_text import bare
+from core.base.text import visible_line
+from core.base.validation import check_amount, check_choice, check_count, check_text, shown
+from core.config.settings import InjectionSettings, MaturitySettings
 from core.learning.decay import decayed_value, moment, set_moment
 from core.learning.statistics import percent
-from core.prompt_text import bare
 from core.records.patterns import Maturity
-from core.settings import InjectionSettings, MaturitySettings
-from core.text import visible_line
 
 STATES: Final = (Maturity.CANDIDATE, Maturity.ESTABLISHED, Maturity.PROVEN, Maturity.DEPRECATED)
 """The states by their code in arrays."""

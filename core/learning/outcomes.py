@@ -9,12 +9,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.checks import check_amount, check_count, check_flag, check_text, check_texts
+from core.base.number_text import decimal_text
+from core.base.text import plural
+from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts
+from core.config.settings import LearningSettings
 from core.learning.decay import decayed_value, set_moment
-from core.numbers import decimal_text
 from core.records.events import Signals
-from core.settings import LearningSettings
-from core.text import plural
 
 _DEFAULTS: Final = LearningSettings()
 _SECOND_MS: Final = 1000

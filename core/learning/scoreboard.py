@@ -15,33 +15,33 @@ from typing import Final
 
 import numpy as np
 
-from core.errors import UnknownRecord
+from core.base.errors import UnknownRecord
+from core.base.text import visible_line
+from core.config.settings import Settings
+from core.learning.aggregate_evidence import claimed_rate
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, Assessment
 from core.learning.bursts import Burst
 from core.learning.calendar import change_within, next_change
-from core.learning.columns import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
-from core.learning.dated import GONE, Dated, DatedTally
 from core.learning.decay import SECONDS_PER_DAY
-from core.learning.inputs import Inputs, SetAside
+from core.learning.evidence_inputs import Inputs, SetAside
 from core.learning.inversion import inversion_triggered
+from core.learning.inversion_proposals import Alternatives, Inversion, propose
 from core.learning.loop_patterns import LoopPatterns
 from core.learning.maturity import CODES, STATES, decayed_counts, multipliers, state_codes
 from core.learning.outcomes import Outcome, OutcomeSignals, score_outcome
-from core.learning.proposing import Alternatives, Inversion, propose
-from core.learning.reconciling import reconcile
-from core.learning.replaying import History
+from core.learning.reconciliation import reconcile
+from core.learning.recorded_uses import EVENT_LOG, LOOP
+from core.learning.score_arrays import NO_PIN, Codes, Columns, Flags, Floats, Ints, Tally
 from core.learning.statistics import jeffreys_intervals
-from core.learning.sums import claimed_rate
-from core.learning.uses import EVENT_LOG, LOOP
+from core.learning.threshold_replay import History
+from core.learning.use_times import GONE, Dated, DatedTally
 from core.records.decisions import CurationState, Pin
 from core.records.events import Observation
 from core.records.findings import Finding
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.snapshot import Delta, Snapshot
 from core.records.suspicions import Severity
 from core.scanning.verdict import stops, stops_orders
-from core.settings import Settings
-from core.snapshot import Delta, Snapshot
-from core.text import visible_line
 
 __all__ = ["Assessment", "Scoreboard"]
 
@@ -495,7 +495,7 @@ class Scoreboard:
 
     @cached_property
     def history(self) -> History:
-        """All that happened, to replay it under other thresholds with `core.learning.replaying.what_if`."""
+        """All that happened, to replay it under other thresholds with `core.learning.threshold_replay.what_if`."""
         return History(self._inputs, self.now, self.settings)
 
     def outcome(self, bead_id: str) -> tuple[OutcomeSignals, Outcome] | None:
@@ -524,7 +524,7 @@ class Scoreboard:
         return int(self._columns.later_good[row]), int(self._columns.later_bad[row])
 
     def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
-        """Where the record's own claims and the evidence disagree; see `core.learning.reconciling`."""
+        """Where the record's own claims and the evidence disagree; see `core.learning.reconciliation`."""
         pattern = self._patterns[self.ids[self.row(pattern_id)]]
         snapshot = self._inputs.snapshot
         sources = (snapshot.loops, snapshot.tasks, snapshot.attempts, snapshot.memory_tasks, snapshot.debug_sessions)

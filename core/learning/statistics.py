@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.text import plural
+from core.base.text import plural
 
 MOST_NEEDED: Final = 10_000
 """Beyond so many more cases nobody waits for an answer."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
-from core.errors import UnknownRecord
+from core.base.errors import UnknownRecord
+from core.base.text import visible_line
 from core.learning.decay import moment
 from core.records.events import event_id
 from core.records.patterns import Maturity
-from core.text import visible_line
 
 if TYPE_CHECKING:
     from core.learning.criteria import FeedbackEvent

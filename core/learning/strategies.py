@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from core.checks import check_text
+from core.base.validation import check_text
 from core.learning.clauses import Negations, plain
 
 # These patterns are written for `core.learning.clauses.plain` text. No repetition in them holds another one without

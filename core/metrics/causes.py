@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from core.records.debug_sessions import DebugSession
 from core.records.events import Event
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 ROOT_CAUSE: Final = "root cause"
 FAILURE_MODE: Final = "failure mode"

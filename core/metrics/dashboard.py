@@ -10,18 +10,18 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from core.learning.columns import Flags
-from core.learning.dated import SHOWN
 from core.learning.maturity import STATES
+from core.learning.score_arrays import Flags
 from core.learning.scoreboard import Scoreboard
-from core.metrics.ahead import WeekAhead, coming
+from core.learning.use_times import SHOWN
 from core.metrics.causes import Cause, top_causes
 from core.metrics.effectiveness import Comparison, injection_effect
-from core.metrics.judged import JudgedWeek, Open, first_half, judged_weekly, open_questions
-from core.metrics.weeks import Trend, Week, trend_of, week_starts, weekly
-from core.mirror import Mirror, mirror
+from core.metrics.review_coverage import JudgedWeek, Open, first_half, judged_weekly, open_questions
+from core.metrics.reviewer_accuracy import Mirror, mirror
+from core.metrics.upcoming import WeekAhead, coming
+from core.metrics.weekly import Trend, Week, trend_of, week_starts, weekly
+from core.project.state import View
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.view import View
 
 RANGES: Final = (4, 12, 52)
 """How many weeks can be looked at in the place."""

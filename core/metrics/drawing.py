@@ -12,9 +12,9 @@ from textwrap import wrap
 from typing import Final
 from xml.sax.saxutils import escape
 
+from core.base.text import visible_line
 from core.metrics.dashboard import Dashboard
 from core.metrics.figures import Figure, Kind, Row, reach_text, value_text
-from core.text import visible_line
 
 _WIDTH: Final = 920
 _LEFT: Final = 40

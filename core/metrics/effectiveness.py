@@ -16,17 +16,17 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.config.settings import Settings
+from core.learning.aggregate_evidence import rounded
 from core.learning.loop_patterns import loops_with_reflections
 from core.learning.maturity import STATES
 from core.learning.scoreboard import Scoreboard
 from core.learning.statistics import Difference, cannot_tell, needed_to_tell
-from core.learning.sums import rounded
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.snapshot import Snapshot
 from core.records.times import iso
 from core.retrieval.task import analyse_task
-from core.settings import Settings
-from core.snapshot import Snapshot
 
 _WHOLE_NUMBER_VARIANCE: Final = 1 / 12
 """Of what lies evenly within half an iteration of a whole number: equal counts are no proof of no scatter."""

@@ -7,11 +7,11 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from core.base.text import plural, visible_line
 from core.metrics.dashboard import Dashboard
 from core.metrics.drawing import to_svg
 from core.metrics.figures import Figure, Row, reach_text, value_text
 from core.metrics.sections import figures_of
-from core.text import plural, visible_line
 
 _COLUMNS: Final = ("section", "row", "part", "value", "low", "high", "n")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from core.metrics.ahead import Change, WeekAhead, changes_of
+from core.base.number_text import decimal_text, percent_text
+from core.base.text import plural, visible_line
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard
 from core.metrics.effectiveness import Group
 from core.metrics.figures import MOST_NAMED, Figure, Goal, Kind, Row
-from core.metrics.judged import Open
-from core.mirror import NEEDED, Share
-from core.numbers import decimal_text, percent_text
-from core.query import any_id
+from core.metrics.review_coverage import Open
+from core.metrics.reviewer_accuracy import NEEDED, Share
+from core.metrics.upcoming import Change, WeekAhead, changes_of
+from core.queries.filter import any_id
 from core.records.patterns import Maturity, PatternType
-from core.text import plural, visible_line
 
 TYPE_NAMES: Final = {
     PatternType.ERROR: "error",

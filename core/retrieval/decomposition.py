@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from core.base.text import visible_line
+from core.config.settings import InjectionSettings
 from core.learning.inversion import MAX_CHARS, ObservedPattern, format_anti_patterns, format_successful_patterns
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
 from core.retrieval.index import PatternIndex
 from core.retrieval.rendering import count_tokens
-from core.scanning.rendered import put_together, when_cut
-from core.settings import InjectionSettings
-from core.text import visible_line
+from core.scanning.context_scan import put_together, when_cut
 
 STRATEGY_PART: Final = "decomposition"
 """Name of the only part of their relevance."""

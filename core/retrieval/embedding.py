@@ -25,12 +25,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import RalphdeckError
+from core.base.errors import RalphdeckError
+from core.base.text import visible_line
 from core.records.episodes import Task
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.reflections import MemoryTask
-from core.text import visible_line
 
 Floats32 = NDArray[np.float32]
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.lazily import Lazy
+from core.base.lazy_index import Lazy
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.task import LANGUAGES
 from core.retrieval.words import content_words

@@ -8,12 +8,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.embeddings import Work
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.reflections import MemoryTask
+from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
-from core.snapshot import Snapshot
+from core.retrieval.embeddings import Work
 
 _NUMBER: Final = "#"
 """Precedes the number of a key learning in its ID; IDs of reflections contain none."""

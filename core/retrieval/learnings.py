@@ -15,13 +15,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from core.embeddings import Work
+from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
+from core.retrieval.embeddings import Work
 from core.retrieval.learning_records import Learning, description_of, learnings_of, memory_source, work_of
 from core.retrieval.relevance import SAME, UNRELATED, Closeness, Floats
 from core.retrieval.task import TaskProfile
 from core.retrieval.words import content_words
-from core.snapshot import Snapshot
 
 WEIGHTS: Final[Mapping[str, float]] = {"task": 0.7, "learning": 0.3}
 """What each part adds to the relevance of a learning. `task`: how similar its task is to the one asked about.

@@ -12,6 +12,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from core.base.text import visible_line
+from core.config.settings import InjectionSettings
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
@@ -22,10 +24,8 @@ from core.retrieval.reflections import ReflectionChoice, Section
 from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.rendering import REFLECTIONS_ONLY, Item, count_tokens, render_context
 from core.retrieval.task import TaskProfile
-from core.scanning.rendered import put_together, when_cut
-from core.scanning.telling import told
-from core.settings import InjectionSettings
-from core.text import visible_line
+from core.scanning.context_scan import put_together, when_cut
+from core.scanning.messages import told
 
 LIST_ALL_UP_TO: Final = 1000
 """In a registry of at most so many patterns every one that is left out is listed."""

@@ -14,23 +14,23 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.embeddings import Embeddings, PastTask, Work
+from core.base.number_text import decimal_text
+from core.base.prompt_text import field
+from core.base.text import plural, visible_line
+from core.config.settings import InjectionSettings, Settings
+from core.extraction.clustering import ALIKE, Saying
 from core.learning.decay import decayed_value
-from core.numbers import decimal_text
-from core.prompt_text import field
 from core.records.loops import Outcome
-from core.recurring import ALIKE, Saying
+from core.records.snapshot import Snapshot
 from core.retrieval.embedding import task_text
+from core.retrieval.embeddings import Embeddings, PastTask, Work
 from core.retrieval.learning_records import Learning, is_key_learning
 from core.retrieval.learnings import LearningIndex, Match
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, head
+from core.retrieval.similarity import ManyTexts
 from core.retrieval.task import analyse_task
-from core.scanning.rendered import completed_by
-from core.scanning.telling import why_withheld
-from core.settings import InjectionSettings, Settings
-from core.similarity import ManyTexts
-from core.snapshot import Snapshot
-from core.text import plural, visible_line
+from core.scanning.context_scan import completed_by
+from core.scanning.messages import why_withheld
 
 HEADING: Final = "### Reflections"
 OUTCOME_FACTORS: Final[Mapping[Outcome, float]] = {

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from core.base.text import matcher
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.task import TaskProfile
-from core.text import matcher
 
 if TYPE_CHECKING:
     from core.retrieval.learnings import Match

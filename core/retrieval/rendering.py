@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
+from core.base.prompt_text import FENCE, bare, field, no_delimiters, no_fence, quoted
+from core.base.text import plural, visible_line
+from core.config.settings import InjectionSettings
+from core.learning.aggregate_evidence import rounded
 from core.learning.assessment import Assessment
-from core.learning.sums import rounded
-from core.prompt_text import FENCE, bare, field, no_delimiters, no_fence, quoted
 from core.records.patterns import Pattern, PatternType
-from core.scanning.telling import why_withheld
-from core.secrets import masked
-from core.settings import InjectionSettings
-from core.text import plural, visible_line
+from core.redaction.masking import masked
+from core.scanning.messages import why_withheld
 
 TITLE: Final = "## Cross-Loop Learning Context"
 INTRODUCTION: Final = "Patterns from previous loops that may help with this task:"

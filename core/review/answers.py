@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from core.base.text import plural, visible_line
 from core.curation.curator import Decided
 from core.curation.rules import More, duplicate_question, extraction_question
 from core.learning.assessment import Assessment
+from core.project.state import View
 from core.records.decisions import Decision, Verb
 from core.records.patterns import Maturity
-from core.review.approved import approved
+from core.review.approved_text import approved
 from core.review.items import (
     BORDERLINE,
     BROAD,
@@ -28,12 +30,10 @@ from core.review.items import (
     HeldText,
     ReviewItem,
 )
-from core.review.telling import offer_text
-from core.text import plural, visible_line
-from core.view import View
+from core.review.messages import offer_text
 
 if TYPE_CHECKING:
-    from core.deck import Deck
+    from core.project.project import Deck
 
 Decide = Callable[["Deck", str], Decided]
 

@@ -9,7 +9,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from core.learning.columns import Floats
+from core.learning.score_arrays import Floats
 
 LEAST_RESULTS, MOST_RESULTS = 2.0, 300.0
 """Both parameters together, as they are told apart: less is as good as nothing known; more does not make surer, since

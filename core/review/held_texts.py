@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from operator import is_
 from typing import Final
 
-from core.audience import Reader, audience
+from core.base.text import visible_line
+from core.forecast.context_recipients import Reader, audience
+from core.project.state import View
 from core.review.items import HeldText
-from core.scanning.telling import why_withheld
-from core.text import visible_line
-from core.view import View
+from core.scanning.messages import why_withheld
 
 MAX_TEXTS: Final = 100
 """Held reflections that are asked about at a time."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from core.base.text import visible_line
 from core.curation.rules import burst_subject, duplicate_question, extraction_question, held_text_question, shown
-from core.debug_memory.waiting import Escalated
+from core.debug_memory.escalation_status import Escalated
 from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
-from core.learning.proposing import Inversion
+from core.learning.inversion_proposals import Inversion
 from core.records.debug_sessions import DebugSession
-from core.text import visible_line
 
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"
@@ -74,8 +74,8 @@ class ReviewItem:
         question: What is asked, one line.
         asks: The same of what is in front of the reader, without its name.
         reason: Why it is asked, and why at this place; one line.
-        worth: 0..1, `stake` less the price of `seconds`, see `core.review.worth.worth`; the queue is sorted by it.
-        stake: Failures a week that a good decision is expected to spare loops (`core.review.worth`); 0 for what
+        worth: 0..1, `stake` less the price of `seconds`, see `core.review.impact.worth`; the queue is sorted by it.
+        stake: Failures a week that a good decision is expected to spare loops (`core.review.impact`); 0 for what
             changes nothing for them, such as an escalation.
         is_urgent: An agent waits for a person: it stands before all others, whatever they are worth.
         seconds: How long it takes to read and to decide, estimated.

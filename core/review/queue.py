@@ -8,21 +8,21 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from core.debug_memory.waiting import Escalated
+from core.config.settings import Settings
+from core.debug_memory.escalation_status import Escalated
+from core.extraction.clustering import Cluster
 from core.extraction.proposals import Extraction
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
 from core.records.findings import Finding
 from core.records.patterns import Pattern
-from core.recurring import Cluster
-from core.review.alarms import bursts, escalations
-from core.review.arrivals import arrivals, held_texts, offered, recurring, suspected
+from core.review.impact import net
 from core.review.items import HeldText, ReviewItem
-from core.review.tidying import broad, duplicates, unreconciled
-from core.review.verdicts import borderline, inversions, pins
-from core.review.weighing import Scales
-from core.review.worth import net
-from core.settings import Settings
+from core.review.priority import Scales
+from core.review.questions.alerts import bursts, escalations
+from core.review.questions.incoming import arrivals, held_texts, offered, recurring, suspected
+from core.review.questions.maintenance import broad, duplicates, unreconciled
+from core.review.questions.states import borderline, inversions, pins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def review_queue(
 ) -> tuple[ReviewItem, ...]:
     """Everything that waits for a decision and is not snoozed at `now`, most worth deciding first.
 
-    Where an agent waits for a person comes first. The order of all else is that of `core.review.worth.net`: what is at
+    Where an agent waits for a person comes first. The order of all else is that of `core.review.impact.net`: what is at
     stake less the price of reading; ties by kind, then by subject. Of several questions that one answer would be filed
     under, only the weightiest is asked.
 

@@ -9,11 +9,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from core.base.text import plural
+from core.config.settings import Settings
 from core.records.decisions import TURNS, Decision
+from core.review.impact import net
 from core.review.items import ReviewItem
-from core.review.worth import net
-from core.settings import Settings
-from core.text import plural
 
 SECONDS_PER_MINUTE: Final = 60.0
 SITTING: Final = timedelta(minutes=5)

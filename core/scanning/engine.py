@@ -27,7 +27,7 @@ _OTHER: Final = 0x7F
 
 
 class Engine:
-    """Searches texts that are normalised, see `core.scanning.normal`, for rules."""
+    """Searches texts that are normalised, see `core.scanning.normalization`, for rules."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._patterns = [(rule, pattern) for rule in rules for pattern in rule.patterns]

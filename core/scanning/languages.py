@@ -2,7 +2,8 @@ r"""Phrases in other languages that tell an agent to set its instructions aside,
 
 Each language has verbs (beginnings of words), words for "all" or "previous" and words for "instructions". A text is
 matched when the three are close together, the middle one before or behind the instructions. The words are
-normalised as texts are (see `core.scanning.normal`): without accents, and Cyrillic letters as the Latin ones that
+normalised as texts are (see `core.scanning.normalization`): without accents, and Cyrillic letters as the Latin ones
+that
 they look like.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.scanning.normal import normal
+from core.scanning.normalization import normal
 
 _LETTERS: Final = {
     "Spanish": (

@@ -1,4 +1,4 @@
-r"""Rules for orders about the machine that a person has to approve first, as data; see `core.scanning.orders`."""
+r"""Rules for orders about the machine that a person has to approve first, as data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 r"""What is looked for in texts that agents will read, as data.
 
 RE2 has no look-around: what a rule must not take is told by `unless`. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
-All patterns are searched without case in text that is normalised, see `core.scanning.normal`.
+All patterns are searched without case in text that is normalised, see `core.scanning.normalization`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Final
 
 from core.records.suspicions import Severity
 from core.scanning.agent_orders import AGENT_ORDERS
+from core.scanning.approval_orders import ORDERS
 from core.scanning.commands import COMMANDS
-from core.scanning.insecure import INSECURE
-from core.scanning.orders import ORDERS
+from core.scanning.insecure_advice import INSECURE
 from core.scanning.risks import RISKS
 from core.scanning.rule import Rule
 from core.scanning.takeover import FAKE_TURN, FOREIGN_OVERRIDES, OVERRIDE, ROLE

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from core.records.suspicions import Severity, Suspicion
+from core.redaction.masking import masked
 from core.scanning.engine import engine
-from core.scanning.normal import decoded, deleeted, despaced, normal, odd_characters, readings, unescaped
+from core.scanning.normalization import decoded, deleeted, despaced, normal, odd_characters, readings, unescaped
 from core.scanning.polarity import Polarity, polarity
 from core.scanning.rule import Rule
 from core.scanning.rules import BIDI, INVISIBLE, LONG, LOOKALIKE, SECRET, TAGS
-from core.secrets import masked
 
 MAX_SCANNED: Final = 65_536
 """Characters of one text that are looked at; a context holds far fewer of it."""

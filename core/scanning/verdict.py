@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from core.config.settings import BY_TYPE, ScanSettings
 from core.records.decisions import CurationState
 from core.records.patterns import Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
-from core.settings import BY_TYPE, ScanSettings
 
 _BY_POLICY: Final = {"hold": Severity.HELD, "flag": Severity.FLAGGED, "block": Severity.BLOCKED}
 _BY_TYPE: Final = {

@@ -11,12 +11,12 @@ from typing import Any, Final, overload
 import msgspec
 from msgspec.structs import replace
 
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
 from core.records.episodes import Action
 from core.records.findings import Finding, Severity
-from core.sources import dialects
+from core.sources import normalize
 from core.sources.fields import Fields
-from core.sources.reading import MAX_BYTES, MAX_PATTERN_BYTES, Problem, decode_json, open_file
+from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Problem, decode_json, open_file
 
 MAX_TEXT: Final = 1 << 16
 """Longest text of an action, in characters; the file itself keeps all of it."""
@@ -56,7 +56,7 @@ def glimpse(line: bytes) -> Glimpse | None:
         value = decode_json(line).value
         if not isinstance(value, dict):
             return None
-        return Glimpse(value.get("timestamp"), dialects.flag(value.get("success")), value.get("error"))
+        return Glimpse(value.get("timestamp"), normalize.flag(value.get("success")), value.get("error"))
 
 
 def no_action(file: str, line: int, count: int) -> Finding:

@@ -7,16 +7,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.errors import BadInput
-from core.paths import ProjectPaths, is_folder
+from core.base.errors import BadInput
+from core.config.paths import ProjectPaths, is_folder
 from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.records.times import parse_time
-from core.sources.json_text import BadJson
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import records
 from core.sources.patterns import read_patterns
-from core.sources.reading import MAX_PATTERN_BYTES, Problem, read_file
+from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
+from core.storage.json_editor import BadJson
 
 _NOTE: Final = "archived"
 """The key of an archived record that says when, why and by whom."""

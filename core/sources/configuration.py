@@ -1,7 +1,7 @@
 """The project's settings: `aiwg.yml` or `.aiwg/config.yml`, below `ralph.cross_loop_learning`.
 
-The groups of `core.settings` stand there under their own names. What these files leave open of `pruning` may be in the
-registry's own `pruning_policy`. The files are only read.
+The files contain the groups of `core.config.settings` under their own names. Missing `pruning` settings are read from
+the registry's own `pruning_policy`. The files are only read.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, Final, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.checks import shown
-from core.errors import BadInput
-from core.paths import ProjectPaths
+from core.base.errors import BadInput
+from core.base.text import visible_line
+from core.base.validation import shown
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.records.findings import Finding, Severity
-from core.settings import Settings
-from core.sources import dialects
+from core.sources import normalize
 from core.sources.fields import Fields, document
-from core.sources.reading import Problem, read_file
 from core.sources.registry_extras import read_registry_extras
-from core.text import visible_line
+from core.storage.file_reader import Problem, read_file
 
 _S = TypeVar("_S", bound=Struct)
 
@@ -64,7 +64,7 @@ class Setting(NamedTuple):
     """One setting as it holds.
 
     Attributes:
-        name: `injection.top_k_patterns`: group and field of `core.settings`.
+        name: `injection.top_k_patterns`: group and field of `core.config.settings`.
         value: Of the field.
         source: File and JSON pointer, `aiwg.yml:/ralph/…`, or "default".
     """
@@ -147,7 +147,7 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
         findings.append(raw.finding(file))
         return None
     # Many projects have no such file.
-    from core.sources.yaml_text import decode_yaml
+    from core.storage.yaml_reader import decode_yaml
 
     decoded = decode_yaml(raw.data)
     findings += (problem.finding(file) for problem in decoded.problems[:_MAX_PROBLEMS] if problem.code != "empty")
@@ -211,11 +211,11 @@ def _read(given: Any, default: Any) -> Any:
     """What YAML gives, as a value of the type of `default`; unchanged where it is none, for the check to name."""
     read: Any = None
     if isinstance(default, bool):
-        read = dialects.flag(given)
+        read = normalize.flag(given)
     elif isinstance(default, int):
-        read = dialects.count(given)
+        read = normalize.count(given)
     elif isinstance(default, float):
-        read = dialects.number(given)
+        read = normalize.number(given)
     elif isinstance(default, tuple) and isinstance(given, list):
         read = tuple(_read(item, 0.0) for item in given)
     return given if read is None else read

@@ -26,10 +26,10 @@ from core.records.debug_sessions import (
 )
 from core.records.findings import Finding, Severity
 from core.records.patterns import UNNAMED
-from core.sources import dialects
+from core.sources import normalize
 from core.sources.fields import Fields
-from core.sources.places import loop_directory
-from core.sources.reading import Line
+from core.sources.path_kinds import loop_directory
+from core.storage.file_reader import Line
 
 MAX_TEXT: Final = 16_384
 """Longest single text of a session, in characters, that is kept: a stack trace, a diff, a file."""
@@ -69,7 +69,7 @@ def read_sessions(file: str, value: Any) -> tuple[tuple[DebugSession, ...], tupl
     findings: list[Finding] = []
     sessions = []
     for _, pointer, item in session_records(value):
-        if not dialects.text(item.get("session_id")).strip():
+        if not normalize.text(item.get("session_id")).strip():
             message = "a debug session without session_id; shown under a provisional ID"
             findings.append(Finding(file, pointer, Severity.ERROR, "missing-id", message))
         sessions.append(_session(Fields(file, item, findings, pointer), _id_of(file, pointer, item)))
@@ -107,7 +107,7 @@ def _weight(session: DebugSession) -> tuple[datetime, int]:
 
 def _id_of(file: str, pointer: str, item: dict[str, Any]) -> str:
     """The ID of a session; a provisional one, made from its place, where it has none."""
-    identifier = dialects.text(item.get("session_id")).strip()
+    identifier = normalize.text(item.get("session_id")).strip()
     return identifier or UNNAMED + blake2b(f"{file}#{pointer}".encode(), digest_size=4).hexdigest()
 
 
@@ -197,7 +197,7 @@ def _environment(fields: Fields) -> Iterator[tuple[str, str]]:
 def _analysis(fields: Fields) -> Analysis:
     return Analysis(
         root_cause=_text(fields, "root_cause"),
-        category=dialects.word(fields.text("root_cause_category")),
+        category=normalize.word(fields.text("root_cause_category")),
         strategy=_text(fields, "fix_strategy"),
         confidence=fields.rate("confidence"),
         related=tuple(text[:MAX_TEXT] for text in fields.texts("related_failures")),
@@ -217,7 +217,7 @@ def _lessons(learnings: Fields) -> Iterator[Lesson]:
         if pattern := _text(entry, "pattern"):
             yield Lesson(
                 pattern=pattern,
-                category=dialects.word(entry.text("category")),
+                category=normalize.word(entry.text("category")),
                 frequency=entry.count("frequency"),
                 fix_template=_text(entry, "fix_template"),
                 effectiveness=entry.rate("effectiveness"),
@@ -262,7 +262,7 @@ def split_location(location: str) -> tuple[str, int | None]:
     if len(file) == 1 and numbers:  # the drive of `C:\app\a.ts:7`
         rest, *numbers = numbers[0].split(":", 1)
         file = f"{file}:{rest}"
-    return file, dialects.count(numbers[0].split(":")[0]) if numbers else None
+    return file, normalize.count(numbers[0].split(":")[0]) if numbers else None
 
 
 def read_results(fields: Fields) -> Results | None:
@@ -295,7 +295,7 @@ def read_fix(fields: Fields) -> Fix | None:
         diff=_text(fix, "diff"),
         diff_summary=_text(fix, "diff_summary"),
         files=fix.texts("files_changed"),
-        verified=_VERIFIED.get(dialects.word(fix.text("verification"))),
+        verified=_VERIFIED.get(normalize.word(fix.text("verification"))),
     )
 
 
@@ -305,7 +305,7 @@ def _text(fields: Fields, *names: str) -> str:
 
 def _any(value: Any) -> str:
     """A text as it is, anything else as JSON; "" for nothing."""
-    text = dialects.text(value)
+    text = normalize.text(value)
     if not text and value not in (None, ""):
         text = msgspec.json.encode(value).decode("utf-8", "replace")
     return text[:MAX_TEXT]
@@ -313,5 +313,5 @@ def _any(value: Any) -> str:
 
 def _word(fields: Fields, name: str, known: Collection[str]) -> str:
     """A word of a closed vocabulary, "" for any other."""
-    word = dialects.word(fields.text(name))
+    word = normalize.word(fields.text(name))
     return word if word in known else ""

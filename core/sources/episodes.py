@@ -14,7 +14,7 @@ from core.records.episodes import Attempt, Milestone, Quality, Task, TaskStatus
 from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.records.times import parse_time
-from core.sources import dialects
+from core.sources import normalize
 from core.sources.actions import glimpse, no_action
 from core.sources.fields import Fields, document
 
@@ -113,11 +113,11 @@ def read_episode(file: str, value: Any) -> tuple[tuple[Task, ...], tuple[Attempt
 
 
 def _task(fields: Fields, task_id: str) -> Task:
-    word = dialects.word(fields.text("status"))
+    word = normalize.word(fields.text("status"))
     known = TaskStatus(word) if word in _STATUSES else _OTHER_STATUSES.get(word, TaskStatus.UNKNOWN)
     return Task(
         id=task_id,
-        description=_text(fields, "description", *dialects.TASK),
+        description=_text(fields, "description", *normalize.TASK),
         criteria=_text(fields, "completion_criteria", "completionCriteria", "criteria"),
         created_at=fields.time("created", "created_at"),
         updated_at=fields.time("updated", "updated_at"),
@@ -137,12 +137,12 @@ def _task(fields: Fields, task_id: str) -> Task:
 def _of_trajectory(fields: Fields, task_id: str) -> Iterator[Attempt]:
     entries = fields.mapping.get("attempts")
     taken = {
-        dialects.count(entry.get("attempt_id"))
+        normalize.count(entry.get("attempt_id"))
         for entry in (entries if isinstance(entries, list) else ())
         if isinstance(entry, dict)
     }
     for key, entry in fields.objects("attempts"):
-        number = dialects.count(dialects.first(entry.mapping, ("attempt_id", "attempt", "id")))
+        number = normalize.count(normalize.first(entry.mapping, ("attempt_id", "attempt", "id")))
         if number is None:
             number = int(key) + 1 if key.isdecimal() else 1
             while number in taken:
@@ -155,9 +155,9 @@ def _of_trajectory(fields: Fields, task_id: str) -> Iterator[Attempt]:
         yield Attempt(
             task_id=task_id,
             number=number,
-            started_at=entry.time("started", *dialects.STARTED),
-            ended_at=entry.time("ended", *dialects.ENDED),
-            outcome=dialects.outcome(entry.text("outcome", "status")),
+            started_at=entry.time("started", *normalize.STARTED),
+            ended_at=entry.time("ended", *normalize.ENDED),
+            outcome=normalize.outcome(entry.text("outcome", "status")),
             plan=_text(entry, "plan"),
             agent=_text(entry, "agent"),
             iterations=entry.count("iterations"),
@@ -181,9 +181,9 @@ def _of_attempt(fields: Fields, task_id: str, number: int) -> Attempt:
     return Attempt(
         task_id=task_id,
         number=number,
-        started_at=fields.time("started", *dialects.STARTED),
-        ended_at=fields.time("ended", *dialects.ENDED),
-        outcome=told.outcome if result else dialects.outcome(fields.mapping.get("outcome")),
+        started_at=fields.time("started", *normalize.STARTED),
+        ended_at=fields.time("ended", *normalize.ENDED),
+        outcome=told.outcome if result else normalize.outcome(fields.mapping.get("outcome")),
         plan=approach,
         agent=_text(execution, "agent") or _text(fields, "agent"),
         iterations=execution.count("iterations"),
@@ -216,7 +216,7 @@ def _of_outcome(fields: Fields, task_id: str, number: int) -> Attempt:
     return Attempt(
         task_id=task_id,
         number=number,
-        outcome=dialects.outcome(fields.mapping.get("status")),
+        outcome=normalize.outcome(fields.mapping.get("status")),
         reason=_text(fields, "reason"),
         final_quality=fields.rate("final_quality"),
         completion=completion(fields),

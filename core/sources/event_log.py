@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from core.errors import BadInput, Unwritable
-from core.paths import ProjectPaths
+from core.base.errors import BadInput, Unwritable
+from core.config.paths import ProjectPaths
 from core.records.events import Event
-from core.sources.journal import Journal
-from core.sources.reading import MAX_PATTERN_BYTES
+from core.storage.append_log import Journal
+from core.storage.file_reader import MAX_PATTERN_BYTES
 
 
 def append_events(paths: ProjectPaths, *events: Event) -> None:

@@ -10,9 +10,9 @@ import msgspec
 
 from core.records.events import INJECTED_REFLECTION, ErrorNote, ErrorType, Event, Observation, Signals
 from core.records.findings import Finding, Severity
-from core.sources.dialects import MAX_COUNT
 from core.sources.fields import Fields, document
-from core.sources.reading import decode_json
+from core.sources.normalize import MAX_COUNT
+from core.storage.file_reader import decode_json
 
 KINDS: Final = frozenset(
     {

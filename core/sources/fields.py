@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from core.base.text import visible_line
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
-from core.sources import dialects
-from core.text import visible_line
+from core.sources import normalize
 
 _T = TypeVar("_T")
 _QUOTED: Final = 60
@@ -44,7 +44,7 @@ class Fields:
             if type(value) is str:
                 return value
             if value is not None:
-                found = dialects.text(value)
+                found = normalize.text(value)
                 if found:
                     return found
                 self._expected(name, "a string", value)
@@ -52,31 +52,31 @@ class Fields:
 
     def texts(self, *names: str) -> tuple[str, ...]:
         """A list of strings, or one string as a list of one; empty ones are left out."""
-        return self._many(names, dialects.texts)
+        return self._many(names, normalize.texts)
 
     def lines(self, *names: str) -> tuple[str, ...]:
         """Learnings (a string, a list, markdown) as lines without `### Iteration n` headings (C28)."""
-        return self._many(names, dialects.lines)
+        return self._many(names, normalize.lines)
 
     def count(self, *names: str) -> int | None:
         """A whole number from 0 up; None if there is none."""
-        return self._one(names, dialects.count, "a whole number from 0 up")
+        return self._one(names, normalize.count, "a whole number from 0 up")
 
     def number(self, *names: str) -> float | None:
         """A finite number; None if there is none."""
-        return self._one(names, dialects.number, "a finite number")
+        return self._one(names, normalize.number, "a finite number")
 
     def duration(self, *names: str) -> float | None:
         """A finite number from 0 up; None if there is none."""
-        return self._one(names, dialects.duration, "a number from 0 up")
+        return self._one(names, normalize.duration, "a number from 0 up")
 
     def rate(self, *names: str) -> float | None:
         """A rate 0..1, in any of the spellings of C21; None if there is none."""
-        return self._one(names, dialects.rate, "a rate from 0 to 1, or a percentage")
+        return self._one(names, normalize.rate, "a rate from 0 to 1, or a percentage")
 
     def flag(self, *names: str) -> bool | None:
         """True or False; None if there is neither."""
-        return self._one(names, dialects.flag, "true or false")
+        return self._one(names, normalize.flag, "true or false")
 
     def time(self, *names: str) -> datetime | None:
         """A time in UTC; None if there is none."""

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from core.sources import schema
 from core.sources.fields import escaped
-from core.sources.json_text import JsonText, Path
 from core.sources.schema import Rule
+from core.storage.json_editor import JsonText, Path
 
 _WORD: Final = re.compile(r"_([a-z])")
 _FREE: Final = frozenset({"placeholders", "origins", "additional", "params"})

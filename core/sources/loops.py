@@ -13,10 +13,10 @@ from core.records.debug_sessions import Failure
 from core.records.findings import Finding
 from core.records.loops import ExtractedPattern, Improvement, InjectedUse, Iteration, LoopStatus, Outcome
 from core.records.times import parse_time
-from core.sources import dialects
+from core.sources import normalize
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
 from core.sources.fields import Fields, document
-from core.sources.places import (
+from core.sources.path_kinds import (
     ANALYTICS,
     BEST_OUTPUT,
     CRASH_LOG,
@@ -85,7 +85,7 @@ class LoopFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 Facts = tuple[tuple[LoopFact, ...], tuple[Finding, ...]]
 
-_UPDATED: Final = (*dialects.UPDATED, "last_active", "lastActive")
+_UPDATED: Final = (*normalize.UPDATED, "last_active", "lastActive")
 _NUMBER: Final = ("number", "iteration", "iteration_number")
 _AT: Final = ("timestamp", "completed_at", "completedAt", "started_at", "startedAt")
 _FILES: Final = ("filesModified", "files_modified", "files_changed", "artifactsModified")
@@ -162,7 +162,7 @@ def loop_of(fields: Fields) -> str:
         return directory.rpartition("/")[2]
     *_, folder, name = fields.file.split("/")
     by_name = folder if name == "best-output-tracking.json" else _stem(name)
-    return fields.text(*dialects.LOOP_ID) or by_name
+    return fields.text(*normalize.LOOP_ID) or by_name
 
 
 def read_iteration(fields: Fields) -> Iteration:
@@ -172,7 +172,7 @@ def read_iteration(fields: Fields) -> Iteration:
     """
     failures = tuple(_failures(fields))
     told = fields.text("outcome", "status", "verification_status")
-    outcome = Outcome.UNKNOWN if failures and dialects.word(told) in _RAN else dialects.outcome(told)
+    outcome = Outcome.UNKNOWN if failures and normalize.word(told) in _RAN else normalize.outcome(told)
     if outcome is Outcome.UNKNOWN and (passed := fields.flag("verified", "passed")) is not None:
         outcome = Outcome.SUCCESS if passed else Outcome.FAILURE
     results = read_results(fields)
@@ -219,14 +219,14 @@ def _quality(fields: Fields) -> float | None:
 def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
     """A state file, internal or external, in any case of C6."""
     directory = loop_directory(fields.file)
-    inner_id = fields.text(*dialects.LOOP_ID)
+    inner_id = fields.text(*normalize.LOOP_ID)
     loop_id = loop_of(fields)
     iterations = tuple(read_iteration(item) for _, item in fields.objects("iterations"))
     if not iterations and (progress := fields.inside("progress")) is not None:
         iterations = tuple(read_iteration(item) for _, item in progress.objects("completion_checks"))
     raw_status, status = _status(fields)
-    started_at = fields.time(*dialects.STARTED)
-    ended_at = fields.time(*dialects.ENDED)
+    started_at = fields.time(*normalize.STARTED)
+    ended_at = fields.time(*normalize.ENDED)
     updated_at = fields.time(*_UPDATED)
     learning = fields.inside("cross_loop_learning") or fields.inside("crossLoopLearning")
     injected, extracted = _learning(learning, iterations)
@@ -239,12 +239,12 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
         seen_at=seen_at,
         raw_status=raw_status,
         status=status,
-        task=fields.text(*dialects.TASK),
-        criteria=fields.texts(*dialects.CRITERIA),
+        task=fields.text(*normalize.TASK),
+        criteria=fields.texts(*normalize.CRITERIA),
         owner=fields.text("owner", "agent"),
         priority=fields.text("priority"),
         tags=fields.texts("tags"),
-        iteration=fields.count(*dialects.ITERATION),
+        iteration=fields.count(*normalize.ITERATION),
         max_iterations=_max_iterations(fields),
         started_at=started_at,
         ended_at=ended_at,
@@ -253,7 +253,7 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
         pid=fields.count("currentPid", "current_pid"),
         iterations=iterations,
         last_result=fields.text("lastResult", "last_result"),
-        learnings=fields.lines(*dialects.LEARNINGS),
+        learnings=fields.lines(*normalize.LEARNINGS),
         injected=injected,
         extracted=extracted,
         improvement=_improvement(learning),
@@ -265,7 +265,7 @@ def _state(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
 def _status(fields: Fields) -> tuple[str, LoopStatus]:
     """The word of the file and what it means; flags decide where it is missing or a free reason (3.7)."""
     raw = fields.text("status")
-    status = dialects.loop_status(raw)
+    status = normalize.loop_status(raw)
     if status is not LoopStatus.UNKNOWN:
         return raw, status
     final = fields.inside("finalResult")
@@ -280,10 +280,10 @@ def _status(fields: Fields) -> tuple[str, LoopStatus]:
 
 
 def _max_iterations(fields: Fields) -> int | None:
-    most = fields.count(*dialects.MAX_ITERATIONS)
+    most = fields.count(*normalize.MAX_ITERATIONS)
     for name in ("configuration", "config"):
         if most is None and name in fields.mapping and (inner := fields.inside(name)) is not None:
-            most = inner.count(*dialects.MAX_ITERATIONS)
+            most = inner.count(*normalize.MAX_ITERATIONS)
     return most
 
 
@@ -353,12 +353,12 @@ def _registry(source: str, fields: Fields) -> Iterator[LoopFact]:
     name = "active_loops" if "active_loops" in fields.mapping else "loops"
     keyed = isinstance(fields.mapping.get(name), dict)
     for key, entry in fields.objects(name):
-        loop_id = entry.text(*dialects.LOOP_ID) or (key if keyed else "")
+        loop_id = entry.text(*normalize.LOOP_ID) or (key if keyed else "")
         if not loop_id:
             entry.add("missing-id", "an entry of the registry without loop_id", entry.pointer)
             continue
         raw_status, status = _status(entry)
-        started_at, updated_at = entry.time(*dialects.STARTED), entry.time(*_UPDATED)
+        started_at, updated_at = entry.time(*normalize.STARTED), entry.time(*_UPDATED)
         pid = entry.count("pid")
         yield LoopFact(
             source=source,
@@ -366,15 +366,15 @@ def _registry(source: str, fields: Fields) -> Iterator[LoopFact]:
             loop_id=loop_id,
             raw_status=raw_status,
             status=status,
-            task=entry.text("task_summary", *dialects.TASK),
-            criteria=entry.texts(*dialects.CRITERIA),
+            task=entry.text("task_summary", *normalize.TASK),
+            criteria=entry.texts(*normalize.CRITERIA),
             owner=entry.text("owner"),
             priority=entry.text("priority"),
             tags=entry.texts("tags"),
-            iteration=entry.count(*dialects.ITERATION),
-            max_iterations=entry.count(*dialects.MAX_ITERATIONS),
+            iteration=entry.count(*normalize.ITERATION),
+            max_iterations=entry.count(*normalize.MAX_ITERATIONS),
             started_at=started_at,
-            ended_at=entry.time(*dialects.ENDED),
+            ended_at=entry.time(*normalize.ENDED),
             updated_at=updated_at,
             told_at=newest(started_at, updated_at),
             pid=pid if source == EXTERNAL_REGISTRY else None,
@@ -389,7 +389,7 @@ def _heartbeat(fields: Fields, seen_at: datetime) -> LoopFact:
         file=fields.file,
         loop_id=_stem(fields.file.rpartition("/")[2]),
         seen_at=seen_at,
-        iteration=fields.count(*dialects.ITERATION),
+        iteration=fields.count(*normalize.ITERATION),
         told_at=fields.time("timestamp"),
     )
 
@@ -409,7 +409,7 @@ def _qualities(source: str, fields: Fields, seen_at: datetime) -> LoopFact:
         loop_id=loop_of(fields),
         directory=loop_directory(fields.file),
         seen_at=seen_at,
-        task=fields.text(*dialects.TASK),
+        task=fields.text(*normalize.TASK),
         iteration=fields.count("total_iterations"),
         started_at=fields.time("start_time"),
         told_at=newest(*times),

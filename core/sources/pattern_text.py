@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from core.sources.json_text import BadJson, JsonText, Path
 from core.sources.key_style import RecordText
 from core.sources.pattern_shapes import ID_KEYS, LIST_OF, is_entry, layout
+from core.storage.json_editor import BadJson, JsonText, Path
 
 
 class Record(NamedTuple):

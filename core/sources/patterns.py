@@ -15,20 +15,20 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from core.paths import SAFE_ID
+from core.base.text import visible_line
+from core.config.paths import SAFE_ID
 from core.records.findings import MISSING, Finding, Severity
 from core.records.patterns import UNNAMED, Claim, IterationRange, Pattern, PatternType, SourceLoop, TrendPoint
-from core.scanning.fields import scan_pattern
-from core.sources.dialects import word
-from core.sources.encodings import as_utf8
+from core.scanning.pattern_scan import scan_pattern
 from core.sources.fields import Fields, shown
 from core.sources.key_style import SNAKE, is_camel, respell, snake_keys
+from core.sources.normalize import word
 from core.sources.pattern_shapes import ID_KEYS, LISTS, is_entry, layout, snaked
-from core.sources.reading import Decoded, Problem, decode, decode_json, decode_jsonl, other_encoding
 from core.sources.schema import CLAIMED_RATE, PATTERNS
 from core.sources.schema import REGISTRY as REGISTRY_SCHEMA
 from core.sources.validation import check
-from core.text import visible_line
+from core.storage.encodings import as_utf8
+from core.storage.file_reader import Decoded, Problem, decode, decode_json, decode_jsonl, other_encoding
 
 MAX_USES: Final = 10**9
 """Counts beyond this are no counts of uses."""

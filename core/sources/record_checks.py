@@ -10,10 +10,10 @@ from core.sources import schema
 from core.sources.debug_sessions import is_debug_memory, session_records
 from core.sources.episodes import ATTEMPT, METADATA, OUTCOME, TRAJECTORY, episode_file
 from core.sources.key_style import is_camel, respell, snake_keys
-from core.sources.reading import Line
 from core.sources.reflections import EPISODIC, reflection_shape
 from core.sources.schema import Rule
 from core.sources.validation import check
+from core.storage.file_reader import Line
 
 _EPISODES: Final[Mapping[str, Rule]] = {
     METADATA: schema.TASK,

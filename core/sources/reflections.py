@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, NOTHING_LEARNED_IN_ALL, Reflection
-from core.sources import dialects
+from core.sources import normalize
 from core.sources.fields import Fields, document, shown
 from core.sources.loops import loop_of, newest
-from core.sources.places import (
+from core.sources.path_kinds import (
     ANALYTICS,
     ARCHIVE,
     BEST_OUTPUT,
@@ -28,7 +28,7 @@ from core.sources.places import (
     LOOPS,
     loop_source,
 )
-from core.sources.reading import Line
+from core.storage.file_reader import Line
 
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"
@@ -268,7 +268,7 @@ def _of_lines(file: str, lines: Sequence[Line], seen_at: datetime, findings: lis
 def _episodic(fields: Fields, seen_at: datetime, task_id: str, loop_id: str = "") -> Reflection:
     """A reflection on an attempt; `task_id` is that of its folder."""
     at = fields.time("timestamp")
-    trigger = dialects.word(fields.text("triggered_by"))
+    trigger = normalize.word(fields.text("triggered_by"))
     learning, draft = fields.text("learning"), fields.flag("draft") or False
     return Reflection(
         id="",
@@ -281,8 +281,8 @@ def _episodic(fields: Fields, seen_at: datetime, task_id: str, loop_id: str = ""
         iteration=fields.count("iteration"),
         at=at or seen_at,
         at_approximate=at is None,
-        kind=dialects.reflection_kind(fields.text("reflection_type", "type")),
-        outcome=dialects.outcome(trigger),
+        kind=normalize.reflection_kind(fields.text("reflection_type", "type")),
+        outcome=normalize.outcome(trigger),
         trigger=trigger if trigger in _TRIGGERS else "",
         observation=fields.text("observation"),
         analysis=fields.text("analysis"),
@@ -336,7 +336,7 @@ def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
         "iteration": fields.count("iteration", "trial_number", "iteration_number"),
         "at": at or seen_at,
         "at_approximate": at is None,
-        "effectiveness": dialects.effectiveness(fields.text("effectiveness")),
+        "effectiveness": normalize.effectiveness(fields.text("effectiveness")),
     }
     if common["iteration"] is None and not fields.pointer:
         common["iteration"] = _number_in(fields.file)
@@ -356,15 +356,15 @@ def _of_document(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
     elif "content" in fields.mapping:
         yield Reflection(
             shape=MEMORY_MANAGER,
-            kind=dialects.reflection_kind(fields.text("type")),
+            kind=normalize.reflection_kind(fields.text("type")),
             learning=fields.text("content"),
             **common,
         )
     else:
         yield Reflection(
             shape=HOOK,
-            kind=dialects.reflection_kind(fields.text("type", "reflection_type")),
-            outcome=dialects.outcome(fields.text("outcome")),
+            kind=normalize.reflection_kind(fields.text("type", "reflection_type")),
+            outcome=normalize.outcome(fields.text("outcome")),
             observation="; ".join(fields.texts("trajectory", "observation")),
             analysis=fields.text("reflection", "analysis"),
             learning=fields.text("strategy_change", "learning"),
@@ -406,9 +406,9 @@ def _of_task(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
             iteration=item.count("iteration"),
             at=own or at or seen_at,
             at_approximate=own is None,
-            kind=dialects.reflection_kind(item.text("type")),
+            kind=normalize.reflection_kind(item.text("type")),
             learning=item.text("content"),
-            effectiveness=dialects.effectiveness(item.text("effectiveness")),
+            effectiveness=normalize.effectiveness(item.text("effectiveness")),
         )
 
 
@@ -436,7 +436,7 @@ def _of_state(fields: Fields, seen_at: datetime) -> Iterator[Reflection]:
     """Learnings of a state file: of its iterations, and the text for the whole loop."""
     loop_id = loop_of(fields)
     common: dict[str, Any] = {"id": "", "shape": STATE, "file": fields.file, "loop_id": loop_id}
-    last = newest(fields.time(*dialects.ENDED), fields.time(*dialects.UPDATED))
+    last = newest(fields.time(*normalize.ENDED), fields.time(*normalize.UPDATED))
     for _, item in fields.objects("iterations"):
         at = item.time("timestamp", "completed_at", "started_at")
         last = newest(last, at)

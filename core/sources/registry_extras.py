@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
 from core.records.findings import Finding
-from core.sources.encodings import as_utf8
 from core.sources.fields import Fields
 from core.sources.key_style import camel, snake_keys
 from core.sources.pattern_shapes import snaked
-from core.sources.reading import MAX_PATTERN_BYTES, RawFile, decode, read_file
+from core.storage.encodings import as_utf8
+from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, decode, read_file
 
 POLICY: Final = "pruning_policy"
 METRICS: Final = "effectiveness_metrics"

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding, Severity
 from core.records.times import parse_time
-from core.sources import dialects
+from core.sources import normalize
 from core.sources.fields import escaped, shown
 from core.sources.schema import Rule
 
@@ -130,7 +130,7 @@ def _value(value: Any, rule: Rule, pointer: str, texts: bool) -> Iterator[_Viola
         if rule.kind == "time" and parse_time(value) is not None:
             yield pointer, NOT_IN_SCHEMA, Severity.INFO, f"expected an ISO-8601 time, found {shown(value)}; read as one"
             return
-        percent = dialects.rate(value) if rule.rate else None
+        percent = normalize.rate(value) if rule.rate else None
         if percent is not None:
             yield pointer, NOT_IN_SCHEMA, Severity.INFO, _read_as(value, percent)
         else:
@@ -142,7 +142,7 @@ def _value(value: Any, rule: Rule, pointer: str, texts: bool) -> Iterator[_Viola
         return
     elif isinstance(value, int | float):
         if not rule.low <= value <= rule.high:
-            percent = dialects.rate(value) if rule.rate else None
+            percent = normalize.rate(value) if rule.rate else None
             if percent is not None:
                 yield pointer, NOT_IN_SCHEMA, Severity.INFO, _read_as(value, percent)
                 return
@@ -176,12 +176,12 @@ def _typed(value: str, kind: str) -> Any:
     """The number or boolean that a string spells, where one is expected; else the string."""
     found: Any = None
     if kind == "integer":
-        found = dialects.number(value)
+        found = normalize.number(value)
         found = int(found) if found is not None and found.is_integer() else found
     elif kind == "number":
-        found = dialects.number(value)
+        found = normalize.number(value)
     elif kind == "boolean":
-        found = dialects.flag(value)
+        found = normalize.flag(value)
     return value if found is None else found
 
 

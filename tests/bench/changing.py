@@ -12,7 +12,7 @@ from time import monotonic
 
 import numpy as np
 
-from core.sample import copy_sample
+from core.demo.sample import copy_sample
 from tests.bench.screen import Screen
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Final
 
-from core.sample import copy_sample
+from core.demo.sample import copy_sample
 from tests.e2e.desk import add_questions, decide, leave
 from tests.e2e.terminal import ROOT, dashboard, environment
 from tests.e2e.tmux import Tmux

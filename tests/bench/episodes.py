@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from core.base.text import plural
+from core.config.paths import ProjectPaths
 from core.episodes.history import read_attempt, read_history
 from core.episodes.replay import steps
+from core.episodes.search import search
 from core.episodes.search_words import SearchWords
-from core.episodes.searching import search
-from core.paths import ProjectPaths
-from core.text import plural
 from tests.bench.measures import milliseconds, spread
 from tests.bench.trees import NOW, text
 

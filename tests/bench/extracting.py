@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from statistics import median
 
-from core.deck import Deck
-from core.similarity import SimilarityIndex
-from core.view import View
+from core.project.project import Deck
+from core.project.state import View
+from core.retrieval.similarity import SimilarityIndex
 from tests.bench.measures import milliseconds, spread
 
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from core.redaction.masking import masked
 from core.scanning.scan import scan_text
-from core.secrets import masked
 
 HARMLESS: Final = ("hard", "plain", "guard")
 _TIERS: Final = ("blocked", "held", "flagged", "clean")

@@ -18,16 +18,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.deck import Deck
-from core.learning.replaying import what_if
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
+from core.learning.threshold_replay import what_if
 from core.metrics.dashboard import RANGES, metrics_of
-from core.paths import ProjectPaths
-from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
-from core.settings import Settings
-from core.snapshot import Delta, Snapshot
-from core.sources.watching import Changes, Watcher
-from core.view import View
+from core.project.project import Deck
+from core.project.state import View
+from core.queries.filter import PATTERN_FIELDS, PatternCatalog, parse_query
+from core.records.snapshot import Delta, Snapshot
+from core.storage.watcher import Changes, Watcher
 from tests.bench.screen import Screen
 from tests.bench.trees import NOW, events, loop_name
 

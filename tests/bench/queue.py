@@ -14,16 +14,16 @@ from typing import Final
 
 import numpy as np
 
-from core.learning.columns import Floats, Ints
+from core.config.settings import Settings
+from core.learning.score_arrays import Floats, Ints
 from core.learning.scoreboard import Scoreboard
+from core.project.state import View
 from core.records.decisions import CurationState
 from core.records.events import Event
 from core.records.patterns import Pattern, PatternType
+from core.records.snapshot import Snapshot
+from core.review.impact import Stakes, good_enough
 from core.review.queue import review_queue
-from core.review.worth import Stakes, good_enough
-from core.settings import Settings
-from core.snapshot import Snapshot
-from core.view import View
 from tests.bench.measures import milliseconds
 
 NOW: Final = datetime(2026, 7, 1, tzinfo=UTC)

@@ -13,19 +13,19 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from core.deck import Deck
-from core.embeddings import PATTERNS, Embeddings, vector_file
+from core.project.project import Deck
+from core.project.state import View
 from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
+from core.records.snapshot import Snapshot
 from core.retrieval.embedding import DIMENSIONS, Embedder, available, meaning_text
+from core.retrieval.embeddings import PATTERNS, Embeddings, vector_file
 from core.retrieval.index import PatternIndex
 from core.retrieval.learnings import LazyLearnings
 from core.retrieval.relevance import relevance
 from core.retrieval.task import analyse_task
 from core.retrieval.vectors import Vectors, encoded
-from core.snapshot import Snapshot
-from core.view import View
 from tests.bench.measures import milliseconds, resident_mb, spread
 from tests.bench.trees import NOW, text
 

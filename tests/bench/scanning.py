@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from core.scanning.fields import scan_pattern
+from core.project.state import View
+from core.scanning.pattern_scan import scan_pattern
 from core.scanning.scan import scan_text
-from core.view import View
 
 _SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("scanned.yaml").read_text(encoding="utf-8"))
 

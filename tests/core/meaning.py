@@ -30,5 +30,5 @@ def meaning(*, on: bool = True) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if on:
             patch.delenv("RALPHDECK_MEANING")
-            patch.setattr("core.embeddings.shared_embedder", Wordy)
+            patch.setattr("core.retrieval.embeddings.shared_embedder", Wordy)
         yield

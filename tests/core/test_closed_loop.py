@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from core.deck import Deck
-from core.errors import Conflict, Refused, UnknownRecord
-from core.paths import ProjectPaths
+from core.base.errors import Conflict, Refused, UnknownRecord
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.project import Deck
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.patterns import Maturity
 from core.review.items import BURST, INVERSION
-from core.settings import Settings
 from core.sources.event_log import append_events
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -13,19 +13,19 @@ import msgspec
 import pytest
 
 from core import demo
+from core.base.errors import BadInput, RalphdeckError
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.demo import check
 from core.demo.counting import count_use
 from core.demo.doings import NEW_TASKS
 from core.demo.loops import PlayedLoop
 from core.demo.scenes import OPENING, REPERTOIRE
 from core.demo.tasks import PlayedAgent
-from core.errors import BadInput, RalphdeckError
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, Outcome
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 NOW = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
 

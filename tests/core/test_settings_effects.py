@@ -16,36 +16,36 @@ import pytest
 import yaml
 from msgspec.structs import replace as with_fields
 
-from core.auto_extraction import is_wanted
+from core.base.errors import Refused
 from core.cli.entry import run
 from core.cli.project import named_decider
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.debug_memory.retention import term
-from core.deck import Deck
-from core.errors import Refused
+from core.demo.sample import copy_sample
 from core.extraction.engine import extract
 from core.extraction.offers import Offers
-from core.following import Follower
 from core.learning.criteria import FeedbackEvent, criterion_weight, effective_weight
 from core.learning.inversion import ObservedPattern, record_observation
 from core.learning.outcomes import OutcomeSignals, score_outcome
 from core.metrics.effectiveness import Group, compare
-from core.paths import ProjectPaths
-from core.pruning import to_prune
+from core.metrics.pruning import to_prune
+from core.project.auto_extraction import is_wanted
+from core.project.daemon import Follower
+from core.project.project import Deck
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import PatternType, SourceLoop
+from core.records.snapshot import Snapshot
 from core.records.suspicions import Severity, Suspicion
-from core.sample import copy_sample
 from core.scanning.verdict import stops
-from core.settings import Settings
-from core.snapshot import Snapshot
 from core.sources.configuration import DEFAULT, Configuration
-from core.sources.watching import Watcher
+from core.storage.watcher import Watcher
 from tests.core.extraction.making import failed, known, material, passed, pattern
 from tests.core.learning.making import NOW, board_of, claim, days_ago, event, make_pattern, use
+from tests.core.project.test_daemon import write_loop
 from tests.core.retrieval.test_decomposition import BY_FEATURE, BY_TYPE, PER_FILE, chosen
-from tests.core.test_following import write_loop
 
 MINUTE_MS = 60_000
 ID = "pat-error-sample-001"
@@ -488,7 +488,7 @@ def watch(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
         def run(self) -> None:
             pass
 
-    monkeypatch.setattr("core.following.Follower", Recorder)
+    monkeypatch.setattr("core.project.daemon.Follower", Recorder)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     def call(name: str, value: Any, *options: str) -> dict[str, bool]:

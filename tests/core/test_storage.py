@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core.curation.ledger import Ledger, read_decisions
-from core.curation.storage import LedgerMaturity, LedgerPatterns, LoggedErrors, LoggedFeedback
-from core.errors import BadInput, UnknownRecord, Unwritable
+from core.base.errors import BadInput, UnknownRecord, Unwritable
+from core.config.paths import ProjectPaths
+from core.curation.reference_storage import LedgerMaturity, LedgerPatterns, LoggedErrors, LoggedFeedback
 from core.learning.criteria import FeedbackEvent
 from core.learning.errors import ErrorAccumulator, ErrorEntry
 from core.learning.inversion import ObservedPattern, invert
@@ -29,7 +29,7 @@ from core.learning.storage import (
     MemoryPatterns,
     PatternStorage,
 )
-from core.paths import ProjectPaths
+from core.ledger.ledger import Ledger, read_decisions
 from core.records.decisions import Decision, Verb
 from core.records.events import ErrorType
 from core.records.patterns import Maturity

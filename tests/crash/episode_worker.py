@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import core.sources.writing
+import core.storage.atomic_write
 from core.episodes.protocol import Episodes
 from core.records.loops import Outcome
 from tests.core.episodes.making import CHANGING_CALLS, START, bash, edit, make_episodes
@@ -56,7 +56,7 @@ def die_before(calls: int) -> None:
 
     for name in CHANGING_CALLS:
         setattr(os, name, dying(getattr(os, name)))
-    setattr(core.sources.writing, "_exchange", dying(core.sources.writing._exchange))  # noqa: B010
+    setattr(core.storage.atomic_write, "_exchange", dying(core.storage.atomic_write._exchange))  # noqa: B010
 
 
 def make_step(project: Path, number: int, kill_before: int) -> None:
@@ -70,7 +70,7 @@ def make_step(project: Path, number: int, kill_before: int) -> None:
 
 def main() -> None:
     """Serve until stdin ends."""
-    setattr(core.sources.writing, "_LOOK_AGAIN_SECONDS", ())  # noqa: B010
+    setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", ())  # noqa: B010
     setattr(os, "fsync", lambda handle: None)  # noqa: B010  # a kill is no power cut
     for line in sys.stdin:
         project, step, calls = line.split()

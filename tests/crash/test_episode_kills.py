@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from core.library import Library
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.index import Library
 from core.records.loops import Outcome
-from core.settings import Settings
 from tests.core.episodes.making import make_episodes, read_json, tree
 from tests.crash.episode_worker import STEPS, TASK
 
@@ -91,7 +91,7 @@ def test_somebody_else_goes_on_from_any_place_where_an_end_was_killed(
     worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, killed = tmp_path / "before", tmp_path / "killed"
-    monkeypatch.setattr("core.sources.writing._LOOK_AGAIN_SECONDS", ())
+    monkeypatch.setattr("core.storage.atomic_write._LOOK_AGAIN_SECONDS", ())
     make_episodes(before)
     for earlier in range(COMPLETE):
         worker.step(before, earlier)

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from core.curation.ledger import Ledger, read_decisions
-from core.curation.verifying import verify_ledger
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.ledger.ledger import Ledger, read_decisions
+from core.ledger.verify import verify_ledger
 from tests.core.curation.making import make_curator, make_project, overrides
 from tests.crash.worker import MANY
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from core.base.errors import Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.curation.curator import Curator
-from core.curation.ledger import Ledger
-from core.errors import Refused
-from core.paths import ProjectPaths
-from core.settings import Settings
+from core.ledger.ledger import Ledger
 from tests.core.curation.making import NOW, make_assessment, make_pattern, make_project
 
 AGENT = Path(__file__).with_name("agent.py")
@@ -66,7 +66,7 @@ def agents(path: Path, kinds: list[str]) -> Iterator[set[str]]:
 @pytest.fixture(autouse=True)
 def _as_patient_as_the_machine_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A curator that gives up leaves a version beside the file: right, and not what is looked at here."""
-    monkeypatch.setattr("core.sources.writing._PATIENCE_SECONDS", PATIENCE)
+    monkeypatch.setattr("core.storage.atomic_write._PATIENCE_SECONDS", PATIENCE)
 
 
 def race(paths: ProjectPaths, kinds: list[str]) -> None:

@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import core.sources.writing
+import core.storage.atomic_write
+from core.base.errors import Refused
+from core.config.paths import ProjectPaths
 from core.curation.curator import Asked, Curator, Decided
-from core.curation.ledger import Ledger
-from core.errors import Refused
-from core.paths import ProjectPaths
+from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Verb
 from tests.core.curation.making import failing, make_assessment, make_curator, make_pattern, make_proposal
 
@@ -105,7 +105,7 @@ def die_before(calls: int) -> None:
 
     for name in CHANGING_CALLS:
         setattr(os, name, dying(getattr(os, name)))
-    setattr(core.sources.writing, "_exchange", dying(core.sources.writing._exchange))  # noqa: B010
+    setattr(core.storage.atomic_write, "_exchange", dying(core.storage.atomic_write._exchange))  # noqa: B010
 
 
 def main() -> None:
@@ -113,7 +113,7 @@ def main() -> None:
     project, kind, seed = sys.argv[1:]
     paths = ProjectPaths(Path(project))
     # Most of the time between two decisions is this pause; without it kills hit the writing.
-    setattr(core.sources.writing, "_LOOK_AGAIN_SECONDS", (0.0,))  # noqa: B010
+    setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", (0.0,))  # noqa: B010
     for round_number, line in enumerate(sys.stdin):
         pid = os.fork()
         if pid == 0:

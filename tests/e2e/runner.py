@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from core.cli import main
-from core.deck import Deck
+from core.project.project import Deck
 from tui.app import DeckApp
 from tui.screens.patterns import PatternsPlace
 

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from core.curation.verifying import verify_ledger
-from core.library import Library
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.ledger.verify import verify_ledger
+from core.project.index import Library
 from core.records.findings import Severity
-from core.settings import Settings
 from core.sources.archives import read_archives
 from tests.e2e.terminal import ROOT, environment
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core.deck import Deck
-from core.paths import project_at
-from core.settings import Settings
-from core.view import View
+from core.config.paths import project_at
+from core.config.settings import Settings
+from core.project.project import Deck
+from core.project.state import View
 from tests.hostile.sowing import NOW
 from tests.hostile.tree import write_texts, write_types
 from tui.present.marks import ASCII, DRAWN, Glyphs

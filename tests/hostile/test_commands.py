@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.cli.entry import run
-from core.deck import Deck
+from core.project.project import Deck
 from tests.e2e.stream import harmless, offences
 from tests.e2e.terminal import Terminal, environment, python
 from tests.hostile.payloads import PAYLOADS

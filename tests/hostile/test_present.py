@@ -8,23 +8,23 @@ from typing import TypeVar
 
 from textual.content import Content
 
-from core.deck import Deck
-from core.episodes.condition import AttemptState, condition_of
+from core.base.errors import RalphdeckError
+from core.base.text import visible_line
+from core.episodes.attempt_state import AttemptState, condition_of
 from core.episodes.history import read_attempt
 from core.episodes.improvement import improvement
-from core.episodes.linking import coverage
+from core.episodes.loop_links import coverage
 from core.episodes.replay import steps
-from core.errors import RalphdeckError
 from core.extraction.proposals import Extraction, Proposal
-from core.forecast import forecast
-from core.happenings import happenings as happened
-from core.memory_links import MemoryLinks
-from core.memory_query import MemoryCatalog
+from core.forecast.forecast import forecast
+from core.project.notifications import happenings as happened
+from core.project.project import Deck
+from core.project.state import View
+from core.queries.memory_filter import MemoryCatalog
+from core.queries.memory_links import MemoryLinks
 from core.records.patterns import PatternType
+from core.records.snapshot import Delta
 from core.review.answers import answers
-from core.snapshot import Delta
-from core.text import visible_line
-from core.view import View
 from tests.e2e.stream import harmless
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (

@@ -11,14 +11,14 @@ from unittest.mock import patch
 
 import msgspec
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.curation.curator import Curator
 from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 from tests.sample.loops import BY_KEY
 from tests.sample.patterns import ERRORS, UNREAD
 from tests.sample.shared import error_record
@@ -39,7 +39,7 @@ def write_decisions(tree: Tree) -> None:
     def token(size: int) -> str:
         return hashlib.sha256(f"decision {next(numbers)}".encode()).hexdigest()[: 2 * size]
 
-    with patch("core.curation.recording.secrets", SimpleNamespace(token_hex=token)):
+    with patch("core.curation.decision_writer.secrets", SimpleNamespace(token_hex=token)):
         _decide(tree)
     for lock in tree.root.rglob("*.lock"):
         lock.unlink()

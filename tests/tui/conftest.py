@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.sample import copy_sample
+from core.demo.sample import copy_sample
 from tests.tui.story import NOW, set_times
 
 
@@ -23,7 +23,7 @@ def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     until a newer one takes its place, however slow the machine is.
     """
     monkeypatch.setattr("tui.comforts.TOAST_SECONDS", 3600.0)
-    monkeypatch.setattr("core.library.system_processes", NoProcesses)
+    monkeypatch.setattr("core.project.index.system_processes", NoProcesses)
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("TMUX", raising=False)

@@ -17,9 +17,9 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from core.deck import Deck
-from core.paths import project_at
-from core.settings import Settings
+from core.config.paths import project_at
+from core.config.settings import Settings
+from core.project.project import Deck
 from tui.actions import PLACES
 from tui.app import DeckApp
 from tui.kept import Kept

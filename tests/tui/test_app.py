@@ -14,14 +14,14 @@ from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.curation.curator import Curator, Decided
-from core.deck import Deck
-from core.paths import ProjectPaths
+from core.demo.sample import copy_sample
+from core.project.project import Deck
+from core.project.state import View
 from core.records.patterns import Maturity
-from core.sample import copy_sample
-from core.settings import Settings
-from core.sources.protection import protect, release
-from core.view import View
+from core.storage.read_only import protect, release
 from tests.tui.story import NOW, Story, make_app, story
 from tui.actions import PLACES, actions_of
 from tui.present.marks import ASCII

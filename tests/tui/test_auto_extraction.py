@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from core.config.settings import ExtractionSettings, Settings
 from core.records.decisions import Verb
-from core.settings import ExtractionSettings, Settings
-from tests.core.test_following import ERROR
+from tests.core.project.test_daemon import ERROR
 from tests.tui.story import Story, story
 
 OFF = Settings(extraction=ExtractionSettings(auto_extract_on_completion=False))

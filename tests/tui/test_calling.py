@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.happenings import Happening, What
+from core.project.notifications import Happening, What
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from tui.calling import PAUSE_SECONDS, Caller

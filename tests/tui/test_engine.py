@@ -10,9 +10,9 @@ import pytest
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from core.deck import Deck
-from core.snapshot import Delta
-from core.sources.watching import Changes, Watcher
+from core.project.project import Deck
+from core.records.snapshot import Delta
+from core.storage.watcher import Changes, Watcher
 from tui.engine import BATCH_BURST, BATCHES_PER_SECOND, BatchPacer, Engine
 
 CHANGED = Delta(decisions=True)

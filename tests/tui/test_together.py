@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.curation.curator import Decided
-from core.deck import Deck
-from core.paths import ProjectPaths
+from core.project.project import Deck
 from core.records.decisions import Decision, Verb
 from core.review.items import BORDERLINE
-from core.settings import Settings
 from tests.tui.screens.review_story import at_question, desk
 from tests.tui.story import NOW, Story, story
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from core.deck import Deck
-from core.errors import Unwritable
+from core.base.errors import Unwritable
+from core.project.project import Deck
 from tui.vectors import VectorMaker
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.query import PATTERN_FIELDS, parse_query
+from core.queries.filter import PATTERN_FIELDS, parse_query
 from tests.tui.story import story
 from tui.kept import Kept
 from tui.screens.views import Views

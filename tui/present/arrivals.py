@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from textual.content import Content
 
+from core.base.text import plural, visible, visible_line
+from core.project.state import View
 from core.records.decisions import Verb
 from core.records.patterns import Pattern
 from core.records.suspicions import Severity
@@ -13,8 +15,6 @@ from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
 from core.review.items import HeldText
 from core.scanning.scan import scan_text
 from core.scanning.sentences import stopped_sentences
-from core.text import plural, visible, visible_line
-from core.view import View
 from tui.present.layout import labelled
 from tui.present.marks import Glyphs, standing_mark, state_mark
 from tui.present.numbers import moment_text, percent

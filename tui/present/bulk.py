@@ -6,8 +6,8 @@ from typing import Final
 
 from textual.content import Content
 
-from core.bulk import BulkForecast
-from core.text import plural, visible_line
+from core.base.text import plural, visible_line
+from core.forecast.bulk import BulkForecast
 from tui.present.marks import Glyphs, shown_mark
 from tui.present.numbers import bar
 

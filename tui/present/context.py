@@ -10,19 +10,19 @@ from typing import Final
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.audience import LOOP, Reader
-from core.deck import Injected
-from core.differences import COME, GONE, SAME, line_changes
-from core.numbers import decimal_text
+from core.base.diff import COME, GONE, SAME, line_changes
+from core.base.number_text import decimal_text
+from core.base.text import plural, visible, visible_line
+from core.config.settings import InjectionSettings
+from core.forecast.context_recipients import LOOP, Reader
+from core.project.project import Injected
+from core.project.state import View
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.retrieval.decomposition import STRATEGY_PART
 from core.retrieval.ranking import Chosen, Injection, LeftOut
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MEANING_WEIGHTS, WEIGHTS
-from core.settings import InjectionSettings
-from core.text import plural, visible, visible_line
-from core.view import View
 from tui.present.context_reflections import chosen_by_key, chosen_cells, left_out_by_key, left_out_cells
 from tui.present.marks import Cells, Glyphs, state_mark
 from tui.present.numbers import bar

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from core.errors import BadInput
-from core.settings import InjectionSettings
-from core.text import visible_line
-from core.thresholds import Threshold, Unit
+from core.base.errors import BadInput
+from core.base.text import visible_line
+from core.config.settings import InjectionSettings
+from core.config.thresholds import Threshold, Unit
 from tui.present.numbers import stepped, written
 
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from textual.content import Content
 
-from core.numbers import decimal_text
+from core.base.number_text import decimal_text
+from core.base.text import plural, visible_line
 from core.retrieval.learnings import UNTITLED_WEIGHTS, WEIGHTS
 from core.retrieval.ranking import Injection
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
-from core.text import plural, visible_line
 from tui.present.marks import Cells, Glyphs
 from tui.present.numbers import ago, bar
 

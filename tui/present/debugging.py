@@ -8,10 +8,10 @@ from typing import Final
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.debug_memory.waiting import escalated, escalation_reason
+from core.base.text import plural, visible, visible_line
+from core.debug_memory.escalation_status import escalated, escalation_reason
+from core.project.state import View
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
-from core.text import plural, visible, visible_line
-from core.view import View
 from tui.present.layout import UNBROKEN, bullets, hanging, heading
 from tui.present.marks import Glyphs, result_mark
 from tui.present.memory import call_line, session_mark

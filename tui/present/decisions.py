@@ -7,10 +7,10 @@ from typing import Any
 
 from textual.content import Content
 
+from core.base.text import visible, visible_line
 from core.curation.rules import changed, subject_text, verb_text
+from core.project.state import View
 from core.records.decisions import Decision, Effect
-from core.text import visible, visible_line
-from core.view import View
 from tui.present.marks import Cells, Glyphs
 from tui.present.numbers import moment_text
 

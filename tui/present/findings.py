@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from textual.content import Content
 
-from core.curation.ledger import FILE as LEDGER
+from core.base.text import plural, visible_line
+from core.ledger.ledger import FILE as LEDGER
+from core.project.state import View
 from core.records.findings import Finding, Severity
-from core.text import plural, visible_line
-from core.view import View
 from tui.present.numbers import moment_text
 
 _STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}

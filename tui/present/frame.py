@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from textual.content import Content
 
-from core.numbers import percent_text
+from core.base.number_text import percent_text
+from core.base.text import plural, visible_line
 from core.records.findings import Severity
 from core.records.loops import Liveness
-from core.snapshot import Snapshot
-from core.sources.watching import WatchState
-from core.text import plural, visible_line
+from core.records.snapshot import Snapshot
+from core.storage.watcher import WatchState
 from tui.actions import PLACES, SCREENS
 from tui.present.marks import Glyphs
 from tui.present.numbers import bar

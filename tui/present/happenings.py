@@ -8,10 +8,10 @@ from typing import Final
 
 from textual.notifications import SeverityLevel
 
-from core.happenings import Happening, What, ended_word
+from core.base.text import plural
+from core.project.notifications import Happening, What, ended_word
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
-from core.text import plural
 
 _LEVELS: Final[dict[Severity, SeverityLevel]] = {
     Severity.ERROR: "error",

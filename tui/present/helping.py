@@ -9,7 +9,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.text import visible_line
+from core.base.text import visible_line
 from tui.present.layout import hanging, heading
 
 KEY_CELLS: Final = 10

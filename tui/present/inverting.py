@@ -7,11 +7,11 @@ from typing import Final
 
 from textual.content import Content
 
-from core.learning.proposing import Inversion
+from core.base.text import plural, visible_line
+from core.learning.inversion_proposals import Inversion
+from core.project.state import View
 from core.records.events import Observation
 from core.records.patterns import Pattern
-from core.text import plural, visible_line
-from core.view import View
 from tui.present.layout import UNBROKEN, hanging, labelled
 from tui.present.marks import Glyphs, result_mark, standing_mark
 from tui.present.numbers import moment_text, percent

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from core.base.text import visible_line
+from core.project.state import View
 from core.sources.archives import Archived
-from core.text import visible_line
-from core.view import View
 from tui.present.memory_tree import session_key, task_key
 
 MOST_OF_A_KIND: Final = 8

@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.text import visible_line
+from core.base.text import visible_line
 
 LEAST_CELLS: Final = 20
 """Cells that text beside a label has at least; where there are fewer, the pane breaks it."""

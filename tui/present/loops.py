@@ -8,16 +8,16 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.number_text import decimal_text
+from core.base.text import plural, visible, visible_line
 from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, Verdict
-from core.numbers import decimal_text
+from core.project.state import View
 from core.records.debug_sessions import Failure
 from core.records.events import Observation
 from core.records.loops import Iteration, Liveness, Loop, LoopStory
 from core.records.patterns import Pattern
 from core.records.reflections import Reflection
-from core.text import plural, visible, visible_line
-from core.view import View
 from tui.present.layout import labelled
 from tui.present.marks import Cells, Glyphs, outcome_mark, result_mark, status_mark
 from tui.present.numbers import ago, bar, duration, moment_text, percent, sparkline

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from core.text import visible, visible_line
+from core.base.text import visible, visible_line
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~])")
 _TICKS: Final = re.compile(r"`+")

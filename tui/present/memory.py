@@ -8,11 +8,11 @@ from typing import Final
 
 from textual.content import Content
 
-from core.debug_memory.waiting import Escalated, first_failure
-from core.episodes.condition import NOT_STARTED, AttemptState, Condition
+from core.base.text import visible_line
+from core.debug_memory.escalation_status import Escalated, first_failure
+from core.episodes.attempt_state import NOT_STARTED, AttemptState, Condition
 from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Escalation, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.text import visible_line
 from tui.present.marks import ASCII, Cells, Glyphs, outcome_mark
 from tui.present.memory_tree import GROUPS, final_quality, task_sign
 from tui.present.numbers import ago, percent, sparkline

@@ -6,13 +6,13 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.text import plural, visible_line
 from core.debug_memory.effectiveness import FixResults
 from core.debug_memory.index import CAUSE
 from core.episodes.improvement import Group, Improvement
-from core.episodes.linking import Coverage
+from core.episodes.loop_links import Coverage
+from core.project.state import View
 from core.records.debug_sessions import DebugSession, Lesson
-from core.text import plural, visible_line
-from core.view import View
 from tui.present.debugging import results_line
 from tui.present.layout import hanging, heading
 from tui.present.marks import Glyphs

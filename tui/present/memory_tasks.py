@@ -8,13 +8,13 @@ from typing import Final
 
 from textual.content import Content
 
-from core.episodes.condition import AttemptState, Condition
+from core.base.text import plural, visible, visible_line
+from core.episodes.attempt_state import AttemptState, Condition
 from core.episodes.history import AttemptDetail
+from core.project.state import View
 from core.records.episodes import Action, Attempt, Task
 from core.records.loops import Loop
 from core.records.reflections import Reflection
-from core.text import plural, visible, visible_line
-from core.view import View
 from tui.present import loops
 from tui.present.chart import Run, line_chart
 from tui.present.layout import bullets, hanging, heading, labelled

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from core.debug_memory import waiting
+from core.debug_memory import escalation_status
 from core.debug_memory.index import newest_first
-from core.memory_query import FoundTask, MemoryCatalog
-from core.query import Query
+from core.queries.filter import Query
+from core.queries.memory_filter import FoundTask, MemoryCatalog
 from core.records.episodes import Attempt, Task
 
 ESCALATIONS: Final = "group/escalations"
@@ -83,7 +83,7 @@ def tree(catalog: MemoryCatalog, query: Query, sort: tuple[str, bool], folded: M
     groups: dict[str, list[str]] = {
         ESCALATIONS: [
             session_key(one.session.id)
-            for one in sorted(catalog.escalated.values(), key=waiting.newest_first)
+            for one in sorted(catalog.escalated.values(), key=escalation_status.newest_first)
             if one.session.id in matching
         ],
         TASKS: [],

@@ -8,12 +8,12 @@ from itertools import zip_longest
 
 from textual.content import Content
 
-from core.differences import GONE, SAME, word_changes
-from core.forecast import Merger
+from core.base.diff import GONE, SAME, word_changes
+from core.base.text import plural, visible_line
+from core.forecast.forecast import Merger
 from core.learning.assessment import Assessment
+from core.project.state import View
 from core.records.patterns import Pattern
-from core.text import plural, visible_line
-from core.view import View
 from tui.present.marks import Glyphs, standing_mark
 from tui.present.numbers import percent
 from tui.present.patterns import timeline

@@ -9,10 +9,10 @@ from typing import Final
 from rich.cells import cell_len
 from textual.content import Content
 
+from core.base.number_text import decimal_text, percent_text
+from core.base.text import visible_line
 from core.metrics.figures import Figure, Kind, Row, value_text
-from core.numbers import decimal_text, percent_text
 from core.records.patterns import Maturity
-from core.text import visible_line
 from tui.present.marks import STATE_SHORT, Cells, Glyphs
 from tui.present.metrics_chart import bar_cell, fill, interval_cell, legend, week_chart
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.text import visible_line
 from core.metrics.drawing import nice_top
 from core.metrics.figures import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
-from core.text import visible_line
 from tui.present.layout import LEAST_CELLS
 from tui.present.marks import ASCII, STATE_STYLES, Glyphs
 

@@ -7,11 +7,11 @@ from typing import Final
 
 from textual.content import Content
 
-from core.curation.merging import as_read
+from core.base.text import plural, visible_line
+from core.curation.merge import as_read
 from core.extraction.proposals import Extraction, Proposal
-from core.similarity import shown_likeness
-from core.text import plural, visible_line
-from core.view import View
+from core.project.state import View
+from core.retrieval.similarity import shown_likeness
 from tui.present.loops import now_lines
 from tui.present.marks import TYPE_LETTERS, Glyphs, status_mark
 from tui.present.numbers import percent

@@ -7,11 +7,23 @@ from typing import Final
 
 from textual.content import Content
 
-from core.changes import BEGUN, CONTEXT, ENDED, GONE, NEW, RATE, STATE, Changes, LoopChange, PatternChange, Question
+from core.base.text import plural, visible_line
 from core.curation.rules import verb_text
+from core.history.changes import (
+    BEGUN,
+    CONTEXT,
+    ENDED,
+    GONE,
+    NEW,
+    RATE,
+    STATE,
+    Changes,
+    LoopChange,
+    PatternChange,
+    Question,
+)
+from core.project.state import View
 from core.records.decisions import Decision
-from core.text import plural, visible_line
-from core.view import View
 from tui.present.decisions import about, words
 from tui.present.marks import Cells, Glyphs, state_mark, status_mark
 from tui.present.numbers import moment_text, percent

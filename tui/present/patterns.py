@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from textual.content import Content
 
+from core.base.number_text import decimal_text
+from core.base.text import plural, visible, visible_line
 from core.learning.explanation import worths
+from core.learning.lineage import LineageEvent, source_iterations
 from core.learning.scoreboard import Assessment
-from core.lineage import LineageEvent, source_iterations
-from core.numbers import decimal_text
+from core.project.state import View
 from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
-from core.scanning.telling import SEVERITY_WORDS, meaning
-from core.text import plural, visible, visible_line
-from core.view import View
+from core.scanning.messages import SEVERITY_WORDS, meaning
 from tui.present.decisions import decision_line
 from tui.present.layout import labelled
 from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark

@@ -7,13 +7,13 @@ from datetime import datetime
 
 from textual.content import Content
 
-from core.extraction.recurring import KNOWN
+from core.base.text import plural, visible_line
+from core.extraction.clustering import Cluster
+from core.extraction.recurring_lessons import KNOWN
+from core.project.state import View
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
-from core.recurring import Cluster
-from core.secrets import masked
-from core.text import plural, visible_line
-from core.view import View
+from core.redaction.masking import masked
 from tui.present.marks import Cells, Glyphs, outcome_mark
 from tui.present.numbers import ago, moment_text
 

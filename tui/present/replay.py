@@ -9,11 +9,11 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.text import plural, visible, visible_line
 from core.episodes.history import AttemptDetail
 from core.episodes.replay import Step, Verdict
+from core.project.state import View
 from core.records.episodes import Action
-from core.text import plural, visible, visible_line
-from core.view import View
 from tui.present.chart import Run, line_chart
 from tui.present.debugging import diff_lines
 from tui.present.layout import hanging, heading

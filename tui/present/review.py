@@ -8,9 +8,12 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.text import visible_line
 from core.curation.rules import verb_text
-from core.learning.proposing import Inversion
+from core.learning.inversion_proposals import Inversion
+from core.project.state import View
 from core.records.decisions import Decision
+from core.retrieval.similarity import shown_likeness
 from core.review.answers import question_of
 from core.review.items import (
     BORDERLINE,
@@ -26,9 +29,6 @@ from core.review.items import (
     UNRECONCILED,
     ReviewItem,
 )
-from core.similarity import shown_likeness
-from core.text import visible_line
-from core.view import View
 from tui.present.arrivals import exact_text, held_text_lines, held_text_origin, origin
 from tui.present.debugging import failing_lines, tried_lines
 from tui.present.decisions import words

@@ -8,12 +8,12 @@ from typing import Final
 
 from textual.content import Content
 
-from core.audience import LOOP, PAUSED, TASK
-from core.differences import COME, GONE, line_changes
-from core.forecast import ContextChange, Forecast
+from core.base.diff import COME, GONE, line_changes
+from core.base.text import plural, visible_line
+from core.forecast.context_recipients import LOOP, PAUSED, TASK
+from core.forecast.forecast import ContextChange, Forecast
+from core.project.state import View
 from core.review.answers import Answer
-from core.text import plural, visible_line
-from core.view import View
 from tui.present.marks import Glyphs, shown_glyph, shown_mark
 from tui.present.merging import merged_counts, merged_lineage
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from core.base.text import plural, visible_line
 from core.learning.bursts import Burst, dated
-from core.text import plural, visible_line
-from core.view import View
+from core.project.state import View
 from tui.present.layout import labelled
 from tui.present.marks import Glyphs, state_mark
 from tui.present.numbers import moment_text, percent

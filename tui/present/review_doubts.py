@@ -8,13 +8,13 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.text import matcher, plural, visible_line
 from core.learning.explanation import Step
+from core.project.state import View
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
-from core.review.everyday import ERRORS, TASKS
+from core.review.common_messages import ERRORS, TASKS
 from core.review.items import ReviewItem
-from core.text import matcher, plural, visible_line
-from core.view import View
 from tui.present.layout import labelled
 from tui.present.marks import Glyphs, state_mark
 from tui.present.numbers import moment_text, percent

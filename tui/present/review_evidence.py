@@ -7,11 +7,11 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.text import plural, visible_line
 from core.learning.explanation import RuleLine
+from core.project.state import View
 from core.records.events import Observation
 from core.records.patterns import Maturity, Pattern
-from core.text import plural, visible_line
-from core.view import View
 from tui.present.layout import UNBROKEN, hanging
 from tui.present.marks import STATE_STYLES, Glyphs, result_mark
 from tui.present.numbers import moment_text

@@ -9,9 +9,9 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.text import plural
 from core.review.items import ReviewItem
 from core.review.session import ENOUGH_PAUSES, SECONDS_PER_MINUTE, Plan
-from core.text import plural
 from tui.present.numbers import percent
 
 PAUSE: Final = timedelta(minutes=2)

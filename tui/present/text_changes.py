@@ -6,11 +6,11 @@ from typing import Final
 
 from textual.content import Content
 
-from core.differences import COME, GONE, field_changes, word_changes
+from core.base.diff import COME, GONE, field_changes, word_changes
+from core.base.text import plural, visible
+from core.project.state import View
 from core.records.patterns import Pattern
-from core.review.approved import approved
-from core.text import plural, visible
-from core.view import View
+from core.review.approved_text import approved
 
 MOST_CHARS: Final = 20_000
 """Characters of one field that are shown."""

@@ -9,14 +9,14 @@ from typing import Final
 
 from textual.content import Content
 
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.base.text import plural, visible_line
+from core.config.settings import Settings
+from core.config.thresholds import Threshold, Unit, threshold, with_threshold
 from core.learning.maturity import multiplier
-from core.learning.replaying import Replay, Turn
+from core.learning.threshold_replay import Replay, Turn
+from core.project.state import View
 from core.records.patterns import Maturity
-from core.settings import Settings
-from core.text import plural, visible_line
-from core.thresholds import Threshold, Unit, threshold, with_threshold
-from core.view import View
 from tui.present.marks import Cells, Glyphs, state_mark
 from tui.present.numbers import day_text, stepped, written
 

@@ -12,10 +12,10 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from core.query import Query, parse_query
-from core.snapshot import Delta
-from core.text import visible_line
-from core.view import View
+from core.base.text import visible_line
+from core.project.state import View
+from core.queries.filter import Query, parse_query
+from core.records.snapshot import Delta
 from tui.actions import PLACES
 from tui.present.findings import unreadable
 from tui.present.frame import reading_text

@@ -16,12 +16,12 @@ from textual.message import Message
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
-from core.bulk import BulkForecast, foretell
+from core.base.text import plural
 from core.curation.curator import Decided
-from core.deck import Deck
+from core.forecast.bulk import BulkForecast, foretell
+from core.project.project import Deck
+from core.project.state import View
 from core.records.decisions import Verb
-from core.text import plural
-from core.view import View
 from tui.present import bulk as present
 from tui.screens.dialogs import Dialog
 

@@ -13,15 +13,15 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input
 
-from core.audience import Reader, audience
-from core.deck import Deck
-from core.errors import Refused
+from core.base.errors import Refused
+from core.base.text import plural, visible_line
+from core.config.settings import InjectionSettings
+from core.forecast.context_recipients import Reader, audience
+from core.project.project import Deck
+from core.project.state import View
 from core.records.loops import Loop
+from core.records.snapshot import Delta
 from core.retrieval.ranking import Injection
-from core.settings import InjectionSettings
-from core.snapshot import Delta
-from core.text import plural, visible_line
-from core.view import View
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
 from tui.present.context_reflections import chosen_lines, left_out_lines

@@ -10,8 +10,8 @@ from textual.containers import Container
 from textual.content import Content
 from textual.message import Message
 
-from core.errors import BadInput
-from core.settings import InjectionSettings
+from core.base.errors import BadInput
+from core.config.settings import InjectionSettings
 from tui.present.context_knobs import KNOBS, Knob
 from tui.widgets.value_field import ValueField
 

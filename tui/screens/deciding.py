@@ -8,12 +8,12 @@ from typing import Final
 
 from textual.content import Content
 
+from core.base.number_text import decimal_text
+from core.base.text import visible_line
 from core.curation.curator import Decided
-from core.deck import Deck
 from core.learning.scoreboard import Assessment
-from core.numbers import decimal_text
+from core.project.project import Deck
 from core.records.decisions import Verb
-from core.text import visible_line
 from tui.screens.bulk import Bulk, Deed
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.place import Place

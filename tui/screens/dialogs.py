@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widgets import Input, OptionList, Static, TextArea
 
-from core.curation.seeing import told_since
-from core.text import visible, visible_line
-from core.view import View
+from core.base.text import visible, visible_line
+from core.curation.conflicts import told_since
+from core.project.state import View
 from tui.actions import key_name
 from tui.present.helping import HelpLine, Section, Topic
 from tui.screens.help import Help

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from core.errors import BadInput, RalphdeckError
-from core.outfile import export_file, is_there, write_file
-from core.text import visible_line
+from core.base.errors import BadInput, RalphdeckError
+from core.base.text import visible_line
+from core.storage.export_file import export_file, is_there, write_file
 from tui.screens.dialogs import AskLine, Confirm
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from textual import on
 from textual.content import Content
 from textual.message import Message
 
-from core.errors import RalphdeckError
+from core.base.errors import RalphdeckError
+from core.base.text import plural, visible_line
 from core.extraction.proposals import Extraction
-from core.text import plural, visible_line
 from tui.present import offers
 from tui.screens.dialogs import Preview
 from tui.screens.place import Place

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.memory_links import MemoryLinks, Remembered
-from core.query import any_id
-from core.text import plural
+from core.base.text import plural
+from core.queries.filter import any_id
+from core.queries.memory_links import MemoryLinks, Remembered
 from tui.screens.place import Place
 
 QUOTE: Final = '"'

@@ -9,13 +9,13 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from core.curation.turning import one_act
-from core.errors import Refused
-from core.query import DECISION_FIELDS, Query, select_decisions
+from core.base.errors import Refused
+from core.base.text import visible_line
+from core.curation.undo import one_act
+from core.project.state import View
+from core.queries.filter import DECISION_FIELDS, Query, select_decisions
 from core.records.decisions import Decision
-from core.snapshot import Delta
-from core.text import visible_line
-from core.view import View
+from core.records.snapshot import Delta
 from tui.present import decisions as present
 from tui.present.findings import log_doubt
 from tui.screens.browse import Browse

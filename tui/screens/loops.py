@@ -9,12 +9,12 @@ from textual import on
 from textual.content import Content
 from textual.message import Message
 
+from core.base.errors import RalphdeckError
 from core.curation.rules import extraction_question
-from core.errors import RalphdeckError
-from core.query import LOOP_FIELDS, Query, select_loops
+from core.project.state import View
+from core.queries.filter import LOOP_FIELDS, Query, select_loops
 from core.records.loops import Loop, LoopStory
-from core.snapshot import Delta
-from core.view import View
+from core.records.snapshot import Delta
 from tui.present import loops as present
 from tui.present import offers
 from tui.screens.browse import YOUNG, Browse

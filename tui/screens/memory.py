@@ -13,19 +13,19 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 
-from core.episodes.condition import Condition, condition_of
+from core.base.errors import RalphdeckError
+from core.episodes.attempt_state import Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.improvement import Improvement, improvement
-from core.episodes.linking import Coverage, coverage
-from core.errors import RalphdeckError
-from core.learning.finished import reports_of
-from core.memory_links import MemoryLinks, Remembered
-from core.memory_query import MEMORY_FIELDS, MemoryCatalog, parse_memory_query
-from core.query import Query
+from core.episodes.loop_links import Coverage, coverage
+from core.learning.finished_work import reports_of
+from core.project.state import View
+from core.queries.filter import Query
+from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog, parse_memory_query
+from core.queries.memory_links import MemoryLinks, Remembered
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
-from core.snapshot import Delta, Snapshot
-from core.view import View
+from core.records.snapshot import Delta, Snapshot
 from tui.present import debugging, memory_groups, memory_tasks
 from tui.present import memory as present
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree

@@ -16,10 +16,10 @@ from core.metrics.dashboard import RANGES, USUAL, Dashboard, metrics_of, registr
 from core.metrics.export import FORMATS, exported, section_markdown
 from core.metrics.figures import Figure, Goal, Row
 from core.metrics.sections import figures_of
-from core.metrics.weeks import used_in, week_starts
-from core.query import any_id
-from core.snapshot import Delta
-from core.view import View
+from core.metrics.weekly import used_in, week_starts
+from core.project.state import View
+from core.queries.filter import any_id
+from core.records.snapshot import Delta
 from tui.present import metrics as present
 from tui.present.metrics_chart import week_chart
 from tui.screens.exporting import export

@@ -14,13 +14,13 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.changes import Changes, LoopChange, PatternChange, Question, changes_between
-from core.errors import BadInput
-from core.moments import past_moment
-from core.past import view_at
+from core.base.errors import BadInput
+from core.base.time_parsing import past_moment
+from core.history.as_of import view_at
+from core.history.changes import Changes, LoopChange, PatternChange, Question, changes_between
+from core.project.state import View
+from core.records.snapshot import Delta
 from core.records.times import day_of
-from core.snapshot import Delta
-from core.view import View
 from tui.present import past as present
 from tui.present.state_counts import count_lines
 from tui.screens.asking import Asking

@@ -7,10 +7,10 @@ from typing import ClassVar, Final
 
 from textual.content import Content
 
-from core.query import PATTERN_FIELDS, PatternCatalog, Query
+from core.project.state import View
+from core.queries.filter import PATTERN_FIELDS, PatternCatalog, Query
+from core.records.snapshot import Delta
 from core.review.answers import why_not_decide
-from core.snapshot import Delta
-from core.view import View
 from tui.present import patterns as present
 from tui.screens.browse import Browse
 from tui.screens.deciding import Deciding, consequence

@@ -13,9 +13,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from core.snapshot import Delta
-from core.text import visible_line
-from core.view import View
+from core.base.text import visible_line
+from core.project.state import View
+from core.records.snapshot import Delta
 from tui.actions import DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.present.markdown import record_markdown
 from tui.present.marks import Glyphs

@@ -10,10 +10,10 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from core.query import REFLECTION_FIELDS, Query, select_reflections
-from core.recurring import Cluster
-from core.snapshot import Delta
-from core.view import View
+from core.extraction.clustering import Cluster
+from core.project.state import View
+from core.queries.filter import REFLECTION_FIELDS, Query, select_reflections
+from core.records.snapshot import Delta
 from tui.present import reflections as present
 from tui.present.memory_tree import attempt_key, task_key
 from tui.screens.browse import Browse

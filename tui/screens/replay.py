@@ -14,15 +14,15 @@ from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 
-from core.episodes.condition import AttemptState, Condition, condition_of
+from core.base.errors import RalphdeckError
+from core.base.text import visible_line
+from core.episodes.attempt_state import AttemptState, Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.replay import Step, Steps, next_error, pause_at, steps
-from core.errors import RalphdeckError
-from core.memory_links import MemoryLinks
+from core.project.state import View
+from core.queries.memory_links import MemoryLinks
 from core.records.episodes import Action, Attempt
-from core.snapshot import Delta
-from core.text import visible_line
-from core.view import View
+from core.records.snapshot import Delta
 from tui.present import replay as present
 from tui.present.memory import attempt_mark
 from tui.screens.leading import Leading

@@ -11,15 +11,15 @@ from textual.message import Message
 from textual.widgets import Static
 from textual.widgets._toast import ToastRack
 
-from core.forecast import Forecaster
+from core.base.text import plural
+from core.forecast.forecast import Forecaster
+from core.project.state import View
 from core.records.decisions import Decision
+from core.records.snapshot import Delta
 from core.review import items as kinds
 from core.review.answers import Answer, question_of
 from core.review.items import ReviewItem
 from core.review.session import Plan
-from core.snapshot import Delta
-from core.text import plural
-from core.view import View
 from tui.actions import ACTIONS
 from tui.present import review as present
 from tui.present.review_answers import Outlook, answer_rows, what_changes, what_heading

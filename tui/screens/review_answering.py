@@ -8,18 +8,18 @@ from typing import Final
 
 from textual.content import Content
 
-from core.checks import check_amount
+from core.base.errors import BadInput, Conflict, RalphdeckError
+from core.base.text import visible_line
+from core.base.validation import check_amount
+from core.config.settings import MAX_MINUTES
 from core.curation.curator import Decided
 from core.curation.rules import shown
-from core.deck import Deck
-from core.errors import BadInput, Conflict, RalphdeckError
-from core.learning.proposing import Inversion
+from core.learning.inversion_proposals import Inversion
+from core.project.project import Deck
+from core.project.state import View
 from core.review.answers import Answer, answers
 from core.review.items import DUPLICATE, ReviewItem
 from core.review.session import Plan, pace_of, plan
-from core.settings import MAX_MINUTES
-from core.text import visible_line
-from core.view import View
 from tui.present.sitting import Sitting
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.place import Place

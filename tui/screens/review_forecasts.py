@@ -8,11 +8,11 @@ from typing import Final
 
 from textual.worker import get_current_worker
 
-from core.errors import RalphdeckError
-from core.forecast import Forecaster
+from core.base.errors import RalphdeckError
+from core.forecast.forecast import Forecaster
+from core.project.state import View
 from core.review.answers import Answer
 from core.review.items import ReviewItem
-from core.view import View
 from tui.present.review_answers import Outlook
 from tui.screens.review_walk import Key, key_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from core.base.text import visible_line
+from core.project.state import View
 from core.review.items import ReviewItem
-from core.text import visible_line
-from core.view import View
 from tui.present.memory_tree import session_key
 from tui.screens.dialogs import AskLine, Choose
 from tui.screens.review_panes import Panes

@@ -10,10 +10,10 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from core.base.text import visible_line
+from core.project.state import View
 from core.review import items as kinds
 from core.review.items import ReviewItem
-from core.text import visible_line
-from core.view import View
 from tui.present import review as present
 from tui.present.layout import UNBROKEN
 from tui.screens.review_answering import Answering

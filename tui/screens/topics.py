@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.widgets import Input
 
-from core.text import visible_line
+from core.base.text import visible_line
 from tui.actions import ACTIONS, GROUPS, SCREENS, Action, actions_of, key_name
 from tui.present.helping import HelpLine, Section, Topic
 from tui.widgets.record_table import RecordTable

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
 
-from core.text import visible_line
+from core.base.text import visible_line
 from tui.actions import PLACES
 from tui.kept import Kept
 from tui.screens.dialogs import AskLine, Dialog

@@ -13,11 +13,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from core.errors import BadInput
-from core.learning.replaying import Replay, Turn
-from core.settings import Settings
-from core.snapshot import Delta
-from core.view import View
+from core.base.errors import BadInput
+from core.config.settings import Settings
+from core.learning.threshold_replay import Replay, Turn
+from core.project.state import View
+from core.records.snapshot import Delta
 from tui.present import what_if as present
 from tui.present.state_counts import count_lines
 from tui.screens.asking import Asking

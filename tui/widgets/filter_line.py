@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from core.text import visible_line
+from core.base.text import visible_line
 
 LONGEST: Final = 300
 """Characters that can be typed, and that are shown of a text that was put here."""

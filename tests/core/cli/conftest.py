@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from core.cli.entry import run
-from core.sample import copy_sample
+from core.demo.sample import copy_sample
 
 ROOT = Path(__file__).parents[3]
 TREES = ROOT / "tests" / "trees"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import BadInput
-from core.policy import Policy, read_policy
-from core.settings import InjectionSettings
+from core.base.errors import BadInput
+from core.config.settings import InjectionSettings
+from core.forecast.policy import Policy, read_policy
 from tests.core.cli.conftest import Call
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.cli.project import is_readonly
-from core.deck import Deck
+from core.project.project import Deck
 from tests.core.cli.conftest import Call
 
 Opened = list[tuple[Path, Path, Path]]

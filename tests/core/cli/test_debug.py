@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from core.base.errors import Refused
 from core.cli.shapes import DOCUMENTS
-from core.deck import Deck
-from core.errors import Refused
-from core.paths import ProjectPaths
-from core.settings import Settings
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.project import Deck
 from tests.core.cli.conftest import Call
 from tests.core.cli.test_shapes import keys
 from tests.core.debug_memory.making import NOW, full_session

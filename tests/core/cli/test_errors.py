@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from core.curation.storage import LoggedErrors
+from core.config.paths import ProjectPaths
+from core.curation.reference_storage import LoggedErrors
 from core.learning.errors import ErrorAccumulator
-from core.paths import ProjectPaths
 from tests.core.cli.conftest import Call
 
 LOOP = "ralph-fix-null-customer-crash-in-the-644aee36"

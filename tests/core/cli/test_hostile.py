@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.sample import copy_sample
+from core.demo.sample import copy_sample
 from tests.core.cli.conftest import TREES, Call
 
 PAYLOADS = (

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core.deck import Deck
-from core.paths import project_at
-from core.settings import Settings
-from core.sources.vectors import VectorFile
+from core.config.paths import project_at
+from core.config.settings import Settings
+from core.project.project import Deck
+from core.storage.vector_file import VectorFile
 from tests.core.cli.conftest import Call
 
 TASK = "Fix TypeScript type errors in user validation"
@@ -217,7 +217,7 @@ def test_the_dashboard_previews_the_same_by_meaning(sample: Path, call: Call, mo
 
 def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_MEANING")
-    monkeypatch.setattr("core.embeddings.FEW", 10)
+    monkeypatch.setattr("core.retrieval.embeddings.FEW", 10)
     result = call("inject", "--task", TASK, "--json", "--project", sample)
     assert result.document["matched_by"] == "words"
     assert result.err == "40 patterns can be found by word match only; for meaning, run once: ralphdeck embed\n"

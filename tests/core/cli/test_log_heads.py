@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.curation.chain import Chain, linked, unlinked, write_anchor
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.storage.hash_chain import Chain, linked, unlinked, write_anchor
 from tests.core.cli.conftest import Call
 
 NULL = "pat-error-null-check-015"

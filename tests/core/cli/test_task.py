@@ -237,7 +237,7 @@ def test_logging_loads_no_library(project: Path) -> None:
     call_process(["task", "start", "task-001"], project)
     code = (
         "import sys; from core.cli.entry import run; assert run(sys.argv[1:]) == 0; "
-        "assert not {'numpy', 'watchdog', 'tinydb', 'core.library', 'core.scanning', 'core.secret_shapes', "
+        "assert not {'numpy', 'watchdog', 'tinydb', 'core.project.index', 'core.scanning', 'core.redaction.patterns', "
         "'textual'} & set(sys.modules)"
     )
     command = [sys.executable, "-c", code, "task", "log", "task-001", "--hook", "claude-code"]

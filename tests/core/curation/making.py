@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings, WatchSettings
 from core.curation.curator import Curator
 from core.learning.assessment import RULE, Assessment
-from core.learning.proposing import Inversion
-from core.paths import ProjectPaths
+from core.learning.inversion_proposals import Inversion
 from core.records.patterns import Maturity, Pattern, PatternType
-from core.settings import Settings, WatchSettings
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"

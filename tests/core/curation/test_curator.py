@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-import core.sources.writing
+import core.storage.atomic_write
+from core.base.errors import BadInput, Refused, Unwritable
+from core.config.paths import ProjectPaths
 from core.curation.curator import Curator, Decided
-from core.curation.ledger import Ledger
-from core.errors import BadInput, Refused, Unwritable
-from core.paths import ProjectPaths
+from core.ledger.ledger import Ledger
 from core.records.decisions import Decision, Effect, Verb
 from core.records.patterns import Maturity, PatternType, SourceLoop
-from core.sources.json_text import JsonText
-from core.sources.locking import lease
+from core.storage.json_editor import JsonText
+from core.storage.locks import lease
 from tests.core.curation.making import (
     FILE,
     NOW,
@@ -296,14 +296,14 @@ def test_an_id_that_is_taken_in_the_meantime_is_replaced(
     curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = {"pattern_id": "pat-anti-split-by-type-001", "failure_rate": 1.0}
-    real = core.sources.writing.curation_lock
+    real = core.storage.atomic_write.curation_lock
 
     def late(paths: ProjectPaths) -> Any:
         content = {"pattern_registry": {"anti_patterns": [other]}}
         paths.pattern_file("anti").write_text(json.dumps(content))
         return real(paths)
 
-    monkeypatch.setattr("core.curation.settling.curation_lock", late)
+    monkeypatch.setattr("core.curation.apply.curation_lock", late)
     decided = invert(curator)
     monkeypatch.undo()
     assert decided.written
@@ -573,7 +573,7 @@ def test_a_full_disk_under_the_pattern_file_is_a_warning(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(core.sources.writing, "_write_draft", full)
+        patch.setattr(core.storage.atomic_write, "_write_draft", full)
         decided = promote(curator)
     assert not decided.written
     assert "No space left on device" in decided.warnings[0]
@@ -603,7 +603,7 @@ def test_another_curator_who_holds_the_lock_delays_only_the_file(
     curator: Curator, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock, guard = paths.patterns / ".curation.lock", paths.curation / "lease.lock"
-    monkeypatch.setattr(core.sources.writing, "lease", lambda *args: lease(*args, seconds=0.05))
+    monkeypatch.setattr(core.storage.atomic_write, "lease", lambda *args: lease(*args, seconds=0.05))
     with lease(lock, guard):
         decided = promote(curator)
     assert not decided.written

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from core.base.errors import BadInput, MovedOn, Refused
+from core.config.paths import ProjectPaths
 from core.curation.curator import Asked, Curator, Decided, Refusal
-from core.curation.ledger import Ledger
-from core.errors import BadInput, MovedOn, Refused
-from core.paths import ProjectPaths
+from core.ledger.ledger import Ledger
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.core.curation.making import (

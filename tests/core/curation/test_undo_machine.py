@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-import core.sources.writing
+import core.storage.atomic_write
+from core.base.errors import Refused
 from core.curation.curator import Decided
-from core.errors import Refused
 from core.learning.bursts import Burst
 from tests.core.curation.making import NOW, make_assessment, make_curator, make_pattern, make_project, overrides
 
@@ -139,7 +139,7 @@ Machine.TestCase.settings = settings(deadline=None, max_examples=25, stateful_st
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core.sources.writing, "_LOOK_AGAIN_SECONDS", ())
+    monkeypatch.setattr(core.storage.atomic_write, "_LOOK_AGAIN_SECONDS", ())
     monkeypatch.setattr(os, "fsync", lambda _handle: None)
 
 

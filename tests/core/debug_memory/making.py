@@ -8,7 +8,7 @@ from typing import Any
 
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.sources.debug_sessions import join_sessions, read_sessions
-from core.sources.reading import decode
+from core.storage.file_reader import decode
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 EXAMPLE = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/debug-memory/sessions/dm-001-example.json"

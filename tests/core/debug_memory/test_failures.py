@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as struct_replace
 
+from core.config.paths import ProjectPaths
+from core.config.settings import ScanSettings, Settings
 from core.debug_memory.failures import MAX_FIXES, SAME_TYPE, SIMILAR, on_failure
 from core.debug_memory.index import LazyDebugIndex
-from core.deck import Deck
-from core.paths import ProjectPaths
+from core.project.project import Deck
+from core.project.state import View
 from core.records.debug_sessions import DebugSession, Failure, Fix
-from core.settings import ScanSettings, Settings
-from core.snapshot import Snapshot
-from core.view import View
+from core.records.snapshot import Snapshot
 from tests.core.debug_memory.making import NOW, by_id, lesson, run, session
 from tests.hostile.payloads import PAYLOADS
 

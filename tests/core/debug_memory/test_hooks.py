@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
+from core.base.errors import Unwritable
+from core.config.paths import ProjectPaths
+from core.config.settings import DebugMemorySettings, Settings
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.escalations import context_file
 from core.debug_memory.hooks import on_escalation, on_success
-from core.deck import Deck
-from core.errors import Unwritable
-from core.happenings import What, happenings
-from core.memory_query import MemoryCatalog
-from core.paths import ProjectPaths
-from core.settings import DebugMemorySettings, Settings
-from core.snapshot import Delta
+from core.project.notifications import What, happenings
+from core.project.project import Deck
+from core.queries.memory_filter import MemoryCatalog
+from core.records.snapshot import Delta
 from tests.core.debug_memory.making import NOW
 
 STATE = {
@@ -174,8 +174,8 @@ import os, sys
 from pathlib import Path
 from core.debug_memory import archive
 from core.debug_memory.archive import DebugArchive
-from core.paths import ProjectPaths
-from core.settings import DebugMemorySettings
+from core.config.paths import ProjectPaths
+from core.config.settings import DebugMemorySettings
 from tests.core.debug_memory.making import NOW
 left = int(sys.argv[2])
 def trace(frame, event, arg):

@@ -11,14 +11,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.base.errors import BadInput
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.debug_memory.escalation_status import recent_escalations
 from core.debug_memory.index import CAUSE, ERROR_TYPE, FILE_PATH, PATTERN, STATUS, TEST, DebugIndex, like
-from core.debug_memory.waiting import recent_escalations
-from core.errors import BadInput
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.debug_sessions import DebugSession
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 from tests.core.debug_memory.making import EXAMPLE, NOW, by_id, document_session, lesson, run, session
 
 

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from core.base.errors import Conflict, Refused
+from core.config.paths import ProjectPaths
 from core.debug_memory.index import DebugIndex
 from core.debug_memory.lessons import check_success, lessons, write_lessons
-from core.errors import Conflict, Refused
-from core.paths import ProjectPaths
 from core.records.debug_sessions import DebugSession, Execution, Lesson, Results
 from core.sources.debug_sessions import read_sessions
-from core.sources.yaml_text import decode_yaml
+from core.storage.yaml_reader import decode_yaml
 from tests.core.debug_memory.making import by_id, document_session, lesson, run, session
 
 NULL = "null_undefined_access"

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from core.base.errors import Refused, UnknownRecord
+from core.config.paths import ProjectPaths
+from core.config.settings import DebugMemorySettings, Settings
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.retention import term
-from core.errors import Refused, UnknownRecord
-from core.library import Library
-from core.paths import ProjectPaths
-from core.settings import DebugMemorySettings, Settings
+from core.project.index import Library
 from tests.core.debug_memory.making import NOW, lesson, run, session
 
 SETTINGS = DebugMemorySettings()

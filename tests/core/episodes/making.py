@@ -13,12 +13,12 @@ from unittest import mock
 
 import pytest
 
-import core.sources.writing
+import core.storage.atomic_write
+from core.config.paths import ProjectPaths
 from core.episodes.protocol import Episodes
-from core.paths import ProjectPaths
 
 START = datetime(2026, 2, 1, 9, tzinfo=UTC)
-QUICK = mock.patch.multiple("core.sources.writing", _LOOK_AGAIN_SECONDS=(), _LOOK_LONGER_SECONDS=())
+QUICK = mock.patch.multiple("core.storage.atomic_write", _LOOK_AGAIN_SECONDS=(), _LOOK_LONGER_SECONDS=())
 """Without the pauses in which a slower writer of another make could show itself."""
 UNSYNCED = mock.patch("os.fsync")
 """Without waiting for the disk; only a power cut could tell."""
@@ -91,7 +91,7 @@ def killed_before(call: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in CHANGING_CALLS:
             patch.setattr(os, name, dying(getattr(os, name)))
-        patch.setattr(core.sources.writing, "_exchange", dying(core.sources.writing._exchange))
+        patch.setattr(core.storage.atomic_write, "_exchange", dying(core.storage.atomic_write._exchange))
         yield
 
 

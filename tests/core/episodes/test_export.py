@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from core.config.paths import ProjectPaths
 from core.episodes.export import MAX_LISTED, attempt_markdown, fenced, history_markdown, reflections_markdown
 from core.episodes.history import read_attempt, read_whole_history
-from core.paths import ProjectPaths
 from tests.core.cli.conftest import TREES
 
 HOSTILE = (

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.episodes import folders
-from core.library import Library
-from core.paths import ProjectPaths
-from core.settings import Settings
+from core.project.index import Library
 from tests.core.episodes.making import START, make_episodes
 
 DRAFTS = ".aiwg/ralph/index/.drafts"

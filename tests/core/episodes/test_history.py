@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from core.base.errors import BadInput, RalphdeckError, UnknownRecord
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.episodes.history import MAX_COUNTED, query_history, read_attempt, read_history, read_whole_history
-from core.episodes.names import find_attempt, find_task, task_ids
-from core.errors import BadInput, RalphdeckError, UnknownRecord
-from core.library import Library
-from core.paths import ProjectPaths
+from core.episodes.task_lookup import find_attempt, find_task, task_ids
+from core.project.index import Library
 from core.records.loops import Outcome
-from core.settings import Settings
 from tests.core.cli.conftest import TREES
 
 

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.episodes.improvement import (
     REF_021_IMPROVEMENT,
     Comparison,
@@ -17,14 +19,12 @@ from core.episodes.improvement import (
     improvement,
     points,
 )
-from core.learning.finished import Report, reports_of
-from core.library import Library
-from core.paths import ProjectPaths
+from core.learning.finished_work import Report, reports_of
+from core.project.index import Library
 from core.records.episodes import Attempt
 from core.records.events import Event
 from core.records.loops import Outcome
 from core.records.reflections import NOTHING_LEARNED, Reflection
-from core.settings import Settings
 
 NOW = datetime(2026, 2, 3, 12, tzinfo=UTC)
 EXAMPLES = ProjectPaths(Path(__file__).parents[2] / "trees/spec-examples")

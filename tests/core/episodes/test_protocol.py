@@ -15,18 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.base.errors import BadInput, Conflict, RalphdeckError, Refused, UnknownRecord
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.episodes.folders import TaskFolder
 from core.episodes.protocol import Episodes
 from core.episodes.strict_reader import StrictReader
-from core.errors import BadInput, Conflict, RalphdeckError, Refused, UnknownRecord
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 from core.sources.actions import Actions
-from core.sources.reading import MAX_BYTES
+from core.storage.file_reader import MAX_BYTES
 from tests.core.episodes.making import QUICK, UNSYNCED, bash, edit, make_episodes, read_json, tree
 
 EXAMPLES = Path(__file__).parents[2] / "trees/spec-examples"
@@ -220,7 +220,7 @@ def test_tasks_whose_metadata_cannot_be_read_are_indexed_once_and_not_waited_for
     monkeypatch.setattr("time.sleep", pauses.append)
     memory.init_task("a")
     assert sum(pauses) < 0.1
-    monkeypatch.setattr("core.episodes.indexing.read_file", pytest.fail)
+    monkeypatch.setattr("core.episodes.task_indexes.read_file", pytest.fail)
     memory.init_task("b")
     by_status = json.loads((tmp_path / ".aiwg/ralph/index/by-status.json").read_bytes())
     assert by_status["running"] == ["task-001", "task-002"]
@@ -439,8 +439,8 @@ def test_what_is_no_value_or_too_much_to_be_read_again_is_refused_before_anythin
 def test_milestones_leave_room_for_the_attempts_to_come(
     memory: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.episodes.propagating._MOST_REACHED", 9_000)
-    monkeypatch.setattr("core.episodes.propagating._MOST_PLANNED", 8_000)
+    monkeypatch.setattr("core.episodes.lifecycle.propagation._MOST_REACHED", 9_000)
+    monkeypatch.setattr("core.episodes.lifecycle.propagation._MOST_PLANNED", 8_000)
     task_id = begun(memory, approach="types first")
     reached = [{"event": "x" * 4000}]
     memory.log_actions(task_id, [], milestones=[*reached, {"event": "y" * 4000}])

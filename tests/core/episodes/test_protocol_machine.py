@@ -16,13 +16,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from core.base.errors import Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.episodes.protocol import Episodes
-from core.errors import Refused
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.loops import Outcome
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 from tests.core.episodes.making import QUICK, UNSYNCED, Killed, bash, bury, killed_before, make_episodes
 
 KILL = st.none() | st.integers(1, 70)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.config.paths import ProjectPaths
 from core.episodes.diffs import MAX_LINES, diff_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.replay import MAX_PAUSE, Step, Steps, Verdict, next_error, pause_at, steps
-from core.paths import ProjectPaths
 from core.records.episodes import Action
 from tests.core.cli.conftest import TREES
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.episodes.success_metrics import READ_LATENCY_SECONDS, audit_trail, latency, success_metrics
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.episodes import Attempt, Task
 from core.records.loops import Loop, Outcome
 from core.records.reflections import Reflection
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 NOW = datetime(2026, 2, 3, 12, tzinfo=UTC)
 EXAMPLES = ProjectPaths(Path(__file__).parents[2] / "trees/spec-examples")

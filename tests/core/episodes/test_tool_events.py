@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies
 
-from core.episodes.arguments import action
+from core.base.errors import BadInput
 from core.episodes.log_summary import ACTION_TYPES
 from core.episodes.tool_events import FAILED, SUCCEEDED, action_of, type_of
-from core.errors import BadInput
+from core.episodes.validation import action
 from core.records.times import parse_time
-from core.sources.reading import decode_json
+from core.storage.file_reader import decode_json
 
 AT = parse_time("2026-02-01T09:00:00Z")
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from core.extraction.known import Known
-from core.extraction.records import pattern_of
+from core.extraction.known_patterns import Known
+from core.extraction.record_parts import pattern_of
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.material import Material
 from core.records.patterns import Pattern, PatternType
-from core.similarity import SimilarityIndex
+from core.retrieval.similarity import SimilarityIndex
 
 START = datetime(2026, 2, 2, 14, 30, tzinfo=UTC)
 LOOP = "ralph-fix-auth-a1b2c3d4"

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+from core.config.settings import ExtractionSettings
 from core.extraction.alternatives import linked
 from core.extraction.engine import extract
 from core.extraction.proposals import Extraction
 from core.records.patterns import Pattern, PatternType
-from core.settings import ExtractionSettings
 from tests.core.extraction.making import failed, known, material, passed, pattern
 
 LOCKED = ("1 failing: row 7 locked by 'ann'", "1 failing: row 8 locked by 'bob'", "1 failing: row 9 locked by 'cy'")

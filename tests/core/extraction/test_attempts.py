@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.config.settings import ExtractionSettings
 from core.extraction.attempts import attempt_repairs, repeated_errors, tools_of
 from core.extraction.engine import extract
 from core.extraction.fixes import Repair
@@ -17,7 +18,6 @@ from core.records.episodes import Action, Attempt, Task, TaskStatus
 from core.records.loops import Outcome
 from core.records.material import LoggedAttempt, Material
 from core.records.patterns import PatternType
-from core.settings import ExtractionSettings
 from tests.core.extraction.making import START, known
 
 NULL = "TypeError: Cannot read properties of null (reading 'id') at src/user.ts:7"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from core.deck import Deck
-from core.paths import ProjectPaths
-from core.settings import Settings
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.project import Deck
 from tests.core.debug_memory.making import EXAMPLE, NOW
 
 TREE = EXAMPLE.parents[4]

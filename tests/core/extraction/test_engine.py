@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from core.base.text import matcher
+from core.config.paths import safe_component
+from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
 from core.extraction.proposals import Extraction, Proposal
-from core.paths import safe_component
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
 from core.records.loops import LoopStatus
 from core.records.material import Material
 from core.records.patterns import PatternType, SourceLoop
-from core.settings import ExtractionSettings
-from core.text import matcher
 from tests.core.extraction.making import LOOP, failed, known, material, passed, pattern, step
 
 DEFAULTS = ExtractionSettings()

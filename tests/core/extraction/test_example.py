@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from core.config.paths import ProjectPaths
+from core.config.settings import ExtractionSettings, Settings
 from core.extraction.engine import extract
-from core.extraction.known import Known
+from core.extraction.known_patterns import Known
 from core.extraction.material import read_material
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.patterns import PatternType
-from core.settings import ExtractionSettings, Settings
-from core.similarity import SimilarityIndex
+from core.retrieval.similarity import SimilarityIndex
 
 LOOP = "ralph-fix-auth-a1b2c3d4"
 OWNER = "software-implementer"

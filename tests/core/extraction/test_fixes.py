@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from core.extraction.fix_kinds import fix_category, fix_description, tags
 from core.extraction.fixes import repairs
-from core.extraction.kinds import fix_category, fix_description, tags
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.records.events import ErrorNote, ErrorType, Event
 from core.records.loops import Iteration, Outcome

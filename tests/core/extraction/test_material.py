@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import UnknownRecord
+from core.base.errors import UnknownRecord
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.extraction.engine import MAX_PROPOSALS, extract
-from core.extraction.known import Known
+from core.extraction.known_patterns import Known
 from core.extraction.material import MAX_FAILURES, Materials, read_material
 from core.extraction.proposals import Extraction
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.patterns import PatternType
-from core.settings import Settings
-from core.similarity import SimilarityIndex
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
+from core.retrieval.similarity import SimilarityIndex
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ProjectPaths(ROOT / "sample_data")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.extraction.material import MAX_ACTIONS, MAX_ATTEMPTS, read_material
-from core.library import Library
-from core.paths import ProjectPaths
+from core.project.index import Library
 from core.records.material import Material
-from core.settings import Settings
 
 NOW = datetime(2026, 2, 3, tzinfo=UTC)
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
 from core.extraction.proposals import Proposal
 from core.records.loops import LoopStatus
 from core.records.material import Material
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
-from core.settings import ExtractionSettings
 from tests.core.extraction.making import LOOP, failed, known, material, passed, step
 
 ERROR = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts:42"

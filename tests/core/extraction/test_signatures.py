@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.base.text import MAX_PATTERN, matcher
 from core.extraction.signatures import generalise, location_hint
-from core.text import MAX_PATTERN, matcher
 
 SPECIAL = r"\.^$*+?{}[]|()"
 

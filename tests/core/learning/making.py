@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, Pin
 from core.records.events import Event
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Claim, Maturity, Pattern, PatternType, SourceLoop
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 from core.sources.patterns import read_patterns
 
 NOW: Final = datetime(2026, 2, 3, tzinfo=UTC)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
+from core.config.settings import LearningSettings
 from core.learning.bursts import Burst, Mark, Stretch, held_and_revoked, within
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import BurstVerdict, CurationState
 from core.records.events import Event
 from core.records.loops import InjectedUse, Loop, LoopStatus
 from core.records.patterns import Pattern
-from core.settings import LearningSettings
 from tests.core.learning.making import NOW, board_of, claim, days_ago, event, make_pattern, use
 
 LIMITS = LearningSettings()

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.config.settings import MaturitySettings
 from core.learning.calendar import change_within, next_change, state_calendar
 from core.learning.maturity import MaturityFeedback, decayed_counts, maturity_state
 from core.records.events import Observation
 from core.records.patterns import Maturity
-from core.settings import MaturitySettings
 from tests.core.learning.making import NOW, days_ago
 
 DEFAULT = MaturitySettings()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from core.learning.aggregate_evidence import claimed_rate
 from core.learning.assessment import Assessment
 from core.learning.explanation import explain
-from core.learning.sums import claimed_rate
 from core.records.loops import Loop
 from core.records.patterns import Claim, Maturity, PatternType, TrendPoint
 from tests.core.learning.making import (

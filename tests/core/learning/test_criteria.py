@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.config.settings import LearningSettings
 from core.learning.criteria import (
     CriterionWeight,
     FeedbackEvent,
@@ -17,7 +18,6 @@ from core.learning.criteria import (
     effective_weight,
     should_deprecate_criterion,
 )
-from core.settings import LearningSettings
 from tests.core.learning.making import NOW, days_ago
 
 

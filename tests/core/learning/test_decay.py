@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.base.errors import BadInput
 from core.learning.decay import decayed_value
 from tests.core.learning.making import NOW, days_ago
 

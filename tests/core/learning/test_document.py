@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.config.settings import AntiPatternSettings, MaturitySettings
 from core.learning.criteria import CriterionWeight, FeedbackEvent, criterion_weight, should_deprecate_criterion
 from core.learning.decay import decayed_value
 from core.learning.inversion import inversion_triggered, invert_text
@@ -13,7 +14,6 @@ from core.learning.maturity import multiplier, state_of
 from core.learning.outcomes import OutcomeSignals, score_outcome, verdict_of
 from core.learning.strategies import extract_strategies
 from core.records.patterns import Maturity
-from core.settings import AntiPatternSettings, MaturitySettings
 from tests.core.learning.making import NOW, days_ago
 
 MINUTE_MS = 60_000

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import BadInput, UnknownRecord
+from core.base.errors import BadInput, UnknownRecord
 from core.learning.errors import ErrorAccumulator, ErrorEntry, ErrorStats, classify_error
 from core.records.events import ErrorType
 from tests.core.learning.making import NOW, at

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.learning.aggregate_evidence import MAX_COUNT
 from core.learning.evidence import discoverers, observations_of, uses_by_pattern
-from core.learning.sums import MAX_COUNT
 from core.records.events import Event, Observation
 from core.records.loops import ExtractedPattern, InjectedUse, Loop
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop, TrendPoint

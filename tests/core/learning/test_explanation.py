@@ -14,7 +14,7 @@ from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
 from core.records.loops import Loop
 from core.records.patterns import Maturity, Pattern
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_015,

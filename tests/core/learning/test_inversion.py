@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.config.settings import AntiPatternSettings
 from core.learning.inversion import (
     ObservedPattern,
     format_anti_patterns,
@@ -21,7 +22,6 @@ from core.learning.inversion import (
     record_observation,
     should_invert,
 )
-from core.settings import AntiPatternSettings
 from tests.core.learning.making import NOW, days_ago
 
 DEFAULT = AntiPatternSettings()

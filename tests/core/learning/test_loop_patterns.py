@@ -8,7 +8,7 @@ from core.records.episodes import Attempt, Task
 from core.records.events import Event
 from core.records.loops import ExtractedPattern, InjectedUse, Loop, LoopStatus
 from core.records.patterns import SourceLoop
-from core.snapshot import Delta, Snapshot
+from core.records.snapshot import Delta, Snapshot
 from tests.core.learning.making import NOW, SETTINGS, days_ago, event, make_pattern
 
 OTHER = "pat-error-other-002"

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput, Refused
+from core.base.errors import BadInput, Refused
+from core.config.settings import MaturitySettings
 from core.learning.maturity import (
     STATES,
     MaturityFeedback,
@@ -31,7 +32,6 @@ from core.learning.maturity import (
 )
 from core.records.events import Observation
 from core.records.patterns import Maturity
-from core.settings import MaturitySettings
 from tests.core.learning.making import NOW, days_ago
 
 DEFAULT = MaturitySettings()

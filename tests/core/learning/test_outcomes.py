@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.base.number_text import decimal_text
+from core.config.settings import LearningSettings
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome, took, verdict_of
-from core.numbers import decimal_text
-from core.settings import LearningSettings
 from tests.core.learning.making import NOW, days_ago
 
 MINUTE_MS = 60_000

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput, UnknownRecord
+from core.base.errors import BadInput, UnknownRecord
+from core.config.settings import LearningSettings, MaturitySettings, Settings
 from core.learning.maturity import decayed_counts
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
@@ -22,8 +23,7 @@ from core.records.episodes import Attempt, Task
 from core.records.events import Event, Signals
 from core.records.loops import ExtractedPattern, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Claim, Maturity, Pattern, PatternType
-from core.settings import LearningSettings, MaturitySettings, Settings
-from core.snapshot import Delta, Snapshot
+from core.records.snapshot import Delta, Snapshot
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_001,

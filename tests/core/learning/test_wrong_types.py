@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.errors import BadInput
+from core.base.errors import BadInput
 from core.learning.criteria import CriterionWeight, FeedbackEvent, apply_weights
 from core.learning.errors import ErrorAccumulator, ErrorEntry
 from core.learning.inversion import ObservedPattern, invert, record_observation

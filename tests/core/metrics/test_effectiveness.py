@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
+from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.learning.statistics import MOST_NEEDED
 from core.metrics.effectiveness import (
@@ -25,8 +26,7 @@ from core.metrics.effectiveness import (
 from core.records.events import INJECTED_REFLECTION, Event
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import PatternType
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 from tests.core.learning.making import NOW, SETTINGS, claim, days_ago, event, make_pattern, use
 
 DOCUMENT = {

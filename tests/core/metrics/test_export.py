@@ -10,16 +10,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from core.deck import Deck
-from core.errors import BadInput
+from core.base.errors import BadInput
+from core.config.paths import project_at
+from core.config.settings import Settings
 from core.metrics.dashboard import Dashboard, metrics_of
 from core.metrics.drawing import to_svg
 from core.metrics.export import exported, section_markdown, to_csv
 from core.metrics.figures import Kind
 from core.metrics.sections import figures_of
-from core.outfile import export_file, is_there
-from core.paths import project_at
-from core.settings import Settings
+from core.project.project import Deck
+from core.storage.export_file import export_file, is_there
 from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)

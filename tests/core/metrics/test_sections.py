@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from core.learning.scoreboard import Scoreboard
-from core.metrics.ahead import changes_of, coming
 from core.metrics.causes import top_causes
 from core.metrics.dashboard import registry_rows
 from core.metrics.drawing import nice_top
-from core.metrics.judged import first_half, judged_weekly, open_questions
-from core.metrics.weeks import WEEK, Week, trend_of, used_in, week_starts, weekly
+from core.metrics.review_coverage import first_half, judged_weekly, open_questions
+from core.metrics.upcoming import changes_of, coming
+from core.metrics.weekly import WEEK, Week, trend_of, used_in, week_starts, weekly
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals
 from core.records.patterns import Maturity, Pattern
+from core.records.snapshot import Snapshot
 from core.review.items import ReviewItem
-from core.snapshot import Snapshot
 from tests.core.learning.making import SETTINGS, claim, make_pattern
 
 MONDAY = datetime(2026, 2, 2, tzinfo=UTC)

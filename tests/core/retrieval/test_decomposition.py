@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
@@ -13,7 +14,6 @@ from core.retrieval.index import PatternIndex
 from core.retrieval.ranking import Injection, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task, is_decomposition
-from core.settings import InjectionSettings
 from tests.core.learning.making import NOW, board_of, claim, make_pattern, pin
 
 TASK = "Decompose the OAuth migration into subtasks"

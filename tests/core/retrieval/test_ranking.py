@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.config.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, InversionVerdict
 from core.records.patterns import Claim, Maturity, Pattern, PatternType
+from core.records.snapshot import Snapshot
 from core.retrieval.index import PatternIndex
 from core.retrieval.ranking import LIST_ALL_UP_TO, MAX_LEFT_OUT, Injection, prepare_injection
 from core.retrieval.rendering import count_tokens
 from core.retrieval.task import analyse_task
-from core.settings import InjectionSettings
-from core.snapshot import Snapshot
 from tests.core.learning.making import (
     NOW,
     NULL_CHECK_001,

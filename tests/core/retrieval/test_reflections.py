@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.config.settings import InjectionSettings
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.reflections import NOTHING_LEARNED, MemoryTask, Reflection
+from core.records.snapshot import Snapshot
 from core.retrieval.learnings import LazyLearnings, LearningIndex
 from core.retrieval.reflections import ReflectionChoice, Section
 from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY, TITLE, count_tokens
 from core.retrieval.task import analyse_task
-from core.settings import InjectionSettings
-from core.snapshot import Snapshot
 from tests.hostile.payloads import PAYLOADS
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.prompt_text import bare, field
+from core.base.prompt_text import bare, field
+from core.config.settings import InjectionSettings
 from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
 from core.retrieval.rendering import MAX_TEMPLATE_LINES, count_tokens, render_context
-from core.settings import InjectionSettings
 from tests.core.learning.making import at, board_of, claim, make_pattern, source
 
 SETTINGS = InjectionSettings()

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from core.base.diff import field_changes
+from core.base.errors import BadInput, RalphdeckError, Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.curation.rules import changed
-from core.deck import Deck
-from core.differences import field_changes
-from core.errors import BadInput, RalphdeckError, Refused
-from core.paths import ProjectPaths
+from core.demo.sample import copy_sample
+from core.project.project import Deck
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.review.answers import Answer, answer, answers
-from core.review.approved import approved
+from core.review.approved_text import approved
 from core.review.items import (
     BORDERLINE,
     BROAD,
@@ -26,8 +28,6 @@ from core.review.items import (
     UNRECONCILED,
     ReviewItem,
 )
-from core.sample import copy_sample
-from core.settings import Settings
 from tests.core.curation.making import FILE
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from core.base.errors import Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import ScanSettings, Settings
 from core.curation.rules import subject_text
-from core.deck import Deck
-from core.errors import Refused
-from core.paths import ProjectPaths
+from core.demo.sample import SAMPLE
+from core.project.project import Deck
 from core.records.decisions import Verb
 from core.review.answers import answer
 from core.review.items import HELD, ReviewItem
-from core.sample import SAMPLE
-from core.settings import ScanSettings, Settings
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 LEARNED = "MailResult still declares customer as required"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.debug_memory.waiting import Escalated
+from core.config.settings import Settings
+from core.debug_memory.escalation_status import Escalated
 from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
@@ -15,10 +16,9 @@ from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
 from core.records.events import Event
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.snapshot import Snapshot
 from core.review.items import ReviewItem
 from core.review.queue import Found, review_queue
-from core.settings import Settings
-from core.snapshot import Snapshot
 from tests.core.curation.making import NOW, make_pattern
 
 SETTINGS = Settings()

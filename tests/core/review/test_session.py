@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from core.config.settings import ReviewSettings, Settings
 from core.records.decisions import Decision, Verb
 from core.review.items import BORDERLINE, ReviewItem
 from core.review.session import Pace, pace_of, plan
-from core.settings import ReviewSettings, Settings
 from tests.core.curation.making import NOW
 
 SETTINGS = Settings(review=ReviewSettings(worthwhile_per_hour=1.0))

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from core.deck import Deck
-from core.episodes.planning import plan_text
-from core.errors import BadInput, Refused
-from core.paths import ProjectPaths
-from core.prompt_text import field
+from core.base.errors import BadInput, Refused
+from core.base.prompt_text import field
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.episodes.plan_file import plan_text
+from core.project.project import Deck
 from core.records.patterns import Maturity
 from core.retrieval.rendering import MAX_TEMPLATE_LINES
 from core.review.answers import answer
 from core.review.items import QUARANTINE
-from core.scanning.rendered import completed_by, without_put_together
-from core.scanning.telling import unless_harmful
-from core.settings import Settings
+from core.scanning.context_scan import completed_by, without_put_together
+from core.scanning.messages import unless_harmful
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
 TASK = "Fix the null property access in the user module"

@@ -7,7 +7,7 @@ import re2
 
 from core.records.suspicions import Severity
 from core.scanning.engine import Engine, engine, unbounded
-from core.scanning.normal import normal
+from core.scanning.normalization import normal
 from core.scanning.rule import Rule
 from core.scanning.rules import RULES
 from tests.core.scanning.samples import sample

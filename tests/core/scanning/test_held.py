@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from core.base.errors import BadInput, Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import ScanSettings, Settings
 from core.curation.rules import changed
-from core.deck import Deck
-from core.episodes.planning import plan_text
-from core.errors import BadInput, Refused
-from core.paths import ProjectPaths
-from core.query import PATTERN_FIELDS, PatternCatalog, parse_query
+from core.episodes.plan_file import plan_text
+from core.project.project import Deck
+from core.queries.filter import PATTERN_FIELDS, PatternCatalog, parse_query
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 from core.review.answers import answer
 from core.review.items import HELD, QUARANTINE
-from core.scanning.rendered import put_together, when_cut
+from core.scanning.context_scan import put_together, when_cut
+from core.scanning.messages import unless_harmful, why_withheld
 from core.scanning.sentences import stopped_sentences
-from core.scanning.telling import unless_harmful, why_withheld
 from core.scanning.verdict import gravest, stops, stops_orders
-from core.settings import ScanSettings, Settings
 from tests.core.scanning.test_effect import NOW, TASK, record, write
 
 ID, PLAIN = "pat-error-null-order-001", "pat-error-null-plain-002"

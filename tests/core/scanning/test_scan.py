@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.records.patterns import PatternType
 from core.records.suspicions import Severity
 from core.scanning.engine import engine
-from core.scanning.fields import is_broad, scan_pattern
+from core.scanning.pattern_scan import is_broad, scan_pattern
 from core.scanning.rules import MEANINGS, RULES
 from core.scanning.scan import MAX_SCANNED, scan_text
 from tests.bench.scanning import rates

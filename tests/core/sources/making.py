@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from core.config.settings import WatchSettings
 from core.records.loops import Loop
-from core.settings import WatchSettings
-from core.sources.joining import join_loops
+from core.sources.loop_join import join_loops
 from core.sources.loops import LoopFact, read_loops
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
 from core.sources.archives import Archived, read_archives
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.records.findings import Finding, Severity
-from core.sources.contribution import Contribution, contribution
-from core.sources.reading import RawFile, Stamp
-from core.sources.scanning import wanted
+from core.sources.parsed_file import Contribution, contribution
+from core.sources.sweep import wanted
+from core.storage.file_reader import RawFile, Stamp
 
 AT = "2026-11-20T10:00:00Z"
 PATTERNS = ".aiwg/ralph/shared/patterns/error-patterns.json"

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.paths import ProjectPaths
-from core.settings import (
+from core.config.paths import ProjectPaths
+from core.config.settings import (
     AntiPatternSettings,
     ExtractionSettings,
     InjectionSettings,

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from core.library import Library
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.index import Library
 from core.records.debug_sessions import DebugSession, Failure, Fix, Results
 from core.records.findings import Finding
 from core.records.patterns import UNNAMED
-from core.settings import Settings
 from core.sources.debug_sessions import find_record, is_debug_memory, join_sessions, read_sessions, split_location
-from core.sources.reading import Line
-from core.sources.scanning import Kind, wanted
-from core.sources.yaml_text import decode_yaml
+from core.sources.sweep import Kind, wanted
+from core.storage.file_reader import Line
+from core.storage.yaml_reader import decode_yaml
 
 FILE = ".aiwg/ralph/debug-memory/sessions/session-1.yaml"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
 from core.records.debug_sessions import Escalation
 from core.sources.escalations import join_escalations, read_escalation
-from core.sources.scanning import Kind, scan_path, wanted
+from core.sources.sweep import Kind, scan_path, wanted
 
 FILE = ".aiwg/ralph/shared/curation/escalations/s.json"
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import BadInput, Unwritable
-from core.paths import ProjectPaths
+from core.base.errors import BadInput, Unwritable
+from core.config.paths import ProjectPaths
 from core.records.events import Event
 from core.sources.event_log import append_events
 from core.sources.events import EventLog

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from core.library import Library
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.index import Library
 from core.records.reflections import Reflection
-from core.settings import Settings
 
 EPISODIC = {
     "timestamp": "2026-11-20T10:00:00Z",

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from core.records.patterns import Claim, IterationRange, Pattern, PatternType, SourceLoop
 from core.records.times import parse_time
-from core.sources.books import PatternBook
 from core.sources.patterns import PatternFile, Records, read_patterns
+from core.sources.record_index import PatternBook
 
 SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"

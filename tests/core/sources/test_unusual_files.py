@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from core.library import Library
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.index import Library
 from core.records.episodes import Quality
 from core.records.findings import Severity
-from core.settings import Settings
 from core.sources.key_style import RecordText, camel_keys, respell, snake_keys
 from core.sources.pattern_text import find, insert, merge_records, records
 from core.sources.patterns import read_patterns

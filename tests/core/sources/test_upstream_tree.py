@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from core.library import Library
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.index import Library
 from core.records.findings import Severity
 from core.records.loops import Liveness, Loop, LoopStatus, Outcome
 from core.records.reflections import Reflection
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 
 TREES = Path(__file__).parents[2] / "trees"
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)

@@ -4,18 +4,18 @@ import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.deck import Deck, Injected
-from core.errors import BadInput
-from core.paths import ProjectPaths
+from core.base.errors import BadInput
+from core.config.paths import ProjectPaths
+from core.config.settings import InjectionSettings, Settings
+from core.demo.sample import copy_sample
+from core.project.project import Deck, Injected
+from core.project.state import View
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
 from core.retrieval.ranking import Chosen, Injection, LeftOut
 from core.retrieval.reflections import ChosenReflection, Section
 from core.retrieval.relevance import MEANING_WEIGHTS
 from core.retrieval.task import analyse_task
-from core.sample import copy_sample
-from core.settings import InjectionSettings, Settings
-from core.view import View
 from tests.tui.story import NOW
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS

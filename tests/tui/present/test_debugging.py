@@ -7,11 +7,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.debug_memory.index import LazyDebugIndex
-from core.deck import Deck
-from core.paths import ProjectPaths
-from core.settings import Settings
-from core.snapshot import Snapshot
+from core.project.project import Deck
+from core.records.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
 from tests.core.debug_memory.making import FILE, NOW, by_id, full_session, lesson, run, session
 from tui.present.debugging import learned_lines, session_lines

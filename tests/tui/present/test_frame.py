@@ -6,8 +6,8 @@ import pytest
 
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
-from core.snapshot import Snapshot
-from core.sources.watching import WatchMode, WatchState
+from core.records.snapshot import Snapshot
+from core.storage.watcher import WatchMode, WatchState
 from tui.actions import PLACES
 from tui.present.frame import FITS, Records, Telling, in_sight, places, pulse
 from tui.present.marks import DRAWN

@@ -4,16 +4,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from core.happenings import happenings
+from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
+from core.project.notifications import happenings
+from core.project.state import View
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
+from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import LazyIndex
+from core.retrieval.similarity import LazySimilarity
 from core.review.items import ReviewItem
-from core.settings import Settings
-from core.similarity import LazySimilarity
-from core.snapshot import Delta, Snapshot
-from core.view import View
 from tui.present.happenings import toasts
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

@@ -5,9 +5,9 @@ from dataclasses import fields
 import pytest
 from rich.cells import cell_len
 
+from core.base.text import visible
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
-from core.text import visible
 from tui.present.marks import (
     ASCII,
     DRAWN,

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.content import Content
 
-from core.episodes.condition import AttemptState, Condition
-from core.memory_query import MEMORY_FIELDS, MemoryCatalog
-from core.query import parse_query
+from core.episodes.attempt_state import AttemptState, Condition
+from core.queries.filter import parse_query
+from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Quality, Task, TaskStatus
 from core.records.loops import Outcome
-from core.snapshot import Snapshot
+from core.records.snapshot import Snapshot
 from tui.present.chart import AXIS_CELLS, WIDEST_STEP, Run, line_chart
 from tui.present.layout import hanging
 from tui.present.marks import ASCII, DRAWN

@@ -11,18 +11,18 @@ import pytest
 from msgspec.structs import replace
 from textual.content import Content
 
-from core.deck import Deck
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.demo.sample import copy_sample
 from core.episodes.history import AttemptDetail
-from core.forecast import ContextChange, forecast
-from core.paths import ProjectPaths
+from core.forecast.forecast import ContextChange, forecast
+from core.project.project import Deck
+from core.project.state import View
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.ranking import Injection
 from core.review.answers import Answer, answers
 from core.review.items import ReviewItem
-from core.sample import copy_sample
-from core.settings import Settings
 from core.sources.actions import Actions
-from core.view import View
 from tests.tui.story import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_bursts
 from tui.present.marks import ASCII, DRAWN, Glyphs

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import cast
 
-from core.extraction.recurring import KNOWN
+from core.extraction.clustering import Cluster, recurring
+from core.extraction.recurring_lessons import KNOWN
+from core.project.state import View
 from core.records.reflections import Reflection
-from core.recurring import Cluster, recurring
-from core.view import View
 from tui.present.marks import ASCII, DRAWN
 from tui.present.reflections import cluster_cells, cluster_text, reflection_cells, renamed
 

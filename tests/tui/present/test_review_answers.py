@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from core.audience import LOOP, PAUSED
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.curation.curator import Decided
-from core.deck import Deck
-from core.forecast import ContextChange, Forecast
-from core.paths import ProjectPaths
+from core.forecast.context_recipients import LOOP, PAUSED
+from core.forecast.forecast import ContextChange, Forecast
+from core.project.project import Deck
 from core.review.answers import Answer
-from core.settings import Settings
 from tests.core.debug_memory.making import NOW
 from tui.present.marks import ASCII
 from tui.present.review_answers import Outlook, answer_rows, what_changes

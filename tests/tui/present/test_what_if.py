@@ -5,15 +5,15 @@ from datetime import timedelta
 import pytest
 from textual.content import Content
 
-from core.deck import Deck
-from core.errors import BadInput
-from core.learning.replaying import Course, Replay, Turn
-from core.paths import ProjectPaths
+from core.base.errors import BadInput
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.config.thresholds import with_threshold
+from core.demo.sample import copy_sample
+from core.learning.threshold_replay import Course, Replay, Turn
+from core.project.project import Deck
+from core.project.state import View
 from core.records.patterns import Maturity
-from core.sample import copy_sample
-from core.settings import Settings
-from core.thresholds import with_threshold
-from core.view import View
 from tests.tui.story import NOW
 from tui.present import what_if as present
 from tui.present.marks import DRAWN

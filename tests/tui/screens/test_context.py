@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 from textual.widgets import Input
 
-from core.deck import Deck
-from core.errors import Refused
-from core.settings import Settings
-from core.text import plural
+from core.base.errors import Refused
+from core.base.text import plural
+from core.config.settings import Settings
+from core.project.project import Deck
 from tests.tui.story import NOW, Story, story
 from tui.screens import context
 from tui.screens.context import ContextPlace

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from core.deck import Deck
+from core.config.settings import Settings
+from core.project.project import Deck
 from core.records.decisions import Verb
 from core.records.events import Event
 from core.records.loops import LoopStatus
-from core.settings import Settings
 from tests.tui.story import NOW, Story, copy_tree, story
 from tui.present.loops import TABS
 from tui.screens.dialogs import Preview

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.curation.ledger import FILE as LEDGER
+from core.ledger.ledger import FILE as LEDGER
 from tests.tui.story import Story, copy_tree, story
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, attempt_key, earlier_key, parts, session_key, task_key
 from tui.screens.memory import MemoryPlace

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 from textual.widgets import Static
 
+from core.demo.sample import copy_sample
 from core.metrics.dashboard import metrics_of
 from core.metrics.sections import figures_of
-from core.sample import copy_sample
 from tests.tui.story import NOW, Story, story
 from tui.screens.metrics import MetricsPlace
 

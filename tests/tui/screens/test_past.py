@@ -4,9 +4,9 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from core.changes import changes_between
-from core.moments import LAST_VISIT
-from core.past import view_at
+from core.base.time_parsing import LAST_VISIT
+from core.history.as_of import view_at
+from core.history.changes import changes_between
 from core.records.times import iso
 from tests.tui.story import NOW, Story, story
 from tui.app import DeckApp

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.curation.curator import Curator
-from core.paths import ProjectPaths
 from core.records.patterns import Maturity
-from core.settings import Settings
 from tests.sample.decisions import SUSPECTED
 from tests.tui.story import NOW, Story, make_app, story
 from tui.present import patterns as present

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
 from core.debug_memory.hooks import on_escalation
-from core.deck import Deck
-from core.paths import ProjectPaths
+from core.project.project import Deck
 from core.review.items import BURST, CONTRADICTED, ESCALATION, INVERSION
-from core.settings import Settings
 from tests.core.meaning import meaning
 from tests.tui.screens.review_story import TWIN, at_question, desk, flat, front, pane, row, waiting
 from tests.tui.story import NOW, Story, story

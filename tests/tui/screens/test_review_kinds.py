@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from textual.widgets import TextArea
 
-from core.deck import Deck
-from core.paths import ProjectPaths
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.project import Deck
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from core.review.items import (
@@ -28,7 +29,6 @@ from core.review.items import (
     STALE_PIN,
     UNRECONCILED,
 )
-from core.settings import Settings
 from tests.sample.events import BLAMED
 from tests.tui.screens.review_story import (
     OTHER_TWIN,

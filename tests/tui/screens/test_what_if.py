@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import Static
 
-from core.learning.replaying import Replay
+from core.config.settings import Settings
+from core.config.thresholds import with_threshold
+from core.learning.threshold_replay import Replay
+from core.project.state import View
 from core.records.patterns import Maturity
-from core.settings import Settings
-from core.thresholds import with_threshold
-from core.view import View
 from tests.tui.story import Story, story
 from tui.screens.help import Help
 from tui.screens.patterns import PatternsPlace

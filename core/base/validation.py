@@ -1,0 +1,73 @@
+"""What a caller may give: each check raises `BadInput` naming the field and the value."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from core.base.errors import BadInput
+from core.base.text import visible_line
+
+MAX_COUNT: Final = 10**15
+"""Larger counts are no counts: beyond it a float no longer holds every whole number."""
+MAX_AMOUNT: Final = sys.float_info.max
+MIN_HALF_LIFE: Final = 1e-9
+"""Days; less is as good as 0, and ages in half-lives could be larger than a float."""
+_SHOWN_CHARS: Final = 80
+
+
+def shown(value: object) -> str:
+    """`value` for a message: its `repr` on one short line."""
+    start = value[: _SHOWN_CHARS + 1] if isinstance(value, str) else value
+    try:
+        return visible_line(repr(start), _SHOWN_CHARS)
+    except ValueError:  # Python refuses to write out a number of thousands of digits
+        return "a number too long to show"
+
+
+def check_text(value: Any, field: str) -> None:
+    """`BadInput` unless `value` is a text."""
+    if not isinstance(value, str):
+        raise BadInput(f"{field} must be a text, not {shown(value)}")
+
+
+def check_texts(value: Any, field: str) -> None:
+    """`BadInput` unless `value` is a tuple or list of texts."""
+    if not isinstance(value, tuple | list):
+        raise BadInput(f"{field} must be texts, not {shown(value)}")
+    for text in value:
+        check_text(text, field)
+
+
+def check_flag(value: Any, field: str) -> None:
+    """`BadInput` unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise BadInput(f"{field} must be true or false, not {shown(value)}")
+
+
+def check_count(value: Any, field: str, most: int = MAX_COUNT) -> None:
+    """`BadInput` unless `value` is a whole number from 0 to `most`; a bool is no number."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        limit = "on" if most == MAX_COUNT else f"to {most:,}"
+        raise BadInput(f"{field} must be a whole number from 0 {limit}, not {shown(value)}")
+
+
+def check_amount(value: Any, field: str, most: float = MAX_AMOUNT, *, least: float = 0) -> None:
+    """`BadInput` unless `value` is a finite number from `least` to `most`; a bool is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        limits = (
+            f"a finite number from {least:g} on" if most == MAX_AMOUNT else f"a number from {least:g} to {most:,.0f}"
+        )
+        raise BadInput(f"{field} must be {limits}, not {shown(value)}")
+
+
+def check_choice(value: Any, field: str, choices: tuple[str, ...]) -> None:
+    """`BadInput` unless `value` is one of some words."""
+    if value not in choices:
+        raise BadInput(f"{field} must be {' or '.join(choices)}, not {shown(value)}")
+
+
+def check_half_life(days: Any, field: str = "half_life_days") -> None:
+    """`BadInput` unless `days` is a finite number above 0, `MIN_HALF_LIFE` at least."""
+    if isinstance(days, bool) or not isinstance(days, int | float) or not MIN_HALF_LIFE <= days <= MAX_AMOUNT:
+        raise BadInput(f"{field} must be a number of days above 0, not {shown(days)}")

@@ -1,0 +1,1 @@
+"""Paths, settings and thresholds of a project."""

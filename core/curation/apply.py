@@ -1,0 +1,249 @@
+"""From the ledger into the pattern files: every decision's effects, in order, each file once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from core.base.errors import BadInput, Conflict, Unwritable
+from core.base.text import visible_line
+from core.config.paths import PATTERN_FILES, ProjectPaths
+from core.config.settings import Settings
+from core.curation.effects import Outcome, Step, apply_steps
+from core.ledger.ledger import Ledger
+from core.records.decisions import TURNS, Decision, Effect, Verb
+from core.records.patterns import PatternType
+from core.sources.pattern_shapes import LIST_OF
+from core.sources.pattern_text import merge_records
+from core.storage.atomic_write import curation_lock, rewrite
+from core.storage.encodings import as_utf8
+
+_SUFFIXES: Final = (".json", ".jsonl")
+_NUMBERED: Final = re.compile(r"(pat-(?:error|success|anti)|tmpl)-(.+?)-\d{3}")
+_QUOTED_ID: Final = re.compile(r'"((?:pat-(?:error|success|anti)|tmpl)-[a-z0-9-]{1,120})-(\d{3})"')
+_ARCHIVE_NAME: Final = re.compile(r"\d{4}-\d{2}-patterns\.json")
+ID_PREFIXES: Final = {
+    PatternType.ERROR: "pat-error",
+    PatternType.SUCCESS: "pat-success",
+    PatternType.ANTI: "pat-anti",
+    PatternType.TEMPLATE: "tmpl",
+}
+"""(3): what the ids of each type begin with."""
+
+
+def pattern_path(paths: ProjectPaths, file: str) -> Path:
+    """The pattern file of a project-relative name, as far as curation may write it (semantics 8).
+
+    Raises:
+        BadInput: It is no JSON file in `shared/patterns` and no month's archive, a link leads out of that folder,
+            or it would be a new file of a name that no pattern type is written to.
+    """
+    path = paths.inside(file)
+    name = paths.relative(paths.archive)
+    if file.rpartition("/")[0] == name and path.parent == paths.inside(name) and _ARCHIVE_NAME.fullmatch(path.name):
+        return path
+    name = paths.relative(paths.patterns)
+    in_place = file.rpartition("/")[0] == name and path.parent == paths.inside(name)
+    if not in_place or not file.endswith(_SUFFIXES) or path.suffix not in _SUFFIXES:
+        raise BadInput(f"{visible_line(file, 120)} is not written to: only JSON files in {name}/ are")
+    if path.name not in PATTERN_FILES.values() and not path.exists():
+        raise BadInput(f"{visible_line(file, 120)} is not made anew: no pattern type is written there")
+    return path
+
+
+class FreeIds:
+    """Gives out ids that no pattern file and no archive holds, looked up in the files as they are now.
+
+    Args:
+        paths: The project.
+        taken: Ids that are spoken for though no file has them yet.
+    """
+
+    def __init__(self, paths: ProjectPaths, taken: Iterable[str] = ()) -> None:
+        self._highest: dict[str, int] = {}
+        for content in _contents(paths):
+            self._note(content)
+        self.reserve(taken)
+
+    def reserve(self, identifiers: Iterable[str]) -> None:
+        """Give none of these out."""
+        self._note("\n".join(f'"{identifier}"' for identifier in identifiers))
+
+    def _note(self, text: str) -> None:
+        for stem, number in _QUOTED_ID.findall(text):
+            self._highest[stem] = max(self._highest.get(stem, 0), int(number))
+
+    def next(self, prefix: str, slug: str) -> str:
+        """The next `<prefix>-<slug>-NNN`, given out only once. After 999 the slug gets a suffix, `<slug>-2`.
+
+        Args:
+            prefix: One of `ID_PREFIXES`.
+            slug: Lower-case letters, digits and hyphens.
+        """
+        for name in (slug, *(f"{slug}-{number}" for number in range(2, 1000))):
+            stem = f"{prefix}-{name}"
+            number = self._highest.get(stem, 0) + 1
+            if number <= 999:
+                self._highest[stem] = number
+                return f"{stem}-{number:03d}"
+        raise Conflict(f"no id is left that begins with {prefix}-{slug}")
+
+    def like(self, identifier: str) -> str:
+        """The next one of the same type and slug as an id that is taken."""
+        match = _NUMBERED.fullmatch(identifier)
+        return self.next(match[1], match[2]) if match else self.next(ID_PREFIXES[PatternType.ERROR], "renamed")
+
+
+def _contents(paths: ProjectPaths) -> list[str]:
+    found = []
+    for path in sorted([*paths.patterns.glob("*.json*"), *paths.archive.glob("*.json")]):
+        if path.suffix in _SUFFIXES and path.is_file():
+            try:
+                found.append(as_utf8(path.read_bytes())[0].decode(errors="replace"))
+            except OSError as error:
+                raise Unwritable(f"cannot read {path}: {error.strerror}") from None
+    return found
+
+
+def settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
+    """Bring the effects of all pending decisions into the pattern files and mark them so in the ledger.
+
+    A decision's effect on a file is only made together with all earlier ones that are pending for that file,
+    so that a file always follows the order of the ledger. What cannot be written stays pending.
+
+    Returns:
+        What was not done as planned; nothing is raised for a file that cannot be written, nor for a ledger
+        that cannot be read.
+    """
+    try:
+        if not ledger.pending():
+            return ()
+    except Unwritable as error:
+        return (Outcome("", str(error), False),)
+    try:
+        with curation_lock(paths):
+            return _settle(paths, settings, ledger)
+    except (Conflict, Unwritable) as error:
+        return tuple(Outcome(decision.id, str(error), False) for decision, _ in ledger.pending())
+
+
+def _settle(paths: ProjectPaths, settings: Settings, ledger: Ledger) -> tuple[Outcome, ...]:
+    known = {decision.id: decision for decision in ledger.decisions()}
+    left: dict[str, list[Step]] = {}
+    for decision, file in ledger.pending():
+        left.setdefault(file, []).extend(steps_of(decision, file, known))
+    work = _Work({(step.decision_id, file) for file, steps in left.items() for step in steps})
+    outcomes: list[Outcome] = []
+    progress = True
+    while progress:
+        progress = False
+        for file, steps in list(left.items()):
+            waiting = next((n for n, step in enumerate(steps) if work.waits(known[step.decision_id], step, file)), None)
+            ready = steps[:waiting]
+            if not ready:
+                continue
+            told, written = _settle_file(paths, settings, file, [step for step in ready if not work.stays(step)])
+            outcomes += told
+            if not written:
+                del left[file]
+                continue
+            left[file] = steps[len(ready) :]
+            work.done(file, ready, told, left[file])
+            outcomes += (Outcome(step.decision_id, _kept(step), False) for step in ready if work.stays(step))
+            progress = True
+    if work.settled:
+        ledger.settle(work.settled)
+    return tuple(outcomes)
+
+
+class _Work:
+    """What is done and what has to wait: a record leaves one file only once another file has it.
+
+    Attributes:
+        settled: Files by decision.
+    """
+
+    def __init__(self, todo: set[tuple[str, str]]) -> None:
+        self.settled: dict[str, list[str]] = {}
+        self._open = todo
+        self._failed: set[str] = set()
+
+    def waits(self, decision: Decision, step: Step, file: str) -> bool:
+        """Whether a record is to be taken out that is not yet where it goes."""
+        return step.effect.remove and any(
+            effect.insert is not None and effect.pattern_id == step.effect.pattern_id and effect.file != file
+            for effect in decision.effects
+            if (decision.id, effect.file) in self._open
+        )
+
+    def stays(self, step: Step) -> bool:
+        """Whether a record stays, since it could not be put where it goes."""
+        return step.effect.remove and step.decision_id in self._failed
+
+    def done(self, file: str, steps: Sequence[Step], told: Sequence[Outcome], left: Sequence[Step]) -> None:
+        """Note what was done in a file."""
+        inserting = {step.decision_id for step in steps if step.effect.insert is not None}
+        self._failed |= inserting & {outcome.decision_id for outcome in told if not outcome.done}
+        open_still = {step.decision_id for step in left}
+        for decision_id in dict.fromkeys(step.decision_id for step in steps):
+            if decision_id not in open_still:
+                self._open.discard((decision_id, file))
+                self.settled.setdefault(decision_id, []).append(file)
+
+
+def _kept(step: Step) -> str:
+    return f"{visible_line(step.effect.pattern_id, 80)} stays in {visible_line(step.effect.file, 160)}"
+
+
+def _settle_file(
+    paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]
+) -> tuple[tuple[Outcome, ...], bool]:
+    """Outcomes, and whether these steps are over and done with."""
+    usable = [step for step in steps if step.effect.type in LIST_OF]
+    text = f"the ledger names a pattern type that is not known, for {visible_line(file, 120)}"
+    told = tuple(Outcome(step.decision_id, text, False) for step in steps if step.effect.type not in LIST_OF)
+    try:
+        return (*told, *(_write(paths, settings, file, usable) if usable else ())), True
+    except BadInput as error:
+        # Never to be written, by nobody: nothing is pending.
+        return (*told, *(Outcome(step.decision_id, str(error), False) for step in usable)), True
+    except (Conflict, Unwritable) as error:
+        return (*told, *(Outcome(step.decision_id, str(error), False) for step in usable)), False
+
+
+def steps_of(decision: Decision, file: str, known: Mapping[str, Decision]) -> list[Step]:
+    """What a decision changes in one file; `known` are all decisions by id, of which an undo names one."""
+    back: Sequence[Effect] = ()
+    if decision.verb in TURNS and decision.subject in known:
+        subject = known[decision.subject]
+        back = subject.effects if decision.verb is Verb.UNDO else subject.inverse
+    expected = {(effect.file, effect.pattern_id): effect for effect in back}
+    return [
+        Step(decision.id, effect, expected.get((effect.file, effect.pattern_id)))
+        for effect in decision.effects
+        if effect.file == file
+    ]
+
+
+def _write(paths: ProjectPaths, settings: Settings, file: str, steps: Sequence[Step]) -> tuple[Outcome, ...]:
+    path = pattern_path(paths, file)
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise Unwritable(f"cannot make {path.parent}: {error.strerror}") from None
+    outcomes: tuple[Outcome, ...] = ()
+
+    def allocate(taken: str) -> str:
+        return FreeIds(paths, [taken]).like(taken)
+
+    def change(data: bytes | None) -> bytes | None:
+        nonlocal outcomes
+        result, found = apply_steps(data, steps, allocate)
+        # The file is looked at again after it was written; what was done another way shows only once.
+        outcomes = tuple(dict.fromkeys([*(outcome for outcome in outcomes if outcome.done), *found]))
+        return result
+
+    rewrite(path, change, merge=merge_records, retry_seconds=settings.watch.retry_seconds)
+    return outcomes

@@ -1,0 +1,192 @@
+"""Patterns as a file in the shape of (3) that another project can import; the same bytes for the same patterns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from core.base.errors import BadInput, Unwritable
+from core.base.text import ELLIPSIS
+from core.config.paths import ProjectPaths
+from core.curation.exchange.export_schema import known_only, ordered
+from core.curation.exchange.origins import told_shares, with_origins
+from core.curation.exchange.pseudonyms import LoopNames
+from core.curation.exchange.redaction import Masked, Masker, is_role, kinds_of, without_secrets
+from core.curation.merge import ORIGINS
+from core.records.patterns import Pattern, PatternType
+from core.sources.key_style import RecordText
+from core.sources.pattern_shapes import LIST_OF
+from core.sources.pattern_text import id_key, records
+from core.storage.file_reader import MAX_PATTERN_BYTES, RawFile, read_file
+from core.storage.json_editor import BadJson
+
+VERSION: Final = "1.0.0"
+MAX_SHARED_CHARS: Final = 20_000
+"""Longest single text that is shared with a team; a longer one is cut."""
+LOCAL_KEYS: Final = ("override", "archived")
+"""What a record carries for this project alone."""
+_LOOP_KEYS: Final = ("loop_id", "source_loops")
+_NAME_KEYS: Final = ("contributed_by", "owner", "author", "by")
+
+
+class Entry(NamedTuple):
+    """One record of the registry."""
+
+    type: PatternType
+    record: Mapping[str, Any]
+
+
+class Exported(Struct, frozen=True):
+    """A file of patterns.
+
+    Attributes:
+        data: Its bytes.
+        patterns: How many it holds.
+        masked: What was masked: secrets always, persons and paths for a team.
+    """
+
+    data: bytes
+    patterns: int
+    masked: tuple[Masked, ...] = ()
+
+
+def read_entries(paths: ProjectPaths, patterns: Iterable[Pattern]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """The records of these patterns as they stand in their files, and the ids of those that stand in none.
+
+    Raises:
+        Unwritable: A file cannot be read.
+    """
+    found: list[Entry] = []
+    missing: list[str] = []
+    files: dict[str, dict[str, dict[str, Any]]] = {}
+    for pattern in patterns:
+        if pattern.file not in files:
+            files[pattern.file] = {} if pattern.mirror_of else _records(paths, pattern.file)
+        record = files[pattern.file].get(pattern.id)
+        if record is None:
+            missing.append(pattern.id)
+        else:
+            key = "template_id" if pattern.type is PatternType.TEMPLATE else "pattern_id"
+            named = record if isinstance(record.get(id_key(record)), str) else {key: pattern.id, **record}
+            found.append(Entry(pattern.type, named))
+    return tuple(found), tuple(missing)
+
+
+def _records(paths: ProjectPaths, file: str) -> dict[str, dict[str, Any]]:
+    try:
+        read = read_file(paths.inside(file), paths.aiwg, MAX_PATTERN_BYTES)
+        if isinstance(read, RawFile):
+            return {record.id: record.value for record in reversed(list(records(RecordText(read.data))))}
+    except (BadInput, BadJson):
+        return {}
+    if read is not None:
+        raise Unwritable(f"{file} {read.message}")
+    return {}
+
+
+def export(entries: Iterable[Entry], origin: str, *, team_shared: bool = False) -> Exported:
+    """These records as one file, sorted by type and id.
+
+    Args:
+        entries: See `read_entries`.
+        origin: The id of this project.
+        team_shared: Without local paths, names of persons and secrets; loops by pseudonyms; only keys that others
+            read.
+    """
+    whole = [Entry(kind, _portable(record, kind, origin)) for kind, record in entries]
+    masked: list[Masked] = []
+    if not team_shared:
+        whole = [Entry(kind, _without_secrets(record, masked)) for kind, record in whole]
+    else:
+        masker = Masker(name for entry in whole for name in _under(_NAME_KEYS, entry.record) if not is_role(name))
+        loops = LoopNames(origin, (loop_id for entry in whole for loop_id in _under(_LOOP_KEYS, entry.record)))
+        whole = [Entry(kind, _shared(record, kind, loops, masker, masked)) for kind, record in whole]
+    registry = {
+        name: [
+            record
+            for _, record in sorted(
+                ((str(record.get(id_key(record))), ordered(record, kind)) for kind, record in whole if kind == key),
+                key=lambda item: item[0],
+            )
+        ]
+        for key, name in LIST_OF.items()
+    }
+    text = json.dumps({"version": VERSION, "pattern_registry": registry}, indent=2, ensure_ascii=False, allow_nan=False)
+    return Exported(text.encode() + b"\n", len(whole), tuple(masked))
+
+
+def _without_secrets(record: Mapping[str, Any], masked: list[Masked]) -> dict[str, Any]:
+    pattern_id = str(record.get(id_key(record)))
+
+    def walk(value: Any, pointer: str) -> Any:
+        if isinstance(value, str):
+            text = without_secrets(value)
+            masked.extend(Masked(pattern_id, pointer, kind) for kind in kinds_of(value, text))
+            return text
+        if isinstance(value, dict):
+            return {name: walk(item, f"{pointer}/{name}") for name, item in value.items()}
+        return [walk(item, f"{pointer}/{n}") for n, item in enumerate(value)] if isinstance(value, list) else value
+
+    return {**walk(dict(record), "")}
+
+
+def _portable(record: Mapping[str, Any], kind: PatternType, origin: str) -> dict[str, Any]:
+    shares = told_shares(record, kind, origin)
+    kept = {key: value for key, value in record.items() if key not in LOCAL_KEYS}
+    return dict(plain(with_origins(kept, shares)))
+
+
+def plain(value: Any) -> Any:
+    """The value as any JSON reader takes it: no NaN, no infinity, no half characters."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {plain(str(key)): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _under(keys: Container[str], value: Any, key: str = "") -> Iterable[str]:
+    """The strings that stand under one of these keys, at any depth."""
+    if isinstance(value, str):
+        if key in keys:
+            yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _under(keys, item, name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _under(keys, item, key)
+
+
+def _shared(
+    record: Mapping[str, Any], kind: PatternType, loops: LoopNames, masker: Masker, masked: list[Masked]
+) -> dict[str, Any]:
+    pattern_id = str(record.get(id_key(record)))
+
+    def walk(value: Any, key: str, pointer: str) -> Any:
+        if isinstance(value, str):
+            if key in _LOOP_KEYS:
+                return loops.pseudonym(value)
+            value = loops.without(value)
+            cut = value if len(value) <= MAX_SHARED_CHARS else value[:MAX_SHARED_CHARS] + ELLIPSIS
+            text = masker.mask(cut)
+            masked.extend(Masked(pattern_id, pointer, word) for word in kinds_of(cut, text))
+            return text
+        if isinstance(value, dict):
+            return {
+                walk(name, "", pointer): walk(item, name, f"{pointer}/{name}")
+                for name, item in value.items()
+                if name != "contributed_by" or (isinstance(item, str) and is_role(item))
+            }
+        if isinstance(value, list):
+            return [walk(item, key, f"{pointer}/{index}") for index, item in enumerate(value)]
+        return value
+
+    kept = known_only({key: value for key, value in record.items() if key != ORIGINS}, kind)
+    return {**walk(kept, "", ""), ORIGINS: record[ORIGINS]}

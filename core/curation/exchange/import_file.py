@@ -1,0 +1,151 @@
+"""A file of patterns that came from elsewhere, read with everything that is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.base.text import HIDDEN, visible, visible_line
+from core.config.paths import SAFE_ID
+from core.curation.exchange.export import plain
+from core.curation.exchange.redaction import without_secrets
+from core.records.findings import Finding, Severity
+from core.records.patterns import Pattern
+from core.records.times import iso, parse_time
+from core.sources import normalize
+from core.sources.key_style import snake_keys
+from core.sources.patterns import read_patterns
+from core.storage.encodings import as_utf8
+from core.storage.file_reader import decode, decode_jsonl
+
+MAX_IMPORT_BYTES: Final = 64 << 20
+"""Largest file that is imported."""
+MAX_RECORD_BYTES: Final = 256 << 10
+"""Largest single record that is imported."""
+
+
+class Arriving(Struct, frozen=True, kw_only=True):
+    """A file of patterns, read and not yet compared with anything.
+
+    Attributes:
+        file: Its name, without folders.
+        records: (pattern, record) in its order, each with an id that can be used, no id twice.
+        refused: What cannot be taken, and why.
+        findings: What is wrong with it; where nothing can be taken, why.
+    """
+
+    file: str
+    records: tuple[tuple[Pattern, dict[str, Any]], ...] = ()
+    refused: tuple[tuple[Pattern, str], ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of its records."""
+        return tuple(pattern.id for pattern, _ in self.records)
+
+
+def read_import(file: str, data: bytes) -> Arriving:
+    """The records of a file that came from elsewhere, with everything that is wrong; nothing is raised."""
+    content = read_patterns(file, data, with_schema=True)
+    findings = list(content.findings)
+    if content.problem is not None:
+        return Arriving(file=file, findings=(*findings, content.problem.finding(file)))
+    document = _document(file, as_utf8(data)[0])
+    records: dict[str, tuple[Pattern, dict[str, Any]]] = {}
+    refused: list[tuple[Pattern, str]] = []
+    for pattern in content.patterns:
+        record = snake_keys(plain(_at(document, pattern.pointer)))
+        own = [one for one in content.findings if f"{one.pointer}/".startswith(f"{pattern.pointer}/")]
+        why = _unusable(pattern, record, records) or _invalid(pattern, own)
+        if why:
+            findings.append(Finding(file, pattern.pointer, Severity.ERROR, "refused", why))
+            refused.append((pattern, why))
+            continue
+        _normalize(record, [one.pointer.removeprefix(pattern.pointer) for one in own])
+        findings += _doubts(record, file, pattern.pointer)
+        records[pattern.id] = pattern, record
+    if not content.patterns and all(finding.severity is not Severity.ERROR for finding in findings):
+        findings.append(Finding(file, "", Severity.ERROR, "no-patterns", "holds no patterns"))
+    return Arriving(
+        file=file, records=tuple(records.values()), refused=tuple(refused), findings=tuple(dict.fromkeys(findings))
+    )
+
+
+def _invalid(pattern: Pattern, findings: Sequence[Finding]) -> str:
+    """Why a record does not fit its schema; "" if it does, or is only spelled in another way."""
+    wrong = [finding for finding in findings if finding.severity is not Severity.INFO]
+    if not wrong:
+        return ""
+    first = wrong[0]
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    place = first.pointer.removeprefix(pattern.pointer)
+    return f"is invalid: {f'{visible_line(place, 80)} ' if place else ''}{first.message}{more}"
+
+
+def _normalize(record: dict[str, Any], pointers: Iterable[str]) -> None:
+    """Write rates and times that are spelled in another way as the schema wants them."""
+    for pointer in pointers:
+        parent, _, key = pointer.rpartition("/")
+        holder = _at(record, parent)
+        if isinstance(holder, dict) and key in holder:
+            rate = normalize.rate(holder[key]) if key.endswith("_rate") else None
+            time = iso(parse_time(holder[key])) if isinstance(holder[key], int | float) and rate is None else None
+            holder[key] = rate if rate is not None else time or holder[key]
+
+
+def _document(file: str, data: bytes) -> Any:
+    """The document that the pointers of `read_patterns` lead through."""
+    if file.endswith(".jsonl"):
+        return [line.value for line in decode_jsonl(data)[0]]
+    decoded = decode(file, data)
+    return [line.value for line in decode_jsonl(data)[0]] if decoded.failed else decoded.value
+
+
+def _at(document: Any, pointer: str) -> Any:
+    """What stands at a JSON pointer; None where nothing does."""
+    for part in pointer.split("/")[1:]:
+        if isinstance(document, list) and part.isdecimal() and int(part) < len(document):
+            document = document[int(part)]
+        elif isinstance(document, dict):
+            document = document.get(part.replace("~1", "/").replace("~0", "~"))
+        else:
+            return None
+    return document
+
+
+def _unusable(pattern: Pattern, record: Any, taken: Mapping[str, Any]) -> str:
+    """Why a record is not taken; "" if it is."""
+    if pattern.is_unnamed:
+        return "has no ID"
+    if not SAFE_ID.fullmatch(pattern.id) or ".." in pattern.id:
+        return f"id '{visible_line(pattern.id, 60)}' cannot be the id of a pattern"
+    if pattern.id in taken:
+        return f"id {pattern.id} stands in the file twice; the first one counts"
+    if not isinstance(record, dict):
+        return "its record cannot be read by itself"
+    size = len(json.dumps(record))
+    if size > MAX_RECORD_BYTES:
+        return f"has {size:,} bytes; at most {MAX_RECORD_BYTES:,} are taken"
+    return ""
+
+
+def _doubts(record: Mapping[str, Any], file: str, pointer: str) -> list[Finding]:
+    """What somebody who reads the texts should know of them."""
+    found = []
+    for place, text in _texts(record, pointer):
+        if without_secrets(text) != text:
+            found.append(Finding(file, place, Severity.WARNING, "secret", "holds what looks like a secret"))
+        if visible(text).count(HIDDEN) > text.count(HIDDEN):
+            found.append(Finding(file, place, Severity.WARNING, "invisible", "holds invisible characters"))
+    return found
+
+
+def _texts(value: Any, pointer: str) -> list[tuple[str, str]]:
+    if isinstance(value, str):
+        return [(pointer, value)]
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, item in items for found in _texts(item, f"{pointer}/{key}")]

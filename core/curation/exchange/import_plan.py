@@ -1,0 +1,310 @@
+"""What importing a file of patterns would change: a plan, record by record. Nothing is written.
+
+Every text that is new here is quarantined until somebody has read it; counts are united, never summed twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from core.base.text import visible_line
+from core.curation.apply import ID_PREFIXES
+from core.curation.exchange.export import LOCAL_KEYS
+from core.curation.exchange.import_file import Arriving
+from core.curation.exchange.origins import arriving_shares, projects_of, united
+from core.curation.exchange.pseudonyms import pseudonym
+from core.curation.merge import ORIGINS, as_read, count_changes, lineage_changes
+from core.records.findings import Finding
+from core.records.patterns import Pattern, PatternType
+from core.retrieval.similarity import SimilarityIndex
+from core.sources.pattern_text import id_key
+from core.sources.schema import CLAIMED_RATE
+
+_NUMBERED: Final = re.compile(r"(?:pat-(?:error|success|anti)|tmpl)-([a-z0-9-]{1,80})-\d{3}")
+_GROWING: Final = frozenset(
+    {
+        *("pattern_id", "template_id", "id", "source_loops", "effectiveness_trend", "last_used", "last_seen"),
+        *("first_discovered", "tags", "usage_count", "occurrences", "success_rate", "successful_applications"),
+        *("failed_applications", "failure_rate", "occurrence_count", CLAIMED_RATE),
+        *("related_patterns", "aliases", ORIGINS),
+    }
+)
+"""What changes in a record while it is used; the rest of it is its text."""
+
+
+class Action(StrEnum):
+    """What becomes of one record of the file."""
+
+    NEW = "new"
+    TEXT = "text"
+    """Ours is as it was imported last: it gets their newer text."""
+    CONFLICT = "conflict"
+    """Another text under the same id: theirs comes in under a new one."""
+    COUNTS = "counts"
+    """The same text: counts and lineage are united."""
+    DUPLICATE = "duplicate"
+    """The same text under another id: the same, and that id becomes a further name of ours."""
+    SAME = "same"
+    REFUSED = "refused"
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """The plan for one record.
+
+    Attributes:
+        pattern_id: As the file names it; untrusted.
+        target: The pattern that is made or changed; "" where none is.
+        record: The record to insert as `target`; None where a known one changes.
+        set, unset: Keys to change in the record of `target`.
+        theirs: The record as it came in, to compare with when the file comes again.
+        similar: Known patterns that say nearly the same, (id, 0..1), best first.
+        content_hash: Of the text that somebody has to read before it is injected; "" where none is new.
+        why: In words, where it is not plain from the action.
+    """
+
+    action: Action
+    pattern_id: str
+    type: PatternType
+    target: str = ""
+    record: dict[str, Any] | None = None
+    set: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
+    theirs: dict[str, Any] = {}
+    similar: tuple[tuple[str, float], ...] = ()
+    content_hash: str = ""
+    why: str = ""
+
+
+class ImportPlan(Struct, frozen=True, kw_only=True):
+    """What importing a file would change.
+
+    Attributes:
+        file: Its name, without folders.
+        rows: One for each record, in the order of the file.
+        findings: What is wrong with it.
+    """
+
+    file: str
+    rows: tuple[Row, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Row, ...]:
+        """The rows that change something."""
+        return tuple(row for row in self.rows if row.action not in (Action.SAME, Action.REFUSED))
+
+    def count(self, action: Action) -> int:
+        """How many rows have this action."""
+        return sum(row.action is action for row in self.rows)
+
+
+class Ids(Protocol):
+    """Gives out free ids."""
+
+    def next(self, prefix: str, slug: str) -> str:
+        """A free id of this beginning and slug."""
+
+
+class Registry(Struct, frozen=True, kw_only=True):
+    """What an import is compared with.
+
+    Attributes:
+        patterns: The registry.
+        records: Their records as they stand in their files, those that can be written.
+        imported: Records as they were imported last, by the id that they got here.
+        archived: Ids that archives hold.
+        index: The patterns by their words.
+        threshold: More alike than this is a near-duplicate, 0..1.
+        origin: The id of this project.
+    """
+
+    patterns: Mapping[str, Pattern]
+    records: Mapping[str, Mapping[str, Any]]
+    imported: Mapping[str, Mapping[str, Any]]
+    archived: frozenset[str]
+    index: SimilarityIndex
+    threshold: float
+    origin: str
+
+
+def plan_import(arriving: Arriving, known: Registry, ids: Ids, now: datetime) -> ImportPlan:
+    """What importing these records would change.
+
+    Args:
+        arriving: See `read_import`.
+        known: What it is compared with.
+        ids: Gives out ids that neither the registry, an archive nor `arriving` holds.
+        now: The present moment.
+    """
+    planner = _Planner(known, ids, now)
+    rows = [planner.row(pattern, record) for pattern, record in arriving.records]
+    rows += [_refused(pattern, why) for pattern, why in arriving.refused]
+    return ImportPlan(file=arriving.file, rows=tuple(rows), findings=arriving.findings)
+
+
+class _Planner:
+    def __init__(self, known: Registry, ids: Ids, now: datetime) -> None:
+        self._known = known
+        self._ids = ids
+        self._now = now
+        self._records = dict(known.records)  # two records of one file may change the same one of ours
+        self._by_alias = {name: id for id in known.records for name in known.patterns[id].aliases}
+        self._by_text = {text_of(known.patterns[id]): id for id in known.records}
+
+    def row(self, pattern: Pattern, theirs: dict[str, Any]) -> Row:
+        known = self._known
+        theirs = {key: value for key, value in theirs.items() if key not in LOCAL_KEYS}
+        ours = known.patterns.get(pattern.id)
+        if ours is not None and ours.mirror_of:
+            ours = None  # a copy of what the registry does not have
+        alike = self._by_text.get(text_of(pattern))
+        if ours is None and (named := self._by_alias.get(pattern.id)) and known.patterns[named].type is pattern.type:
+            return self._counts(Action.COUNTS, pattern, theirs, named)
+        if ours is None and alike is not None:
+            return self._counts(Action.DUPLICATE, pattern, theirs, alike)
+        if ours is None:
+            return self._new(pattern, theirs)
+        if pattern.id not in known.records:
+            why = f"{visible_line(ours.file, 120)} is not written to"
+            return _refused(pattern, why)
+        if ours.type is pattern.type and text_of(ours) == text_of(pattern):
+            return self._counts(Action.COUNTS, pattern, theirs, pattern.id)
+        base = known.imported.get(pattern.id)
+        if base is not None and ours.type is pattern.type:
+            before = text_of(as_read(base, pattern.type))
+            if before == text_of(pattern):
+                return self._counts(Action.COUNTS, pattern, theirs, pattern.id)
+            if before == text_of(ours):
+                return self._text(pattern, theirs, base)
+        if alike is not None:
+            return self._counts(Action.COUNTS, pattern, theirs, alike)
+        return self._conflict(pattern, theirs)
+
+    def _new(self, pattern: Pattern, theirs: dict[str, Any]) -> Row:
+        if pattern.id in self._known.archived:
+            why = f"it is in the archive; see: ralphdeck patterns restore {pattern.id}"
+            return _refused(pattern, why)
+        return self._inserted(Action.NEW, pattern, theirs, pattern.id)
+
+    def _conflict(self, pattern: Pattern, theirs: dict[str, Any]) -> Row:
+        slug = found[1] if (found := _NUMBERED.fullmatch(pattern.id)) else "imported"
+        related = [pattern.id, *(name for name in pattern.related if name != pattern.id)]
+        free = self._ids.next(ID_PREFIXES[pattern.type], slug)
+        return self._inserted(Action.CONFLICT, pattern, {**theirs, "related_patterns": related}, free)
+
+    def _inserted(self, action: Action, pattern: Pattern, theirs: dict[str, Any], target: str) -> Row:
+        key = id_key(theirs)
+        if key not in theirs and pattern.type is PatternType.TEMPLATE:
+            key = "template_id"
+        named = theirs if theirs.get(key) == target else {**theirs, key: target}
+        shares = arriving_shares(theirs, pattern.type, self._known.origin)
+        record = {**named, ORIGINS: shares} if shares or ORIGINS in theirs else named
+        read = as_read(record, pattern.type)
+        self._by_text.setdefault(text_of(read), target)
+        return Row(
+            action=action,
+            pattern_id=pattern.id,
+            type=pattern.type,
+            target=target,
+            record=record,
+            theirs=theirs,
+            similar=self._known.index.nearest(read, self._known.threshold),
+            content_hash=read.content_hash,
+        )
+
+    def _counts(self, action: Action, pattern: Pattern, theirs: dict[str, Any], target: str) -> Row:
+        if target not in self._known.records:
+            why = f"it says the same as {target} of this file"
+            return _refused(pattern, why)
+        changes = self._changes(pattern, theirs, target)
+        if pattern.id != target and action is Action.DUPLICATE:
+            changes["aliases"] = [*as_read(self._records[target], pattern.type).aliases, pattern.id]
+        self._records[target] = {**self._records[target], **changes}
+        return Row(
+            action=action if changes else Action.SAME,
+            pattern_id=pattern.id,
+            type=pattern.type,
+            target=target,
+            set=changes,
+            theirs=theirs,
+        )
+
+    def _text(self, pattern: Pattern, theirs: dict[str, Any], base: Mapping[str, Any]) -> Row:
+        ours = self._records[pattern.id]
+        texts = {key: value for key, value in theirs.items() if key not in _GROWING and ours.get(key) != value}
+        changes = texts | self._changes(pattern, theirs, pattern.id)
+        gone = tuple(key for key in base if key in ours and key not in theirs and key not in (*_GROWING, *LOCAL_KEYS))
+        after = {key: value for key, value in {**ours, **changes}.items() if key not in gone}
+        self._records[pattern.id] = after
+        return Row(
+            action=Action.TEXT,
+            pattern_id=pattern.id,
+            type=pattern.type,
+            target=pattern.id,
+            set=changes,
+            unset=gone,
+            theirs=theirs,
+            content_hash=as_read(after, pattern.type).content_hash,
+        )
+
+    def _changes(self, pattern: Pattern, theirs: dict[str, Any], target: str) -> dict[str, Any]:
+        """The keys of our record that change when theirs tells its counts and its lineage."""
+        known, ours = self._known, self._records[target]
+        read = as_read(ours, pattern.type)
+        theirs = self._with_our_loops(read, theirs)
+        total, shares = united(ours, theirs, pattern.type, known.origin, known.imported.get(target))
+        changes = lineage_changes(ours, theirs, pattern.type)
+        last_used = max(filter(None, (read.last_used, pattern.last_used)), default=self._now)
+        changes |= count_changes(ours, total, pattern.type, last_used)
+        if shares != ours.get(ORIGINS, {}):
+            changes[ORIGINS] = shares
+        return changes
+
+    def _with_our_loops(self, ours: Pattern, theirs: dict[str, Any]) -> dict[str, Any]:
+        """Theirs with the names that loops have in our record, where one of us has pseudonyms for them."""
+        entries = theirs.get("source_loops")
+        if not isinstance(entries, list):
+            return theirs
+        origins = {self._known.origin, *projects_of(theirs)}
+        known = {loop.loop_id for loop in ours.source_loops}
+        names = {pseudonym(loop_id, origin): loop_id for loop_id in known for origin in origins}
+
+        def name_of(loop_id: str) -> str:
+            if loop_id in known:
+                return loop_id
+            others = (pseudonym(loop_id, origin) for origin in origins)
+            return names.get(loop_id) or next((name for name in others if name in known), loop_id)
+
+        def named(entry: Any) -> Any:
+            if isinstance(entry, str):
+                return name_of(entry)
+            if isinstance(entry, dict) and isinstance(loop_id := entry.get("loop_id"), str):
+                return {**entry, "loop_id": name_of(loop_id)}
+            return entry
+
+        return {**theirs, "source_loops": [named(entry) for entry in entries]}
+
+
+def _refused(pattern: Pattern, why: str) -> Row:
+    return Row(action=Action.REFUSED, pattern_id=pattern.id, type=pattern.type, why=why)
+
+
+def text_of(pattern: Pattern) -> tuple[object, ...]:
+    """All that a pattern says, whatever its id: two with the same are the same pattern.
+
+    The order of placeholders says nothing: others write the keys of an object in an order of their own.
+    """
+    return (
+        *(pattern.type, pattern.description, pattern.use_case, pattern.category),
+        *(pattern.error_type, pattern.error_pattern),
+        *(pattern.location_hints, pattern.task_pattern, pattern.template_code, pattern.template_language),
+        *(frozenset(pattern.placeholders), pattern.diff_pattern, pattern.steps, pattern.tools, pattern.preconditions),
+        *(pattern.benefits, pattern.limitations, pattern.symptoms, pattern.why_it_fails),
+        *(pattern.better_alternative, pattern.better_pattern_id),
+    )

@@ -1,0 +1,108 @@
+"""What must not leave a project: secrets, names of persons, paths of a machine. Found by shape, masked in place.
+
+A name that stands in plain prose has no shape; only names that the records themselves tell are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from core.redaction.masking import replaced
+
+SECRET: Final = "«secret»"
+PERSON: Final = "«person»"
+PATH: Final = "«path»"
+MASKS: Final = {SECRET: "secret", PERSON: "name or address of a person", PATH: "path"}
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_MAIL: Final = re.compile(r"[\w.+-]{1,64}@(?!\d{1,5}\.\d)[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}")
+_MENTION: Final = re.compile(r"(?<![\w@/.`»}\\-])@([A-Za-z0-9][\w-]{1,38})(?![\w-]|[/.(@])")
+_ANNOTATIONS: Final = _words(
+    """
+    dataclass property override deprecated param returns return throws see media import types test before after
+    staticmethod classmethod nullable notnull autowired component injectable input output entity mock bean
+    service controller module pytest charset keyframes supports apply tailwind layer abstractmethod
+    """
+)
+"""What stands behind an @ in code, and is nobody."""
+
+_STOP: Final = r"[^\s\"'`<>|,;)\]}]"
+_LOCAL: Final = re.compile(
+    r"(?i)file://" + _STOP + r"{0,400}"
+    r"|[a-z]:\\{1,4}users\\{1,4}(?:" + _STOP + r"{1,200}(?: [\w.-]{1,32}){1,2}(?=\\))?" + _STOP + r"{1,400}"
+    r"|(?<![\w\\])[a-z]:(?:\\{1,4}|/)(?=[\w.~$%-])" + _STOP + r"{1,400}"
+    r"|(?<![^\s\"'(=])\\\\[\w.-]{2,64}\\" + _STOP + r"{1,400}"
+    r"|(?<![\w~.])~[\w.-]{0,64}[/\\]" + _STOP + r"{0,400}"
+    r"|(?<![\w.}/)\]*-])/(?:(?:[a-z]/)?users|home|root|var|tmp|private|opt|usr|mnt|cygdrive|media|srv|etc|volumes|workspaces?|builds?|data|run)"
+    r"(?:/" + _STOP + r"{0,400}|(?![\w.-]))"
+    r"|(?<![\w.}/)\]*-])/(?:[\w.@+-]{1,100}/){1,20}[\w@+-][\w.@+-]{0,80}\.[a-z]\w{0,9}(?!\w)"
+)
+
+ROLES: Final = _words(
+    """
+    agent ai analyst architect assistant auditor author bot build ci claude code coder coordinator curator data
+    database debugger designer dev developer devops documentation engineer executor expert extractor frontend
+    backend human implementer lead loop manager ml operator orchestrator owner performance planner qa quality
+    ralph ralphdeck release requirements research researcher reviewer runner security senior software specialist
+    system tech technical test tester testing user ux web worker writer
+    """
+)
+"""The words of names of agents and parts that people play; a name made of them alone is nobody's."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_MIN_NAME: Final = 3
+"""Shorter names would be found in every text."""
+
+
+class Masked(Struct, frozen=True):
+    """What was masked: in which record, where, and what it was (a mask's word); never the thing itself."""
+
+    pattern_id: str
+    pointer: str
+    kind: str
+
+
+class Masker:
+    """Masks what is private in texts.
+
+    Args:
+        names: Names of persons that are known from elsewhere.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        known = sorted({name for name in names if len(name) >= _MIN_NAME and not is_role(name)}, key=len, reverse=True)
+        self._names = re.compile(r"(?i)(?<!\w)(?:" + "|".join(map(re.escape, known)) + r")(?!\w)") if known else None
+
+    def mask(self, text: str) -> str:
+        """The text with every secret, person and local path replaced by a mask."""
+        text = _LOCAL.sub(PATH, _MAIL.sub(PERSON, without_secrets(text)))
+        if "@" in text:
+            text = _MENTION.sub(_person, text)
+        return self._names.sub(PERSON, text) if self._names else text
+
+
+def without_secrets(text: str) -> str:
+    """The text with every secret masked, in a mark that tells others nothing of it, not even its length."""
+    return replaced(text, lambda _kind, _secret: SECRET)
+
+
+def kinds_of(before: str, after: str) -> tuple[str, ...]:
+    """What was masked on the way from one text to the other."""
+    return tuple(kind for mask, kind in MASKS.items() if after.count(mask) > before.count(mask))
+
+
+def is_role(name: str) -> bool:
+    """Whether a name says what somebody does, not who it is: `software-implementer`."""
+    words = _WORD.findall(name.lower())
+    return bool(words) and all(word in ROLES or word.isdigit() for word in words)
+
+
+def _person(found: re.Match[str]) -> str:
+    return found[0] if found[1].lower() in _ANNOTATIONS else PERSON

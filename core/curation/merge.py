@@ -1,0 +1,256 @@
+"""What a pattern's record becomes when another record of the same thing is merged into it. Nothing is written.
+
+No count is invented and none is counted twice: a loop that both records name is one use.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from core.base.errors import Refused
+from core.base.text import visible_line
+from core.learning.aggregate_evidence import Counts, claimed_rate
+from core.records.patterns import Claim, Pattern, PatternType, SourceLoop
+from core.records.times import iso, parse_time
+from core.sources.normalize import texts
+from core.sources.pattern_text import id_key
+from core.sources.patterns import read_patterns
+from core.sources.schema import CLAIMED_RATE
+
+ORIGINS: Final = "origins"
+"""The key of a record that says how much of its counts comes from which other project."""
+_ID_KEYS: Final = ("pattern_id", "template_id", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Uses of one pattern by their result; `uses` may exceed the others' sum.
+
+    For an anti-pattern a success means that the avoided approach failed (semantics 1).
+    """
+
+    successes: int = 0
+    failures: int = 0
+    uses: int = 0
+
+    @classmethod
+    def of(cls, claim: Claim) -> Tally:
+        """What a record claims; nothing where it counts nothing."""
+        counts = Counts.claimed(claim)
+        return cls(counts.successes, counts.failures, counts.uses) if counts else cls()
+
+    @classmethod
+    def of_share(cls, value: Any) -> Tally:
+        """One entry of `origins`; nothing where it is none."""
+        share = value if isinstance(value, dict) else {}
+        successes, failures = _count(share.get("successes")), _count(share.get("failures"))
+        return cls(successes, failures, max(_count(share.get("uses")), successes + failures))
+
+    def share(self) -> dict[str, int]:
+        """As an entry of `origins`."""
+        known = self.successes + self.failures
+        found = {"successes": self.successes, "failures": self.failures}
+        return found if known == self.uses else {**found, "uses": self.uses}
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.successes + other.successes, self.failures + other.failures, self.uses + other.uses)
+
+    def __or__(self, other: Tally) -> Tally:
+        """The larger of each count: two tellings of the same uses."""
+        successes, failures = max(self.successes, other.successes), max(self.failures, other.failures)
+        return Tally(successes, failures, max(self.uses, other.uses, successes + failures))
+
+    def __and__(self, other: Tally) -> Tally:
+        """What both tell of: the smaller of each count, uses without a result among them."""
+        successes, failures = min(self.successes, other.successes), min(self.failures, other.failures)
+        unknown = min(tally.uses - tally.successes - tally.failures for tally in (self, other))
+        return Tally(successes, failures, successes + failures + unknown)
+
+    def __sub__(self, other: Tally) -> Tally:
+        """What is left, nothing below 0."""
+        successes, failures = max(self.successes - other.successes, 0), max(self.failures - other.failures, 0)
+        return Tally(successes, failures, max(self.uses - other.uses, successes + failures))
+
+
+def check_pair(kept: Pattern, other: Pattern) -> None:
+    """Refuse to make one of what are not two patterns of one type."""
+    if kept.id == other.id or kept.type is not other.type:
+        one, two = visible_line(kept.id, 80), visible_line(other.id, 80)
+        raise Refused(f"{one} and {two} are not two patterns of one type")
+
+
+def merged(
+    kept: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType, now: datetime
+) -> dict[str, Any]:
+    """The keys of `kept` that change when the uses and the lineage of `other` come to it; its text stays.
+
+    Args:
+        kept, other: Records in any shape that is read (formats C20, C21); `other` may lack an id.
+        pattern_type: Of both.
+        now: The time of the snapshot of effectiveness, where no record tells of a last use.
+    """
+    one, two = as_read(kept, pattern_type), as_read(other, pattern_type)
+    ours, theirs = Tally.of(one.claim), Tally.of(two.claim)
+    if one.id == two.id:
+        total = ours | theirs
+        origins = united_origins(kept, other, Tally.__or__)
+    else:
+        total = _united(ours, theirs, one, two)
+        origins = united_origins(kept, other, Tally.__add__)
+    changes = lineage_changes(kept, other, pattern_type)
+    last_used = max(filter(None, (one.last_used, two.last_used)), default=now)
+    changes |= count_changes(kept, total, pattern_type, last_used)
+    if origins != kept.get(ORIGINS, {}):
+        changes[ORIGINS] = origins
+    others_id = other.get(id_key(other))
+    names = [*one.aliases, *two.aliases, *([others_id] if isinstance(others_id, str) else ())]
+    aliases = list(dict.fromkeys(name for name in names if name != one.id))
+    if aliases != list(one.aliases):
+        changes["aliases"] = aliases
+    return changes
+
+
+def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
+    """A record as the reader of pattern files takes it; one without an id gets a made-up one."""
+    named = record if any(record.get(key) for key in _ID_KEYS) else {"id": "pattern", **record}
+    data = json.dumps({"patterns": [named]}).encode()
+    found = read_patterns(f"{pattern_type.value}-patterns.json", data).patterns
+    return found[0] if found else Pattern(id="", type=pattern_type, title="")
+
+
+def count_changes(
+    record: Mapping[str, Any], total: Tally, pattern_type: PatternType, last_used: datetime
+) -> dict[str, Any]:
+    """The keys that make `record` count `total`, with a snapshot of it; none if it does so already.
+
+    The snapshot is dated by the last use, so that old uses do not pass for new ones.
+    """
+    pattern = as_read(record, pattern_type)
+    if total == Tally.of(pattern.claim):
+        return {}
+    known = total.successes + total.failures
+    rate = total.successes / known if known else 0.0
+    claimed = claimed_rate(pattern.claim)
+    anti = pattern_type is PatternType.ANTI
+    changes: dict[str, Any] = {"occurrence_count" if anti else "usage_count": total.uses}
+    if not known and claimed is not None:
+        return changes  # the claimed rate stays: no result has taken its place
+    changes["failure_rate" if anti else "success_rate"] = rate
+    if claimed is not None:
+        changes[CLAIMED_RATE] = claimed
+    if anti and pattern.claim.successes is None and pattern.claim.failures is None and known == total.uses:
+        return changes
+    changes |= {"successful_applications": total.successes, "failed_applications": total.failures}
+    if pattern_type is not PatternType.ANTI and known:
+        trend = record.get("effectiveness_trend")
+        point = {
+            "timestamp": iso(max([last_used, *(point.at for point in pattern.trend if point.at)])),
+            "success_rate_snapshot": rate,
+            "sample_size": known,
+        }
+        changes["effectiveness_trend"] = [*(trend if isinstance(trend, list) else ()), point]
+    return changes
+
+
+def lineage_changes(kept: Mapping[str, Any], other: Mapping[str, Any], pattern_type: PatternType) -> dict[str, Any]:
+    """The keys of `kept` that change when it is told where `other` comes from: loops, times, tags, relatives."""
+    one, two = as_read(kept, pattern_type), as_read(other, pattern_type)
+    changes: dict[str, Any] = {}
+    loops = _joined_loops(kept.get("source_loops"), other.get("source_loops"), pattern_type)
+    if loops is not None:
+        changes["source_loops"] = loops
+    if two.last_used and (one.last_used is None or two.last_used > one.last_used):
+        changes["last_used"] = iso(two.last_used)
+    if two.first_discovered and one.first_discovered and two.first_discovered < one.first_discovered:
+        changes["first_discovered"] = iso(two.first_discovered)
+    for key, mine, new in (("tags", one.tags, two.tags), ("related_patterns", one.related, two.related)):
+        more = [name for name in dict.fromkeys(new) if name not in mine and name not in (one.id, two.id)]
+        if more:
+            value = kept.get(key)
+            changes[key] = [*(value if isinstance(value, list) else mine), *more]
+    return changes
+
+
+def united_origins(
+    kept: Mapping[str, Any], other: Mapping[str, Any], unite: Callable[[Tally, Tally], Tally] = Tally.__or__
+) -> dict[str, dict[str, int]]:
+    """The shares of other projects in both records, those of the same project united."""
+    found = {name: Tally.of_share(value) for name, value in origins_of(kept).items()}
+    for name, value in origins_of(other).items():
+        found[name] = unite(found.get(name, Tally()), Tally.of_share(value))
+    return {name: tally.share() for name, tally in sorted(found.items())}
+
+
+def origins_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The shares of a record by project, {} where it names none."""
+    value = record.get(ORIGINS)
+    return value if isinstance(value, dict) else {}
+
+
+def shares_a_loop(one: Pattern, other: Pattern) -> bool:
+    """Whether some loop is named by both."""
+    return bool(_shared(one, other))
+
+
+def _united(ours: Tally, theirs: Tally, one: Pattern, two: Pattern) -> Tally:
+    """Both counts, the uses that both tell of once; where they disagree on the result, it failed."""
+    shared = _shared(one, two), _shared(two, one)
+    number = min(*map(len, shared), ours.uses, theirs.uses)
+    failed = min(max(sum(loop.outcome == "failure" for loop in loops) for loops in shared), number)
+    good = min(number - failed, ours.successes, theirs.successes)
+    bad = min(number - good, ours.failures, theirs.failures)
+    uses = ours.uses + theirs.uses - number
+    failures = ours.failures + theirs.failures - bad
+    successes = ours.successes + theirs.successes - good
+    return Tally(min(successes, uses - failures), failures, uses)
+
+
+def _shared(one: Pattern, two: Pattern) -> list[SourceLoop]:
+    """The entries of `one` that `two` has as well; a time that is missing contradicts none."""
+    times: dict[str, set[datetime | None]] = {}
+    for loop in two.source_loops:
+        times.setdefault(loop.loop_id, set()).add(loop.at)
+    found = {}
+    for loop in one.source_loops:
+        others = times.get(loop.loop_id, set())
+        if loop.at in others or (others and (loop.at is None or None in others)):
+            found[loop.loop_id, loop.at] = loop
+    return list(found.values())
+
+
+def _joined_loops(mine: Any, new: Any, pattern_type: PatternType) -> list[Any] | None:
+    """The list of `mine` in its own shape with what `new` adds; None if that is nothing."""
+    kept = mine if isinstance(mine, list) else [mine] if isinstance(mine, str) else []
+    plain = all(isinstance(entry, str) for entry in kept) if kept else pattern_type is PatternType.TEMPLATE
+    known: dict[str, set[datetime | None]] = {}
+    for loop_id, at in _named(kept):
+        known.setdefault(loop_id, set()).add(at)
+    added: list[Any] = []
+    for entry, loop_id, at in _entries(new):
+        times = known.setdefault(loop_id, set())
+        if times and (plain or at is None or at in times or None in times):
+            continue
+        times.add(at)
+        added.append(loop_id if plain else entry)
+    return [*kept, *added] if added else None
+
+
+def _named(entries: Any) -> Iterable[tuple[str, datetime | None]]:
+    return ((loop_id, at) for _, loop_id, at in _entries(entries))
+
+
+def _entries(value: Any) -> Iterable[tuple[Any, str, datetime | None]]:
+    """(entry as an object, loop id, time) of what names a loop."""
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, str) and entry:
+            yield {"loop_id": entry}, entry, None
+        elif isinstance(entry, dict) and (ids := texts(entry.get("loop_id"))):
+            yield entry, ids[0], parse_time(entry.get("timestamp"))
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

@@ -1,0 +1,143 @@
+"""Records of pattern files and archives as they stand there now, for decisions that write whole records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+import msgspec
+
+from core.base.errors import BadInput, Refused, Unwritable
+from core.base.text import visible_line
+from core.config.paths import ProjectPaths
+from core.curation.apply import pattern_path
+from core.records.patterns import Pattern
+from core.sources.key_style import RecordText
+from core.sources.pattern_text import Record, records
+from core.storage.json_editor import BadJson, JsonText, Path
+from core.storage.locks import open_regular
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One record and where it stands.
+
+    Attributes:
+        file: Project-relative.
+        value: The record, parsed.
+    """
+
+    file: str
+    value: dict[str, Any]
+    text: str
+    """The record as it is written."""
+
+    def texts_of(self, keys: Iterable[str]) -> dict[str, str]:
+        """The values of some of its keys, as they are written."""
+        document = RecordText(self.text.encode())
+        return {key: document.text_at((key,)) for key in keys}
+
+
+class Registry:
+    """The project's own pattern files and archives; each is read once, when it is first asked for."""
+
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._paths = paths
+        self._files: dict[str, tuple[JsonText, dict[str, Record]] | None] = {}
+        self._texts: dict[tuple[str, Path], list[str]] = {}
+
+    def record(self, pattern: Pattern) -> Stored:
+        """The record of a pattern.
+
+        Raises:
+            Refused: It stands in a file that curation does not write, or the ledger could not keep it whole.
+        """
+        if pattern.is_unnamed:
+            place = f"{visible_line(pattern.file, 120)} at {visible_line(pattern.pointer, 80) or 'the top'}"
+            raise Refused(f"the record in {place} has no ID and cannot be changed; give it one first")
+        found = self.find(pattern.file, pattern.id)
+        if found is None or pattern.mirror_of:
+            name, file = visible_line(pattern.id, 80), visible_line(pattern.file, 120)
+            raise Refused(f"{name} stands in {file}, which is not written to")
+        return found
+
+    def find(self, file: str, pattern_id: str) -> Stored | None:
+        """The record of this id in one file (project-relative); None if it is not there to be changed.
+
+        Raises:
+            Refused: The ledger could not keep it whole.
+        """
+        read = self._read(file)
+        if read is None or pattern_id not in read[1]:
+            return None
+        document, records = read
+        record = records[pattern_id]
+        check_keepable(record.value, pattern_id)
+        return Stored(file, record.value, self._text(file, document, record.path))
+
+    def _text(self, file: str, document: JsonText, path: Path) -> str:
+        """A record as it is written; a list of records is taken apart only once."""
+        if document.is_lines or not path or not isinstance(path[-1], int):
+            return document.text_at(path)
+        parent = (file, path[:-1])
+        if parent not in self._texts:
+            self._texts[parent] = document.texts(path[:-1])
+        return self._texts[parent][path[-1]]
+
+    def records(self, patterns: Iterable[Pattern]) -> dict[str, dict[str, Any]]:
+        """The records, by id, of those patterns that stand where curation writes."""
+        found = {}
+        for pattern in patterns:
+            read = None if pattern.mirror_of else self._read(pattern.file)
+            if read is not None and pattern.id in read[1]:
+                found[pattern.id] = read[1][pattern.id].value
+        return found
+
+    def written(self, pattern: Pattern, key: str) -> str | None:
+        """The value of a key in the record of a pattern, as it is written; None where there is none."""
+        document, records = self._read(pattern.file) or (None, {})
+        record = records.get(pattern.id)
+        if document is None or record is None or key not in record.value:
+            return None
+        return document.text_at((*record.path, key))
+
+    def archives(self) -> tuple[str, ...]:
+        """The archive files, newest month first; project-relative."""
+        return tuple(self._paths.relative(path) for path in sorted(self._paths.archive.glob("*.json"), reverse=True))
+
+    def _read(self, file: str) -> tuple[JsonText, dict[str, Record]] | None:
+        """A file and the first record of each id in it; None if it is not there to be written."""
+        if file not in self._files:
+            try:
+                document = _read(pattern_path(self._paths, file))
+            except (BadInput, BadJson, FileNotFoundError):
+                self._files[file] = None
+            else:
+                found = list(records(document))
+                if file not in self.archives():  # of an archive the newest record of an id counts
+                    found.reverse()
+                self._files[file] = document, {record.id: record for record in found}
+        return self._files[file]
+
+
+def check_keepable(record: dict[str, Any], pattern_id: str) -> None:
+    """Refuse a record that would come out of the ledger another one than it went in."""
+    try:
+        same = msgspec.json.decode(msgspec.json.encode(record)) == record
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        same = False
+    if not same:
+        raise Refused(f"{visible_line(pattern_id, 80)} holds numbers or characters that the ledger cannot keep")
+
+
+def _read(path: FilePath) -> JsonText:
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            return RecordText(file.read())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Unwritable(f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,326 @@
+"""What decisions that write whole records change: extraction, merging, the archive (semantics 4, 7).
+
+Nothing is written here; see `core.curation.rules` for decisions about a pattern's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from core.base.errors import BadInput, Refused, UnknownRecord
+from core.base.text import plural, visible_line
+from core.config.paths import ProjectPaths
+from core.curation.apply import ID_PREFIXES, FreeIds, pattern_path
+from core.curation.merge import as_read, check_pair, merged
+from core.curation.pattern_registry import Registry, Stored, check_keepable
+from core.curation.rules import Draft, as_pattern, shown
+from core.extraction.alternatives import linked
+from core.extraction.proposals import Extraction
+from core.records.decisions import CurationState, Effect, Verb
+from core.records.patterns import Pattern, PatternType
+from core.records.times import iso
+
+if TYPE_CHECKING:
+    from core.curation.exchange.import_plan import ImportPlan
+
+ARCHIVED: Final = "archived"
+"""The key of an archived record that says when, why, by whom and by which decision, and the file it is from."""
+
+PRUNE: Final = "prune"
+"""Subject of a decision that the policy of (3) makes."""
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """What is known at the moment of such a decision.
+
+    Attributes:
+        registry: The records as they stand in their files now.
+        ids: Free ids.
+        state: What the ledger amounts to.
+        id, at, by, reason: Of the decision.
+    """
+
+    paths: ProjectPaths
+    registry: Registry
+    ids: FreeIds
+    state: CurationState
+    id: str
+    at: datetime
+    by: str
+    reason: str
+
+    def file_of(self, kind: PatternType) -> str:
+        """The file that new patterns of a type go into."""
+        return self.paths.relative(self.paths.pattern_file(kind.value))
+
+    def archive_file(self) -> str:
+        """(0) Storage Structure: the archive of this month.
+
+        Raises:
+            Refused: It leads out of the project.
+        """
+        file = self.paths.relative(self.paths.archive / f"{self.at:%Y-%m}-patterns.json")
+        try:
+            pattern_path(self.paths, file)
+        except BadInput as error:
+            raise Refused(str(error)) from None
+        return file
+
+
+class Changes:
+    """Effects and what takes them back, collected record by record."""
+
+    def __init__(self) -> None:
+        self._effects: list[Effect] = []
+        self._inverse: list[Effect] = []
+        self._set: dict[tuple[str, str], tuple[PatternType, Stored, dict[str, Any]]] = {}
+        self._unset: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def insert(
+        self,
+        file: str,
+        kind: PatternType,
+        identifier: str,
+        record: dict[str, Any],
+        *,
+        keep_id: bool = False,
+        beside: bool = False,
+    ) -> None:
+        """Add a record; see `Effect`."""
+        check_keepable(record, identifier)
+        effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
+        self._effects.append(effect(insert=record, keep_id=keep_id, beside=beside))
+        self._inverse.insert(0, effect(remove=True))
+
+    def remove(self, file: str, kind: PatternType, identifier: str, record: dict[str, Any]) -> None:
+        """Take a record out."""
+        effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
+        self._effects.append(effect(remove=True, was=record))
+        self._inverse.insert(0, effect(insert=record, keep_id=True))
+
+    def present(self, stored: Stored, kind: PatternType, identifier: str) -> dict[str, Any]:
+        """A record with what was set so far."""
+        _, _, keys = self._set.get((stored.file, identifier), (kind, stored, {}))
+        return {**stored.value, **keys}
+
+    def set(
+        self,
+        stored: Stored,
+        kind: PatternType,
+        identifier: str,
+        keys: Mapping[str, Any],
+        unset: Sequence[str] = (),
+    ) -> None:
+        """Give some keys of a record other values, and take some out."""
+        known = self._set.setdefault((stored.file, identifier), (kind, stored, {}))
+        known[2].update(keys)
+        check_keepable(known[2], identifier)
+        self._unset[stored.file, identifier] = tuple(key for key in unset if key in stored.value)
+
+    def result(self) -> tuple[tuple[Effect, ...], tuple[Effect, ...]]:
+        """Effects and inverse."""
+        effects, inverse = list(self._effects), list(self._inverse)
+        for (file, identifier), (kind, stored, keys) in self._set.items():
+            effect = partial(Effect, file=file, type=kind.value, pattern_id=identifier)
+            gone = self._unset[file, identifier]
+            before = {key: stored.value[key] for key in (*keys, *gone) if key in stored.value}
+            effects.append(effect(set=keys, seen=before, unset=gone))
+            texts = stored.texts_of(before)
+            inverse.insert(0, effect(text=texts, unset=tuple(key for key in keys if key not in before)))
+        return tuple(effects), tuple(inverse)
+
+
+def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern], *, unattended: bool) -> Draft:
+    """Put what a loop has learned into the registry: new patterns, and uses of known ones (0) steps 6 and 7.
+
+    Args:
+        batch: See `Batch`.
+        extraction: What is proposed; refused proposals are left out.
+        patterns: The registry, by id.
+        unattended: Nobody has looked at the proposals: somebody is asked to.
+    """
+    changes = Changes()
+    new: list[str] = []
+    joined: list[str] = []
+    hashes: dict[str, str] = {}
+    found: dict[str, dict[str, str | None]] = {}
+    for proposal in extraction.merges:
+        stored = batch.registry.record(patterns[proposal.duplicate_of])
+        kind = proposal.type
+        keys = merged(changes.present(stored, kind, proposal.duplicate_of), proposal.record, kind, batch.at)
+        if keys:
+            changes.set(stored, kind, proposal.duplicate_of, keys)
+            joined.append(proposal.duplicate_of)
+            found[proposal.duplicate_of] = _discovery(proposal.record, kind, extraction.source_id, batch.at)
+    proposed = {batch.ids.next(ID_PREFIXES[one.type], one.slug): one for one in extraction.new}
+    kinds = {identifier: one.type for identifier, one in proposed.items()}
+    for identifier, told in linked({id: one.record for id, one in proposed.items()}, kinds).items():
+        kind = kinds[identifier]
+        record = with_id(kind, identifier, told)
+        changes.insert(batch.file_of(kind), kind, identifier, record)
+        new.append(identifier)
+        hashes[identifier] = as_pattern(record).content_hash
+        found[identifier] = _discovery(record, kind, extraction.source_id, batch.at)
+    if not new and not joined:
+        why = visible_line(extraction.why_nothing or "nothing that is not known already", 400)
+        raise Refused(f"nothing to extract from {shown(extraction.source_id)}: {why}")
+    effects, inverse = changes.result()
+    return Draft(
+        verb=Verb.EXTRACT,
+        subject=extraction.source_id,
+        summary=f"extracted {_counted(new, joined)} from {shown(extraction.source_id)}",
+        reason=batch.reason,
+        after={
+            "patterns": new,
+            "joined": list(dict.fromkeys(joined)),
+            "found": found,
+            **({"hashes": hashes} if unattended else {}),
+        },
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def _discovery(record: Mapping[str, Any], kind: PatternType, source_id: str, at: datetime) -> dict[str, str | None]:
+    """Which loop came upon what is offered, and when; a debug session may belong to a loop."""
+    told = as_read(record, kind)
+    first = told.source_loops[:1]
+    times = filter(None, (told.last_used, *(loop.at for loop in first)))
+    return {"loop": first[0].loop_id if first else source_id, "at": iso(max(times, default=at))}
+
+
+def _counted(new: Sequence[str], joined: Sequence[str]) -> str:
+    told = [plural(len(new), "pattern")] if new else []
+    if joined:
+        told.append(f"{plural(len(set(joined)), 'further use')} of known ones")
+    return " and ".join(told)
+
+
+def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Pattern]) -> Draft:
+    """Carry an import out as planned; every text that is new here is quarantined.
+
+    Args:
+        batch: See `Batch`.
+        plan: Made from the registry as it is.
+        patterns: The registry, by id.
+    """
+    changes = Changes()
+    texts: list[str] = []
+    joined: list[str] = []
+    for row in plan.changes:
+        if row.record is not None:
+            changes.insert(batch.file_of(row.type), row.type, row.target, row.record, keep_id=True)
+        else:
+            stored = batch.registry.record(patterns[row.target])
+            changes.set(stored, row.type, row.target, row.set, row.unset)
+        (texts if row.content_hash else joined).append(row.target)
+    if not texts and not joined:
+        raise Refused(f"{shown(plan.file)} tells nothing that is not known already")
+    effects, inverse = changes.result()
+    told = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
+    told += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
+    return Draft(
+        verb=Verb.IMPORT,
+        subject=plan.file,
+        summary=f"imported {' and '.join(told)} from {shown(plan.file)}",
+        reason=batch.reason,
+        after={
+            "patterns": texts,
+            "joined": joined,
+            "hashes": {row.target: row.content_hash for row in plan.changes if row.content_hash},
+            "imported": {row.target: row.theirs for row in plan.changes if row.record is None},
+        },
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def merge(batch: Batch, kept: Pattern, other: Pattern) -> Draft:
+    """Make one pattern of two that say the same: the kept one gets the counts and the lineage of the other one."""
+    check_pair(kept, other)
+    stored, gone = batch.registry.record(kept), batch.registry.record(other)
+    changes = Changes()
+    changes.set(stored, kept.type, kept.id, merged(stored.value, gone.value, kept.type, batch.at))
+    _archive(batch, changes, other, gone, f"merged into {kept.id}")
+    effects, inverse = changes.result()
+    return Draft(
+        verb=Verb.MERGE,
+        subject=kept.id,
+        summary=f"merged {shown(other.id)} into {shown(kept.id)}",
+        reason=batch.reason,
+        after={"merged": other.id, "patterns": [kept.id, other.id]},
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) -> Draft:
+    """Move patterns out of the registry into this month's archive, each for its reason."""
+    if not reasons:
+        raise Refused("there is nothing to archive")
+    changes = Changes()
+    for pattern, reason in reasons:
+        _archive(batch, changes, pattern, batch.registry.record(pattern), reason)
+    effects, inverse = changes.result()
+    ids = [pattern.id for pattern, _ in reasons]
+    what = shown(ids[0]) if len(ids) == 1 else plural(len(ids), "pattern")
+    return Draft(
+        verb=Verb.ARCHIVE,
+        subject=subject,
+        summary=f"archived {what}",
+        reason=batch.reason,
+        after={"patterns": ids},
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, reason: str) -> None:
+    note = {"at": iso(batch.at), "reason": reason, "by": batch.by, "decision": batch.id, "from": stored.file}
+    record = {**stored.value, ARCHIVED: note}
+    changes.insert(batch.archive_file(), pattern.type, pattern.id, record, beside=True)
+    changes.remove(stored.file, pattern.type, pattern.id, stored.value)
+
+
+def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> Draft:
+    """Bring a pattern back from the newest archive that holds it."""
+    present = patterns.get(pattern_id)
+    if present is not None and not present.mirror_of:
+        raise Refused(f"{shown(pattern_id)} is in the registry")
+    heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.mirror_of), None)
+    if heir is not None:
+        raise Refused(
+            f"{shown(pattern_id)} was merged into {shown(heir)}, which has its counts; undo the merge instead"
+        )
+    for file in batch.registry.archives():
+        stored = batch.registry.find(file, pattern_id)
+        if stored is not None:
+            break
+    else:
+        raise UnknownRecord(f"no archive holds {shown(pattern_id)}; see: ralphdeck patterns archived")
+    record = {key: value for key, value in stored.value.items() if key != ARCHIVED}
+    kind = as_pattern(record).type
+    changes = Changes()
+    changes.insert(batch.file_of(kind), kind, pattern_id, record, keep_id=True)
+    changes.remove(stored.file, kind, pattern_id, stored.value)
+    effects, inverse = changes.result()
+    return Draft(
+        verb=Verb.RESTORE,
+        subject=pattern_id,
+        summary=f"restored {shown(pattern_id)} from {stored.file.rpartition('/')[2]}",
+        reason=batch.reason,
+        after={"patterns": [pattern_id]},
+        effects=effects,
+        inverse=inverse,
+    )
+
+
+def with_id(kind: PatternType, identifier: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of (3) under this id, which comes first."""
+    key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
+    return {key: identifier, **{name: value for name, value in record.items() if name != key}}

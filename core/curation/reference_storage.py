@@ -1,0 +1,245 @@
+"""The storages of (2) in the files of a project: events as lines of the event log, records in the ledger.
+
+Every call sees what any process has written by then, and what is stored is durable on return. Storing raises
+`BadInput` for a text that is no valid Unicode and `Unwritable` where the disk, a lock or a permission forbids;
+reading raises `Unwritable` where a file is there but cannot be read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import asdict
+
+from core.base.errors import BadInput, Unwritable
+from core.base.text import visible_line
+from core.config.paths import ProjectPaths
+from core.learning.criteria import FeedbackEvent
+from core.learning.decay import moment
+from core.learning.errors import ErrorEntry
+from core.learning.inversion import ObservedPattern
+from core.learning.maturity import MaturityFeedback, PatternMaturity
+from core.learning.outcomes import Verdict
+from core.learning.storage import (
+    ErrorStorage,
+    FeedbackStorage,
+    MaturityStorage,
+    PatternStorage,
+    identified,
+    unknown_error,
+)
+from core.ledger.ledger import Ledger
+from core.records.events import ErrorNote, Event, event_id
+from core.sources.event_log import append_events
+from core.sources.events import EventLog
+from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
+
+_SUCCESS: Final = {Verdict.HELPFUL: True, Verdict.HARMFUL: False, Verdict.NEUTRAL: None}
+_TYPES: Final = {success: verdict.value for verdict, success in _SUCCESS.items()}
+
+
+class _Log:
+    """The event log of a project as it is at each call; parses only what is new."""
+
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._paths = paths
+        self._log = EventLog(paths.relative(paths.events))
+        self._mutex = threading.Lock()
+
+    def events(self, kind: str) -> list[Event]:
+        """All events of one kind, oldest first. Lines that are wrong are left out; `doctor` tells of them."""
+        return [event for event in self._read() if event.kind == kind]
+
+    def add(self, event: Event, *more: Event) -> None:
+        """Write events down, unless the first one is there already.
+
+        Raises:
+            BadInput: Its id is that of an event of another kind.
+        """
+        if not event.id:
+            raise BadInput("id must name the event, it is empty")
+        known = next((known for known in self._read() if known.id == event.id), None)
+        if known is None:
+            append_events(self._paths, event, *more)
+        elif known.kind != event.kind:
+            raise BadInput(f"id {visible_line(event.id, 80)} is that of another event already")
+
+    def _read(self) -> tuple[Event, ...]:
+        try:
+            self._paths.inside(self._paths.relative(self._paths.events))
+        except BadInput as error:
+            raise Unwritable(str(error)) from None
+        with self._mutex:
+            raw = read_file(self._paths.events, self._paths.aiwg, MAX_PATTERN_BYTES)
+            if isinstance(raw, Problem):
+                raise Unwritable(f"cannot read {self._paths.events}: it {raw.message}")
+            self._log.read(raw.data if raw else b"")
+            return self._log.events
+
+
+class LoggedFeedback(FeedbackStorage):
+    """`FeedbackStorage` in the event log: events of kind `feedback` that name a criterion."""
+
+    def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
+        """`by`: who gives the feedback, as the log tells it."""
+        self._log = _Log(paths)
+        self._by = by
+
+    def store(self, event: FeedbackEvent) -> None:
+        """See `FeedbackStorage`.
+
+        Raises:
+            BadInput: It names no criterion.
+        """
+        if not event.criterion:
+            raise BadInput("criterion must name what the feedback is about, it is empty")
+        event = identified(event)
+        line = Event(
+            id=event.id,
+            at=moment(event.timestamp, "timestamp"),
+            kind="feedback",
+            loop_id=event.bead_id,
+            success=_SUCCESS[Verdict(event.type)],
+            weight=event.raw_value,
+            by=self._by,
+            criterion=event.criterion,
+            text=event.context,
+        )
+        self._log.add(line)
+
+    def get_all(self) -> list[FeedbackEvent]:
+        """See `FeedbackStorage`."""
+        return [
+            FeedbackEvent(
+                id=event.id,
+                criterion=event.criterion,
+                type=_TYPES[event.success],
+                timestamp=event.at,
+                raw_value=event.weight,
+                bead_id=event.loop_id,
+                context=event.text,
+            )
+            for event in self._log.events("feedback")
+            if event.criterion
+        ]
+
+
+class LoggedErrors(ErrorStorage):
+    """`ErrorStorage` in the event log: an event of kind `error`, and one of kind `resolved` once it is fixed."""
+
+    def __init__(self, paths: ProjectPaths, *, clock: Callable[[], datetime], by: str = "", agent: str = "") -> None:
+        """
+        Args:
+            clock: When an error is marked as resolved; the document's `markResolved` is not told.
+            by: Who records them, as the log tells it.
+            agent: The agent that met or resolved them; "" if unknown.
+        """
+        self._log = _Log(paths)
+        self._clock = clock
+        self._by = by
+        self._agent = agent
+
+    def store(self, entry: ErrorEntry) -> None:
+        """See `ErrorStorage`."""
+        at = moment(entry.timestamp, "timestamp")
+        note = ErrorNote(**{name: getattr(entry, name) for name in ErrorNote.__struct_fields__})
+        line = Event(
+            id=entry.id, at=at, kind="error", loop_id=entry.bead_id, by=self._by, agent=self._agent, error=note
+        )
+        self._log.add(line, *([self._resolution(entry.id, entry.bead_id, at)] if entry.resolved else ()))
+
+    def mark_resolved(self, id: str) -> None:
+        """See `ErrorStorage`."""
+        entry = next((entry for entry in self.get_all() if entry.id == id), None)
+        if entry is None:
+            raise unknown_error(id)
+        if not entry.resolved:
+            self._log.add(self._resolution(id, entry.bead_id, self._clock()))
+
+    def get_all(self) -> list[ErrorEntry]:
+        """See `ErrorStorage`."""
+        resolved = {event.resolves for event in self._log.events("resolved")}
+        return [
+            ErrorEntry(
+                id=event.id,
+                bead_id=event.loop_id,
+                timestamp=event.at,
+                resolved=event.id in resolved,
+                **asdict(event.error),
+            )
+            for event in self._log.events("error")
+            if event.error is not None
+        ]
+
+    def _resolution(self, id: str, bead_id: str, at: datetime) -> Event:
+        return Event(
+            id=event_id(at), at=at, kind="resolved", loop_id=bead_id, by=self._by, agent=self._agent, resolves=id
+        )
+
+
+class LedgerPatterns(PatternStorage):
+    """`PatternStorage` in the ledger."""
+
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._ledger = Ledger(paths)
+
+    def store(self, pattern: ObservedPattern) -> None:
+        """See `PatternStorage`."""
+        self._ledger.keep(pattern)
+
+    def get_all(self) -> list[ObservedPattern]:
+        """See `PatternStorage`."""
+        return self._ledger.kept(ObservedPattern)
+
+
+class LedgerMaturity(MaturityStorage):
+    """`MaturityStorage` in the ledger, its feedback in the event log as that of a person on the pattern."""
+
+    def __init__(self, paths: ProjectPaths, *, by: str = "") -> None:
+        """`by`: who gives the feedback, as the log tells it."""
+        self._ledger = Ledger(paths)
+        self._log = _Log(paths)
+        self._by = by
+
+    def store(self, maturity: PatternMaturity) -> None:
+        """See `MaturityStorage`."""
+        self._ledger.keep(maturity)
+
+    def get_all(self) -> list[PatternMaturity]:
+        """See `MaturityStorage`."""
+        return self._ledger.kept(PatternMaturity)
+
+    def store_feedback(self, feedback: MaturityFeedback) -> None:
+        """See `MaturityStorage`.
+
+        Raises:
+            BadInput: It names no pattern.
+        """
+        if not feedback.pattern_id:
+            raise BadInput("pattern_id must name a pattern, it is empty")
+        line = Event(
+            id=event_id(feedback.at),
+            at=feedback.at,
+            kind="feedback",
+            pattern_id=feedback.pattern_id,
+            success=feedback.success,
+            weight=feedback.weight,
+            by=self._by,
+        )
+        self._log.add(line)
+
+    def get_feedback(self, pattern_id: str) -> list[MaturityFeedback]:
+        """See `MaturityStorage`; feedback on the pattern that came in another way is among it."""
+        return [
+            MaturityFeedback(
+                pattern_id=event.pattern_id,
+                type="helpful" if event.success else "harmful",
+                timestamp=event.at,
+                weight=event.weight,
+            )
+            for event in self._log.events("feedback")
+            if event.pattern_id == pattern_id and not event.criterion and event.success is not None
+        ]

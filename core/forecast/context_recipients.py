@@ -1,0 +1,126 @@
+"""The loops and tasks whose contexts a decision can change, and the context of each under a given view."""
+
+from __future__ import annotations
+
+import heapq
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from core.project.state import View
+from core.records.loops import LoopStatus
+from core.records.patterns import Pattern
+from core.records.snapshot import Snapshot
+from core.retrieval.embedding import available
+from core.retrieval.ranking import Given
+from core.retrieval.relevance import Relevance
+
+LOOP: Final = "loop"
+PAUSED: Final = "paused"
+TASK: Final = "task"
+TOPIC: Final = "topic"
+MAX_LOOPS: Final = 20
+"""Running loops, and paused ones, whose contexts are compared, newest first."""
+MAX_TASKS: Final = 20
+"""Past tasks that are looked at, the last ones first."""
+_RESUMABLE: Final = frozenset({LoopStatus.PAUSED, LoopStatus.WAITING})
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody who would get a context.
+
+    Attributes:
+        kind: `loop` (running), `paused` (a loop that gets its context when it resumes), `task` (a loop that has
+            ended, or a task of the episodic memory) or `topic`: what a pattern itself is about, if there are no others.
+        id: Of the loop, the task or the pattern.
+        task: What it is to do; untrusted.
+    """
+
+    kind: Literal["loop", "paused", "task", "topic"]
+    id: str
+    task: str
+
+
+def audience(snapshot: Snapshot) -> tuple[Reader, ...]:
+    """The running loops, then the paused ones, newest first; then the last tasks, last one first."""
+    loops = [loop for loop in snapshot.loops.values() if loop.task]
+    running = [Reader(LOOP, loop.id, loop.task) for loop in loops if loop.status.active]
+    paused = [Reader(PAUSED, loop.id, loop.task) for loop in loops if loop.status in _RESUMABLE]
+    last = heapq.nlargest(MAX_TASKS, _past(snapshot), key=lambda found: (found[0], found[1].id))
+    return (*running[:MAX_LOOPS], *paused[:MAX_LOOPS], *(reader for _, reader in last))
+
+
+def _past(snapshot: Snapshot) -> Iterator[tuple[datetime, Reader]]:
+    for loop in snapshot.loops.values():
+        if loop.task and loop.status.ended:
+            yield loop.ended_at or loop.last_sign or loop.started_at or _LONG_AGO, Reader(TASK, loop.id, loop.task)
+    for task in snapshot.tasks.values():
+        if task.description:
+            at = task.completed_at or task.updated_at or task.created_at or _LONG_AGO
+            yield at, Reader(TASK, task.id, task.description)
+
+
+class Contexts:
+    """What tasks get; one thread at a time.
+
+    What is relevant to a task depends on the texts alone, so it is worked out once for all views that have the same
+    texts and vectors, whatever the states in them are; that is most of the work.
+    """
+
+    def __init__(self) -> None:
+        self._vectors: list[object] = []
+        self._learnings: object = None
+        self._relevant: dict[str, Relevance] = {}
+        self._view: View | None = None
+        self._given: dict[str, Given] = {}
+
+    def given(self, view: View, task: str) -> Given:
+        """What `view.injection(task)` gives; kept for this view until another one comes, or vectors are made."""
+        self._base_on(view)
+        found = self._given.get(task)
+        if found is None:
+            if task not in self._relevant:
+                self._relevant[task] = view.relevance(task)
+            found = self._given[task] = view.given(self._relevant[task])
+        return found
+
+    def supposed(self, view: View, task: str, *, same: bool) -> Given:
+        """The same of a view that is only supposed; `same` says whether its texts are those of the last real one."""
+        return view.given(self._relevant[task] if same and task in self._relevant else view.relevance(task))
+
+    def _base_on(self, view: View) -> None:
+        sources = (view.embeddings, view.task_embeddings)
+        vectors = [one.vectors if one is not None and available() else None for one in sources]
+        same_vectors = len(self._vectors) == len(vectors) and all(map(operator.is_, vectors, self._vectors))
+        if view is self._view and same_vectors:
+            return
+        learnings = view.learnings.learnings
+        if (
+            self._view is None
+            or not same_vectors
+            or learnings is not self._learnings
+            or not same_texts(self._view, view)
+        ):
+            self._relevant = {}
+        self._view, self._vectors, self._learnings, self._given = view, [*vectors], learnings, {}
+
+
+def same_texts(one: View, other: View) -> bool:
+    """Whether all that makes patterns relevant to a task is the same in both views."""
+    before, after = one.snapshot.patterns, other.snapshot.patterns
+    if before is after:
+        return True
+    if len(before) != len(after) or one.index.ids != other.index.ids:
+        return False
+    return all(
+        pattern is known or (known is not None and _says_the_same(pattern, known))
+        for pattern, known in ((pattern, before.get(id)) for id, pattern in after.items())
+    )
+
+
+def _says_the_same(one: Pattern, other: Pattern) -> bool:
+    return (one.type, one.content_hash, one.tags) == (other.type, other.content_hash, other.tags)

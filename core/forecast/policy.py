@@ -1,0 +1,290 @@
+"""What a project promises, and whether it holds: for `ralphdeck check` in CI."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.base.errors import BadInput
+from core.base.text import plural, visible_line
+from core.base.validation import shown
+from core.config.paths import ProjectPaths
+from core.forecast.context_recipients import Contexts, Reader, audience
+from core.learning.assessment import HUMAN
+from core.ledger.ledger import FILE as LEDGER
+from core.ledger.verify import verify_ledger
+from core.project.state import View
+from core.records.findings import Finding, Severity
+from core.records.patterns import Maturity
+from core.retrieval.ranking import Given
+from core.scanning.context_scan import put_together, when_cut
+from core.scanning.verdict import gravest, stops
+from core.sources import normalize
+from core.sources.sweep import Kind, can_hold, wanted
+from core.storage.chain_check import CODE as NOT_AS_WRITTEN
+from core.storage.yaml_reader import decode_yaml
+
+MAX_BYTES: Final = 64 << 10
+"""Largest policy that is read."""
+_MAX_UNKNOWN: Final = 5
+_NAME_CHARS: Final = 80
+_SWITCH: Final = {"on": True, "off": False}
+_TOLD_ANYWAY: Final = frozenset({"log_verified", "max_errors"})
+"""Rules that are about what cannot be read, too."""
+_NEEDED: Final = frozenset({Kind.PATTERNS, Kind.HISTORY, Kind.EVENTS, Kind.LEDGER})
+"""What the other rules rest on: files that say which patterns there are, and what loops and people did with them."""
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """Which rules a project is held to: on or off, or a limit, None for none."""
+
+    no_quarantined: bool = True
+    """No loop gets a pattern that waits in quarantine."""
+    no_critical: bool = True
+    """No loop gets a text that the scan blocks or holds, unless a person released or approved it."""
+    no_single_loop: bool = True
+    """No pattern is proven by the results of a single loop; what a person promoted is that person's word."""
+    log_verified: bool = True
+    """The hash chain of the log of decisions is intact."""
+    max_tokens: int | None = 2000
+    """Tokens, as estimated, of the contexts of running and paused loops and of the last tasks."""
+    max_questions: int | None = None
+    """Open questions in Review."""
+    max_blocked: int | None = None
+    """Patterns that wait in quarantine."""
+    max_held: int | None = None
+    """Patterns that are held until a person approves them."""
+    max_unreconciled: int | None = None
+    """Patterns whose records and evidence disagree."""
+    max_errors: int | None = None
+    """Files or records that cannot be used."""
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """What became of one rule.
+
+    Attributes:
+        rule: Its name, as a policy writes it.
+        kept: Whether it holds; None if it is off.
+        text: What was found, in words; displayable.
+        subjects: Ids of the patterns, loops or tasks that break it, or names of the files that keep it from being told;
+            untrusted.
+    """
+
+    rule: str
+    kept: bool | None
+    text: str
+    subjects: tuple[str, ...] = ()
+
+
+def read_policy(name: str, data: bytes) -> Policy:
+    """The policy that a YAML file tells: `no-critical: on`, `max-tokens: 1500`, `max-questions: off`.
+
+    Raises:
+        BadInput: It is no such file, names a rule that is none, or gives a value that the rule cannot have.
+    """
+    decoded = decode_yaml(data)
+    file = visible_line(name, 200)
+    if decoded.value is None and all(problem.code == "empty" for problem in decoded.problems):
+        return Policy()
+    if not isinstance(decoded.value, dict) or decoded.failed:
+        why = decoded.problems[0].message if decoded.problems else "is no list of rules such as `no-critical: on`"
+        raise BadInput(f"{file} {why}")
+    given = {str(key): value for key, value in decoded.value.items()}
+    if unknown := [key for key in given if key not in _FIELDS]:
+        raise BadInput(f"{file}: {'; '.join(map(_nearest, unknown[:_MAX_UNKNOWN]))}")
+    return replace(Policy(), **{_FIELDS[key]: _value(file, key, value) for key, value in given.items()})
+
+
+def rule_name(field: str) -> str:
+    """A rule as a policy writes it: `max-tokens`."""
+    return field.replace("_", "-")
+
+
+_FIELDS: Final = {rule_name(field): field for field in Policy.__struct_fields__}
+
+
+def _nearest(key: str) -> str:
+    near = difflib.get_close_matches(key[:_NAME_CHARS].casefold().replace("_", "-"), _FIELDS, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_FIELDS)}"
+    return f"no rule {shown(key)}; {hint}"
+
+
+def _value(file: str, key: str, value: Any) -> Any:
+    switch = _SWITCH.get(str(value).strip().casefold(), normalize.flag(value))
+    if not key.startswith("max-"):
+        if switch is None:
+            raise BadInput(f"{file}: {key} must be on or off, not {shown(value)}")
+        return switch
+    limit = normalize.count(value)
+    if limit is not None:
+        return limit
+    if switch is False:
+        return None
+    raise BadInput(f"{file}: {key} must be a whole number from 0 on or off, not {shown(value)}")
+
+
+def check(policy: Policy, view: View, paths: ProjectPaths) -> tuple[Kept, ...]:
+    """What became of every rule, in the order of `Policy`. What cannot be told, as files cannot be read, is not kept.
+
+    Args:
+        policy: The rules.
+        view: With all that could be asked in Review, if the policy counts it.
+        paths: The project.
+    """
+    checker = _Checker(policy, view, paths)
+    return tuple(checker.kept(field) for field in Policy.__struct_fields__)
+
+
+class _Checker:
+    def __init__(self, policy: Policy, view: View, paths: ProjectPaths) -> None:
+        self._policy, self._view, self._paths = policy, view, paths
+
+    def kept(self, field: str) -> Kept:
+        setting = getattr(self._policy, field)
+        rule = rule_name(field)
+        if setting is None or setting is False:
+            return Kept(rule=rule, kept=None, text="off")
+        if self._unread and field not in _TOLD_ANYWAY:
+            first = self._unread[0]
+            more = f" (and {plural(len(self._unread) - 1, 'more file')})" if len(self._unread) > 1 else ""
+            text = f"cannot be checked: {visible_line(first.file, 200)} {visible_line(first.message, 200)}{more}"
+            return Kept(rule=rule, kept=False, text=text, subjects=tuple(one.file for one in self._unread))
+        rules: dict[str, Callable[[], tuple[Sequence[str], str]]] = {
+            "no_quarantined": self._quarantined,
+            "no_critical": self._critical,
+            "no_single_loop": self._single_loop,
+            "log_verified": self._log,
+            "max_tokens": self._tokens,
+        }
+        if field in rules:
+            broken, text = rules[field]()
+            return Kept(rule=rule, kept=not broken, text=text, subjects=tuple(broken))
+        found, noun, many = self._counted(field)
+        return Kept(
+            rule=rule,
+            kept=len(found) <= setting,
+            text=f"{plural(len(found), noun, many)}, at most {setting:,}",
+            subjects=tuple(found) if len(found) > setting else (),
+        )
+
+    @cached_property
+    def _unread(self) -> list[Finding]:
+        """For each file or folder that cannot be read as a whole, or of the ledger in part, what is wrong with it."""
+        snapshot = self._view.snapshot
+        found = {
+            finding.file: finding
+            for finding in reversed(snapshot.findings)
+            if finding.severity is Severity.ERROR
+            and (not finding.pointer or finding.file in snapshot.unreadable or finding.file == LEDGER)
+            and finding.code != NOT_AS_WRITTEN
+            and (wanted(finding.file) in _NEEDED or can_hold(finding.file))
+        }
+        return list(found.values())
+
+    @cached_property
+    def _contexts(self) -> list[tuple[Reader, Given]]:
+        contexts = Contexts()
+        return [(reader, contexts.given(self._view, reader.task)) for reader in audience(self._view.snapshot)]
+
+    @property
+    def _looked_at(self) -> str:
+        return plural(len(self._contexts), "context") + " of running and paused loops and last tasks"
+
+    def _given(self) -> Iterator[str]:
+        """Ids of patterns that loops may get, by state or in one of the contexts."""
+        board = self._view.board
+        yield from (board.ids[row] for row in board.injectable.nonzero()[0].tolist())
+        yield from (id for _, given in self._contexts for id in given.pattern_ids)
+
+    def _quarantined(self) -> tuple[Sequence[str], str]:
+        board = self._view.board
+        waiting = {board.ids[row] for row in board.quarantined.nonzero()[0].tolist()}
+        broken = _once(id for id in self._given() if id in waiting)
+        return broken, f"{plural(len(waiting), 'pattern')} in quarantine, {_none(broken)} in {self._looked_at}"
+
+    def _critical(self) -> tuple[Sequence[str], str]:
+        view = self._view
+        patterns, curation = view.snapshot.patterns, view.snapshot.curation
+        scan, board = view.settings.scan, view.board
+        given = {id: gravest(patterns[id], curation, scan) for id in self._given()}
+        dangerous = [id for id, severity in given.items() if severity is not None and severity.stops]
+        broken = [
+            id
+            for id in dangerous
+            if view.assessment(id).decided_by != HUMAN and stops(patterns[id], curation, scan) is not None
+        ]
+        together = [
+            reader.id
+            for reader, given in self._contexts
+            if put_together(
+                given.context,
+                (patterns[id] for id in given.pattern_ids),
+                orders=all(map(board.stops_orders, given.pattern_ids)),
+            )
+            or any(
+                when_cut(patterns[id], view.settings.injection.max_field_chars, orders=board.stops_orders(id))
+                for id in given.pattern_ids
+            )
+        ]
+        allowed = len(dangerous) - len(broken)
+        released = f"; a person has released {plural(allowed, 'dangerous text')}" if allowed else ""
+        return [*broken, *together], f"{_none([*broken, *together])} dangerous in {self._looked_at}{released}"
+
+    def _single_loop(self) -> tuple[Sequence[str], str]:
+        view = self._view
+        proven = [assessment for id in view.board.ids if (assessment := view.assessment(id)).state is Maturity.PROVEN]
+        broken = [
+            one.pattern_id
+            for one in proven
+            if one.decided_by != HUMAN
+            and any(loop.state_without is not one.computed for loop in view.why(one.pattern_id).loops)
+        ]
+        return broken, f"{plural(len(proven), 'proven pattern')}, {_none(broken)} by a single loop"
+
+    def _log(self) -> tuple[Sequence[str], str]:
+        found = verify_ledger(self._paths)
+        return [f"line {problem.line}: {problem.what}" for problem in found.problems], found.summary
+
+    def _tokens(self) -> tuple[Sequence[str], str]:
+        limit = self._policy.max_tokens or 0
+        broken = [reader.id for reader, given in self._contexts if given.tokens > limit]
+        most = max((given.tokens for _, given in self._contexts), default=0)
+        return broken, f"{self._looked_at}, the longest of {most:,} tokens, at most {limit:,}"
+
+    def _counted(self, field: str) -> tuple[list[str], str, str]:
+        view = self._view
+        board = view.board
+        if field == "max_questions":
+            return [item.subject for item in view.queue], "open question", "open questions"
+        if field == "max_held":
+            held = [board.ids[row] for row in board.held.nonzero()[0].tolist()]
+            return held, "held pattern", "held patterns"
+        if field == "max_blocked":
+            return (
+                [board.ids[row] for row in (board.quarantined & ~board.held).nonzero()[0].tolist()],
+                "pattern in quarantine",
+                "patterns in quarantine",
+            )
+        if field == "max_errors":
+            errors = (finding for finding in view.findings if finding.severity is Severity.ERROR)
+            return (
+                [f"{finding.file}{finding.pointer}" for finding in errors],
+                "finding of severity error",
+                "findings of severity error",
+            )
+        told = (id for id in board.ids if any(one.severity is not Severity.INFO for one in board.reconcile(id)))
+        return list(told), "unreconciled record", "unreconciled records"
+
+
+def _once(ids: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(ids))
+
+
+def _none(broken: Sequence[str]) -> str:
+    return f"{len(broken):,}" if broken else "none"

@@ -1,0 +1,1 @@
+"""A project at a past moment, and what changed between two moments."""

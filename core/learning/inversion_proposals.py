@@ -1,0 +1,185 @@
+"""Proposals to invert failing patterns: what accepting one would write (2) Anti-Pattern Inversion."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.base.text import plural, visible_line
+from core.config.settings import AntiPatternSettings
+from core.learning.assessment import Assessment
+from core.learning.inversion import counts_text, invert_text, polarity_lint, stripped
+from core.records.events import Observation
+from core.records.loops import Loop, LoopStatus, Outcome
+from core.records.patterns import Pattern, PatternType
+
+_ID_SLUG: Final = re.compile(r"^(?:pat-(?:error|success|anti)|tmpl|pattern)-(?P<slug>.+?)(?:-\d{3,})?$")
+_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_CHANGING: Final = re.compile(r"0x[0-9a-f]+|\d+|\s+", re.IGNORECASE)
+_SLUG_CHARS: Final = 60
+MOST_ALTERNATIVES: Final = 3
+"""Of so many a person can choose what to do instead."""
+_QUALITY_DROP: Final = 0.1
+"""Quality (0..1) lost over a loop that counts as degradation."""
+
+
+class Inversion(Struct, frozen=True, kw_only=True):
+    """A proposal to turn one failing pattern into an anti-pattern; a human decides (semantics 5).
+
+    Attributes:
+        pattern_id: The failing pattern.
+        text: The anti-pattern's `approach_description`, e.g. `AVOID: Split by file type. Failed 5/7 times
+            (71% failure rate)`. Untrusted: it quotes the pattern.
+        reason: The counts alone: `Failed 5/7 times (71% failure rate)`.
+        failures, total: Raw counts of uses with a result.
+        failure_mode: One of (3)'s failure modes, see `failure_mode_of`.
+        why_it_fails: One line on what the failing loops show.
+        better_alternative, better_pattern_id: The best success pattern that fits, "" if none does.
+        source_loops: Ids of the loops in which it failed, oldest first.
+        lint: Why the text may say the opposite of what is meant, each asking for a rewrite; mostly empty.
+        slug: Middle of the new id `pat-anti-<slug>-NNN`, from the original id.
+    """
+
+    pattern_id: str
+    text: str
+    reason: str
+    failures: int
+    total: int
+    failure_mode: str
+    why_it_fails: str
+    better_alternative: str
+    better_pattern_id: str
+    source_loops: tuple[str, ...]
+    lint: tuple[str, ...]
+    slug: str
+
+    def instead(self, better: Pattern | None) -> Inversion:
+        """The same proposal with another alternative, or with none."""
+        return replace(
+            self,
+            better_alternative=(better.description or better.title) if better else "",
+            better_pattern_id=better.id if better else "",
+        )
+
+    def worded(self, text: str) -> Inversion:
+        """The same proposal in other words; a text that a person wrote is checked as it stands."""
+        return replace(self, text=text, lint=polarity_lint(stripped(text)))
+
+
+def propose(
+    pattern: Pattern,
+    assessment: Assessment,
+    observations: Sequence[Observation],
+    loops: Mapping[str, Loop],
+    better: Pattern | None,
+    settings: AntiPatternSettings,
+) -> Inversion:
+    """What accepting the inversion of `pattern` would write, for a person to accept, rewrite or reject.
+
+    Args:
+        observations: The evidence on the pattern; its failures name the source loops.
+        loops: All loops, to look the failing ones up.
+        better: What to do instead, see `Alternatives`; None if nothing fits.
+    """
+    content = pattern.description or pattern.title
+    total = assessment.successes + assessment.failures
+    failed = dict.fromkeys(seen.loop_id for seen in observations if seen.success is False and seen.loop_id)
+    mode, why = failure_mode_of([loops[id] for id in failed if id in loops])
+    proposal = Inversion(
+        pattern_id=pattern.id,
+        text=invert_text(content, assessment.failures, total, settings),
+        reason=counts_text(assessment.failures, total),
+        failures=assessment.failures,
+        total=total,
+        failure_mode=mode,
+        why_it_fails=why,
+        better_alternative="",
+        better_pattern_id="",
+        source_loops=tuple(failed),
+        lint=polarity_lint(content),
+        slug=slug_of(pattern.id),
+    )
+    return proposal.instead(better)
+
+
+def slug_of(pattern_id: str) -> str:
+    """The `<slug>` of an id such as `pat-error-<slug>-001`, safe to be part of a new one."""
+    found = _ID_SLUG.match(pattern_id)
+    slug = _NOT_SLUG.sub("-", (found["slug"] if found else pattern_id).lower()).strip("-")
+    return slug[:_SLUG_CHARS].strip("-") or "pattern"
+
+
+def failure_mode_of(failing: Sequence[Loop]) -> tuple[str, str]:
+    """(failure mode of (3), one line why) from the loops in which a pattern failed; the first that holds of:
+
+    1. `repeated_same_error`: the same error text comes again, within a loop or in a second one.
+    2. `infinite_loop`: at least half of them ran into their iteration limit.
+    3. `quality_degradation`: in at least half of them quality fell by 0.1 or more, first to last iteration.
+    4. `incorrect_fix` otherwise.
+    """
+    if not failing:
+        return "incorrect_fix", "The failing uses are only known as a count."
+    texts = [text for loop in failing for text in _error_texts(loop)]
+    repeated = Counter(_CHANGING.sub(" ", text.lower()).strip() for text in texts).most_common(1)
+    if repeated and repeated[0][1] > 1:
+        key, times = repeated[0]
+        shown = next(text for text in texts if _CHANGING.sub(" ", text.lower()).strip() == key)
+        return "repeated_same_error", f'The same error came {times} times: "{visible_line(shown, 160)}"'
+    limited = sum(loop.status is LoopStatus.LIMIT for loop in failing)
+    if 2 * limited >= len(failing):
+        return "infinite_loop", f"{plural(limited, 'loop')} of {len(failing)} ran into the iteration limit."
+    worse = sum(len(loop.quality) > 1 and loop.quality[0] - loop.quality[-1] >= _QUALITY_DROP for loop in failing)
+    if 2 * worse >= len(failing):
+        return "quality_degradation", f"Quality fell in {plural(worse, 'loop')} of {len(failing)}."
+    return "incorrect_fix", f"It did not solve the problem in {plural(len(failing), 'loop')}."
+
+
+def _error_texts(loop: Loop) -> list[str]:
+    failed = (Outcome.FAILURE, Outcome.TIMEOUT)
+    texts = [step.result for step in loop.iterations if step.outcome in failed and step.result.strip()]
+    if not loop.iterations and loop.status is LoopStatus.FAILED and loop.last_result.strip():
+        texts.append(loop.last_result)
+    return texts
+
+
+class Alternatives:
+    """Success patterns that hold their own, by category and tag: what to do instead of a failing one."""
+
+    def __init__(self, scored: Iterable[tuple[Pattern, float]]) -> None:
+        """`scored`: established and proven patterns of any type, each with its score."""
+        self._by_key: dict[str, list[tuple[Pattern, float]]] = {}
+        for pattern, score in scored:
+            if pattern.type is PatternType.SUCCESS:
+                for key in _keys(pattern):
+                    self._by_key.setdefault(key, []).append((pattern, score))
+
+    def best_for(self, pattern: Pattern) -> Pattern | None:
+        """The first of `few_for`; None if no pattern has anything in common."""
+        return next(iter(self.few_for(pattern)), None)
+
+    def few_for(self, pattern: Pattern) -> tuple[Pattern, ...]:
+        """Up to `MOST_ALTERNATIVES`: the one with most in common first, then the best score, then the first id."""
+        shared: Counter[str] = Counter()
+        found: dict[str, tuple[Pattern, float]] = {}
+        for key in _keys(pattern):
+            for other, score in self._by_key.get(key, ()):
+                if other.id != pattern.id:
+                    shared[other.id] += 1
+                    found[other.id] = (other, score)
+        best = nsmallest(
+            MOST_ALTERNATIVES, found.values(), key=lambda item: (-shared[item[0].id], -item[1], item[0].id)
+        )
+        return tuple(other for other, _ in best)
+
+
+def _keys(pattern: Pattern) -> set[str]:
+    keys = {f"tag {tag.lower()}" for tag in pattern.tags}
+    if pattern.category:
+        keys.add(f"category {pattern.category.lower()}")
+    return keys

@@ -1,0 +1,235 @@
+"""Lineage: a pattern's life across loops, oldest first (0) Pattern Lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct
+
+from core.base.text import plural, visible_line
+from core.learning.aggregate_evidence import AGGREGATE, TREND, rounded
+from core.learning.assessment import Assessment
+from core.records.decisions import TURNS, Decision, Verb
+from core.records.events import Observation
+from core.records.loops import Loop
+from core.records.patterns import Pattern, PatternType, SourceLoop
+
+_RESULTS: Final = {True: "applied, helped", False: "applied, failed", None: "applied, result unknown"}
+_FAILURES: Final = {True: "the approach failed", False: "the approach did not fail", None: "result unknown"}
+"""Of an anti-pattern, for which a success is a failure of the approach that it warns of."""
+_LABELS: Final = {True: "Failed:", False: "Worked:", None: "Seen:"}
+"""Of an anti-pattern."""
+_UNDATED: Final = datetime.min.replace(tzinfo=UTC)
+_WIDTH: Final = len("Discovered: ")
+
+
+class LineageEvent(Struct, frozen=True, kw_only=True):
+    """One thing that happened to a pattern.
+
+    Attributes:
+        at: UTC, None where no file tells.
+        kind: discovered, merged (found again by another loop, or joined with another pattern), applied, injected
+            (and not applied), unrecorded (uses that only a sum tells of), inverted or decided.
+        loop_id: "" where no loop is known.
+        success: Of an applied use; None = unknown.
+        text: The event in words. Untrusted: it may quote ids, tasks and reasons.
+        count: How many uses it stands for, 1 except for unrecorded ones.
+    """
+
+    at: datetime | None
+    kind: str
+    loop_id: str
+    success: bool | None
+    text: str
+    count: int = 1
+
+
+def lineage(
+    pattern: Pattern,
+    observations: Sequence[Observation],
+    decisions: Iterable[Decision],
+    loops: Mapping[str, Loop],
+) -> tuple[LineageEvent, ...]:
+    """Everything known of a pattern's life, oldest first; an undated discovery first, the rest undated last.
+
+    A source loop without a record of its use is one of the uses that the registry only sums up; it gets a
+    result where all of those have the same. One beyond these uses came upon the same and is not known to have used it.
+    """
+    words = _FAILURES if pattern.type is PatternType.ANTI else _RESULTS
+    iterations = {source.loop_id: source_iterations(pattern, source) for source in pattern.source_loops}
+    events = [
+        _observed(seen, loops, words, iterations) for seen in observations if seen.source not in (TREND, AGGREGATE)
+    ]
+    events += _unrecorded(pattern, observations, loops)
+    events += _decided(pattern, decisions)
+    if pattern.inverted_from:
+        at = min((source.at for source in pattern.source_loops if source.at), default=None)
+        events.append(_event(at, "inverted", text=f"made from {pattern.inverted_from}"))
+    if events and not any(event.kind == "discovered" for event in events) and pattern.first_discovered:
+        events.append(_event(pattern.first_discovered, "discovered", text="by a loop that no record names"))
+    first = True
+    ordered: list[LineageEvent] = []
+    for event in sorted(events, key=_order):
+        if event.kind == "discovered":
+            if not first:
+                event = _event(event.at, "merged", event.loop_id, event.success, "found again")
+            first = False
+        ordered.append(event)
+    return tuple(ordered)
+
+
+def _order(event: LineageEvent) -> tuple[bool, datetime, bool, str]:
+    undated_last = event.at is None and event.kind != "discovered"
+    return undated_last, event.at or _UNDATED, event.kind != "discovered", event.loop_id
+
+
+def _event(
+    at: datetime | None,
+    kind: str,
+    loop_id: str = "",
+    success: bool | None = None,
+    text: str = "",
+    count: int = 1,
+) -> LineageEvent:
+    return LineageEvent(at=at, kind=kind, loop_id=loop_id, success=success, text=text, count=count)
+
+
+def source_iterations(pattern: Pattern, source: SourceLoop) -> str:
+    """What a source loop records of its iterations: `failed in iteration 12`, `took 3 iterations`; "" for nothing."""
+    if source.iteration is None:
+        return ""
+    if pattern.type is PatternType.ANTI:
+        return f"failed in iteration {source.iteration}"
+    return f"took {plural(source.iteration, 'iteration')}" if pattern.type is PatternType.SUCCESS else ""
+
+
+def _joined(what: str, iterations: str) -> str:
+    """`the approach failed in iteration 12`, `applied, helped, took 3 iterations`."""
+    last = what.rpartition(" ")[2]
+    if iterations.startswith(f"{last} "):
+        return f"{what}{iterations.removeprefix(last)}"
+    return f"{what}, {iterations}" if iterations else what
+
+
+def _observed(
+    seen: Observation,
+    loops: Mapping[str, Loop],
+    results: Mapping[bool | None, str],
+    iterations: Mapping[str, str],
+) -> LineageEvent:
+    kind = "applied" if seen.kind == "feedback" else seen.kind
+    words = {"discovered": "discovered", "injected": "injected, not applied"}.get(kind) or results[seen.success]
+    if seen.iteration is not None:
+        words += f" in iteration {seen.iteration}"
+    elif more := iterations.get(seen.loop_id):
+        words = _joined(words, more)
+    loop = loops.get(seen.loop_id)
+    if loop is not None and loop.task:
+        words += f": {loop.task}"
+    return _event(seen.at, kind, seen.loop_id, seen.success, words)
+
+
+def _unrecorded(pattern: Pattern, observations: Sequence[Observation], loops: Mapping[str, Loop]) -> list[LineageEvent]:
+    """Uses that only sums tell of: those of source loops by name, the rest as a number; and further source loops."""
+    recorded = {seen.loop_id for seen in observations}
+    recorded |= {alias for id in recorded if id in loops for alias in loops[id].aliases}
+    summed = [seen for seen in observations if seen.source in (TREND, AGGREGATE)]
+    left = sum(seen.count for seen in summed)
+    results = {seen.success for seen in summed}
+    success = results.pop() if len(results) == 1 else None
+    anti = pattern.type is PatternType.ANTI
+    events: list[LineageEvent] = []
+    for source in pattern.source_loops:
+        if source.loop_id in recorded:
+            continue
+        recorded.add(source.loop_id)
+        if left:
+            left -= 1
+            result = {"success": True, "failure": False}.get(source.outcome, success)
+            what = "applied"
+            if anti:
+                result = True if source.iteration is not None else success
+                what = _FAILURES[result]
+            text = f"{_joined(what, source_iterations(pattern, source))}, known from the registry alone"
+            events.append(_event(source.at, "applied", source.loop_id, result, text))
+        else:
+            events.append(_event(source.at, "merged", source.loop_id, text="found again"))
+    if left:
+        text = f"+{plural(left, 'occurrence' if anti else 'use')} without a record"
+        events.append(_event(max((s.at for s in summed if s.at), default=None), "unrecorded", text=text, count=left))
+    return events
+
+
+def _decided(pattern: Pattern, decisions: Iterable[Decision]) -> list[LineageEvent]:
+    own: dict[str, Decision] = {}
+    events: list[LineageEvent] = []
+    for decision in decisions:
+        if _names(decision, pattern.id):
+            own[decision.id] = decision
+        elif decision.verb not in TURNS or decision.subject not in own:
+            continue
+        by = f" by {decision.by}" if decision.by else ""
+        reason = f": {decision.reason}" if decision.reason else ""
+        kind, what = _deed(decision, pattern.id)
+        if decision.subject in own and decision.verb in TURNS:
+            what += f" {own[decision.subject].verb.value.replace('_', ' ')}"
+        events.append(_event(decision.at, kind, text=f"{what}{by}{reason}"))
+    return events
+
+
+def _names(decision: Decision, pattern_id: str) -> bool:
+    """Whether a decision is about this pattern, alone or among others."""
+    if decision.subject == pattern_id:
+        return True
+    one = any(decision.after.get(key) == pattern_id for key in ("anti_id", "merged"))
+    return one or any(_lists(decision, key, pattern_id) for key in ("patterns", "joined"))
+
+
+def _lists(decision: Decision, key: str, pattern_id: str) -> bool:
+    listed = decision.after.get(key)
+    return isinstance(listed, list | tuple) and pattern_id in listed
+
+
+def _deed(decision: Decision, pattern_id: str) -> tuple[str, str]:
+    """The kind of event that a decision is in the life of one pattern, and what was done, seen from there."""
+    subject, its_own = decision.subject, decision.subject == pattern_id
+    verb = decision.verb.value.replace("_", " ")
+    if decision.verb is Verb.ACCEPT_INVERSION:
+        return "inverted", f"inverted to {decision.after.get('anti_id', '')}" if its_own else f"inverted from {subject}"
+    if decision.verb is Verb.MERGE:
+        return "merged", f"{decision.after.get('merged', '')} into it" if its_own else f"into {subject}"
+    if decision.verb in (Verb.EXTRACT, Verb.IMPORT):
+        joined = ", joined to it" if _lists(decision, "joined", pattern_id) else ""
+        return "decided", f"{verb} from {subject}{joined}"
+    if its_own or decision.verb in TURNS:
+        return "decided", verb
+    return "decided", f"{verb} ({subject})"
+
+
+def format_lineage(pattern: Pattern, events: Sequence[LineageEvent], assessment: Assessment) -> str:
+    """The document's block "Pattern Lineage" as displayable plain text, with a newline at its end.
+
+    The block of an anti-pattern lists the failures of its approach.
+
+    Args:
+        events: From `lineage`.
+        assessment: Its rate and counts.
+    """
+    anti = pattern.type is PatternType.ANTI
+    lines = [f"Pattern: {visible_line(pattern.id, 200)}", ""]
+    for event in events:
+        when = f" ({event.at:%Y-%m-%dT%H:%M:%SZ})" if event.at else ""
+        label, mark = f"{event.kind.capitalize()}:", ""
+        if event.kind == "applied" and anti:
+            label = _LABELS[event.success]
+        elif event.kind == "applied":
+            mark = {True: " ✓", False: " ✗", None: " ?"}[event.success]
+        what = event.loop_id if event.kind in ("discovered", "applied", "injected", "merged") else event.text
+        lines.append(f"{label.ljust(_WIDTH)}{visible_line(what or event.text, 200)}{when}{mark}")
+    if assessment.rate is not None:
+        counted = f"({assessment.successes:,}/{assessment.successes + assessment.failures:,})"
+        rate = assessment.claim_text or f"{rounded(assessment.rate * 100)}% {counted}"
+        lines += ["", f"{'Failure' if anti else 'Success'} rate: {rate}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,90 @@
+"""What a pattern's record says of itself, held against the evidence (semantics 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime
+
+from core.base.text import plural, visible_line
+from core.learning.aggregate_evidence import AGGREGATE, TREND, Counts, claimed_rate, growing_trend, rounded
+from core.learning.evidence import is_later
+from core.records.events import Observation
+from core.records.findings import Finding, Severity
+from core.records.patterns import Pattern, PatternType
+from core.records.times import minute_of
+
+
+def reconcile(
+    pattern: Pattern,
+    observations: Sequence[Observation],
+    now: datetime,
+    *known: Container[str],
+) -> tuple[Finding, ...]:
+    """Where the record's own numbers, dates and loops disagree with the evidence; empty if they agree.
+
+    Args:
+        known: The ids of all that a pattern can come from here, such as loops and tasks; none leaves orphans alone.
+    """
+    noted: list[Finding] = []
+
+    def note(pointer: str, severity: Severity, code: str, message: str) -> None:
+        noted.append(Finding(pattern.file, pattern.pointer + pointer, severity, code, message))
+
+    counter = "/occurrence_count" if pattern.type is PatternType.ANTI else "/usage_count"
+    for code, severity, message in _count_notes(pattern, observations):
+        note(counter, severity, code, message)
+    future = [seen.at for seen in observations if seen.at is not None and seen.at > now]
+    if future:
+        when = f"{minute_of(max(future))} UTC"
+        note(
+            "",
+            Severity.WARNING,
+            "future-time",
+            f"evidence is dated in the future ({when}); it counts as of now",
+        )
+    if len(growing_trend(pattern)) < len(pattern.trend):
+        message = "a snapshot is incomplete or does not grow; it is left out"
+        note("/effectiveness_trend", Severity.WARNING, "bad-trend", message)
+    seen_ids: set[str] = set()
+    for place, source in enumerate(pattern.source_loops):
+        shown = visible_line(source.loop_id, 80)
+        if source.loop_id in seen_ids:
+            note(f"/source_loops/{place}", Severity.INFO, "duplicate-loop", f"loop {shown} is listed twice")
+        elif known and not any(source.loop_id in ids for ids in known):
+            message = f"loop {shown} is not in this project"
+            note(f"/source_loops/{place}", Severity.INFO, "orphan-loop", message)
+        seen_ids.add(source.loop_id)
+    return tuple(noted)
+
+
+def _count_notes(pattern: Pattern, observations: Sequence[Observation]) -> Iterable[tuple[str, Severity, str]]:
+    claim = Counts.claimed(pattern.claim)
+    known = [seen for seen in observations if seen.kind != "injected"]
+    uses = [seen for seen in known if not is_later(seen, pattern)]
+    if later := sum(seen.count for seen in known) - sum(seen.count for seen in uses):
+        yield "later-uses", Severity.INFO, f"{plural(later, 'use')} since the last one that the registry counts"
+    recorded = [seen for seen in uses if seen.source not in (TREND, AGGREGATE)]
+    shown = sum(seen.count for seen in recorded)
+    total = sum(seen.count for seen in uses)
+    claimed = claimed_rate(pattern.claim)
+    if claimed is not None:
+        message = f"the rate of {rounded(claimed * 100)} % is claimed; the counts do not give it, and it counts no use"
+        yield "claimed-rate", Severity.INFO, message
+    if claim is None:
+        if shown:
+            yield "no-count", Severity.INFO, f"registry gives no count of uses, loops show {shown}"
+        return
+    says = f"registry says {plural(claim.uses, 'use')}"
+    if claim.uses < total:
+        message = f"{says}, the evidence shows {total}; the evidence counts"
+        yield "claim-below-evidence", Severity.WARNING, message
+    elif claim.uses > shown:
+        message = f"{says}, loops show {shown}, {claim.uses - shown:,} unrecorded"
+        yield "unrecorded-uses", Severity.INFO, message
+    if not claim.has_results:
+        return
+    for word, value, result in (("successes", claim.successes, True), ("failures", claim.failures, False)):
+        evident = sum(seen.count for seen in recorded if seen.success is result)
+        if evident > value and claim.uses >= total:
+            message = f"registry says {value} {word}, loops show {evident}; the loops count"
+            yield "claim-disagrees", Severity.WARNING, message

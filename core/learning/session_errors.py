@@ -1,0 +1,82 @@
+"""Debug sessions as errors of the loop or attempt that they belong to (semantics 2; formats C26)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, by_task
+from core.records.loops import Loop
+from core.records.snapshot import Delta, Snapshot
+
+
+def sessions_by_bead(snapshot: Snapshot, row_id: Callable[[str], str]) -> dict[str, tuple[DebugSession, ...]]:
+    """The sessions of each loop, and of each attempt at a task, by the ids of these; no session stands twice.
+
+    A loop that a session names counts before a task; what names neither is left out. Of a task's attempts it is the
+    one that was at work when the session began; where times do not tell, the only one there is.
+
+    Args:
+        snapshot: Its debug sessions, loops and attempts.
+        row_id: The id of the loop that goes by a name; the name itself if there is none.
+    """
+    attempts: Mapping[str, Sequence[Attempt]] | None = None
+    found: dict[str, list[DebugSession]] = {}
+    for session in snapshot.debug_sessions.values():
+        bead = row_id(session.loop_id)
+        if bead not in snapshot.loops:
+            names = [name for name in (session.loop_id, session.task_id) if name]
+            if attempts is None and names:
+                attempts = by_task(snapshot.attempts.values())
+            bead = _attempt(session, names, snapshot.attempts, attempts or {})
+        if bead:
+            found.setdefault(bead, []).append(session)
+    return {bead: tuple(sessions) for bead, sessions in found.items()}
+
+
+def moves_sessions(before: Snapshot, after: Snapshot, delta: Delta) -> bool:
+    """Whether sessions may belong to others after a change; how far a loop or attempt has come makes no difference."""
+    if delta.debug_sessions or not after.debug_sessions:
+        return bool(delta.debug_sessions)
+    loops, attempts = (before.loops, after.loops), (before.attempts, after.attempts)
+    return any(_aliases(loops[0].get(id)) != _aliases(loops[1].get(id)) for id in delta.loops) or any(
+        _begin(attempts[0].get(id)) != _begin(attempts[1].get(id)) for id in delta.attempts
+    )
+
+
+def _attempt(
+    session: DebugSession,
+    names: Iterable[str],
+    attempts: Mapping[str, Attempt],
+    of_task: Mapping[str, Sequence[Attempt]],
+) -> str:
+    """The id of the attempt that a session belongs to, "" if that is not known."""
+    for name in names:
+        if name in attempts:
+            return name
+        if name in of_task:
+            return _at_work(of_task[name], _began(session))
+    return ""
+
+
+def _at_work(attempts: Sequence[Attempt], at: datetime | None) -> str:
+    """The id of the attempt that had begun last at a time."""
+    started = [attempt for attempt in attempts if attempt.started_at is not None]
+    if at is None or not started:
+        return attempts[0].id if len(attempts) == 1 else ""
+    before = [(one.started_at, one.number, one.id) for one in started if one.started_at and one.started_at <= at]
+    return max(before)[2] if before else ""
+
+
+def _began(session: DebugSession) -> datetime | None:
+    runs = (run.at for run in session.executions if run.at is not None)
+    return session.created_at or min(runs, default=session.updated_at)
+
+
+def _aliases(loop: Loop | None) -> tuple[str, ...] | None:
+    return loop.aliases if loop is not None else None
+
+
+def _begin(attempt: Attempt | None) -> tuple[datetime | None] | None:
+    return (attempt.started_at,) if attempt is not None else None

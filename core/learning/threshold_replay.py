@@ -1,0 +1,226 @@
+"""What other thresholds would have made of everything that happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from operator import itemgetter
+from typing import Final
+
+from msgspec import Struct
+
+from core.config.settings import AntiPatternSettings, MaturitySettings, Settings
+from core.learning.calendar import change_within
+from core.learning.decay import SECONDS_PER_DAY
+from core.learning.evidence_inputs import Inputs
+from core.learning.inversion import inversion_triggered
+from core.learning.maturity import state_of
+from core.records.events import Observation
+from core.records.patterns import Maturity, PatternType
+
+_ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class Course(Struct, frozen=True, kw_only=True):
+    """Where one pattern's history leads.
+
+    Attributes:
+        state: By the rules, now.
+        since: When it came into this state; None if it was never in another, or if nothing tells.
+        inverts: Whether its raw counts call for inversion now.
+        inverted_at: When they first did; None if never, or if nothing tells.
+    """
+
+    state: Maturity
+    since: datetime | None
+    inverts: bool
+    inverted_at: datetime | None
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """A pattern that other thresholds lead elsewhere.
+
+    Attributes:
+        before, after: Its course under today's thresholds, and under the others.
+        pinned: A human decision holds, whatever the rules say.
+    """
+
+    pattern_id: str
+    before: Course
+    after: Course
+    pinned: bool
+
+
+class Replay(Struct, frozen=True, kw_only=True):
+    """The answer to `what_if`.
+
+    Attributes:
+        turns: The patterns whose state or inversion differs, by id.
+        before, after: How many patterns each state has, by the rules.
+        events: How many results were replayed.
+    """
+
+    turns: tuple[Turn, ...]
+    before: dict[Maturity, int]
+    after: dict[Maturity, int]
+    events: int
+
+
+@dataclass(frozen=True)
+class History:
+    """All that happened, as evidence is made of it, and the thresholds that hold.
+
+    Attributes:
+        now: The moment that states are asked for.
+    """
+
+    inputs: Inputs
+    now: datetime
+    settings: Settings
+
+    @cached_property
+    def observations(self) -> Mapping[str, tuple[Observation, ...]]:
+        """The evidence under the thresholds that hold, by pattern."""
+        return _observations(self.inputs)
+
+    @cached_property
+    def courses(self) -> Mapping[str, Course]:
+        """Where it leads under the thresholds that hold, by pattern."""
+        return _courses(self, self.observations, self.settings)
+
+
+def what_if(settings: Settings, history: History) -> Replay:
+    """Replay all history under other thresholds: which patterns would be in another state, or would invert."""
+    observations = history.observations
+    if settings.learning != history.settings.learning:  # other verdicts on loops make other evidence
+        observations = _observations(history.inputs.under(settings.learning))
+    after = _courses(history, observations, settings)
+    before = history.courses
+    pins = history.inputs.snapshot.curation.pins
+    return Replay(
+        turns=tuple(
+            Turn(pattern_id=id, before=before[id], after=after[id], pinned=id in pins)
+            for id in sorted(after)
+            if (before[id].state, before[id].inverts) != (after[id].state, after[id].inverts)
+        ),
+        before=_counted(before),
+        after=_counted(after),
+        events=sum(seen.count for all_seen in observations.values() for seen in all_seen if seen.success is not None),
+    )
+
+
+def _observations(inputs: Inputs) -> dict[str, tuple[Observation, ...]]:
+    return {id: inputs.observations(pattern) for id, pattern in inputs.snapshot.patterns.items()}
+
+
+def _courses(
+    history: History, observations: Mapping[str, Sequence[Observation]], settings: Settings
+) -> dict[str, Course]:
+    patterns = history.inputs.snapshot.patterns
+    return {
+        id: course_of(
+            seen,
+            history.now,
+            settings.maturity,
+            None if patterns[id].type is PatternType.ANTI else settings.anti_pattern,
+        )
+        for id, seen in observations.items()
+    }
+
+
+def _counted(courses: Mapping[str, Course]) -> dict[Maturity, int]:
+    counts = Counter(course.state for course in courses.values())
+    return {state: counts[state] for state in Maturity}
+
+
+def course_of(
+    observations: Iterable[Observation],
+    now: datetime,
+    maturity: MaturitySettings,
+    inversion: AntiPatternSettings | None,
+) -> Course:
+    """One pattern's history, result by result in order of time, under some thresholds.
+
+    Args:
+        observations: The evidence in any order; a future result counts as of now, an undated one from the start.
+        now: The moment that the state is asked for.
+        maturity: Thresholds of the states.
+        inversion: Thresholds of inversion; None for an anti-pattern, which never inverts.
+    """
+    known = (seen for seen in observations if seen.success is not None)
+    results = sorted(((_ALWAYS if seen.at is None else min(seen.at, now), seen) for seen in known), key=itemgetter(0))
+    walk = _Walk(now, maturity)
+    good = bad = 0
+    inverts, inverted_at = False, None
+    for at, seen in results:
+        walk.add(at, seen)
+        good += seen.count if seen.success else 0
+        bad += 0 if seen.success else seen.count
+        if inversion is not None:
+            inverts = bool(inversion_triggered(good, bad, inversion))
+            if inverts and inverted_at is None:
+                inverted_at = at
+    walk.wait(now)
+    return Course(
+        state=walk.state,
+        since=None if walk.since == _ALWAYS else walk.since,
+        inverts=inverts,
+        inverted_at=None if inverted_at == _ALWAYS else inverted_at,
+    )
+
+
+class _Walk:
+    """The decayed sums of one pattern while time passes."""
+
+    def __init__(self, now: datetime, settings: MaturitySettings) -> None:
+        self.state = state_of(0.0, 0.0, settings)
+        self.since: datetime | None = None
+        self._settings = settings
+        self._now = now
+        self._at = _ALWAYS
+        self._moving = 0.0, 0.0
+        self._fixed = 0.0, 0.0
+
+    def add(self, at: datetime, seen: Observation) -> None:
+        """One result, not before those added so far."""
+        self.wait(at)
+        worth = seen.weight * seen.count
+        more = (worth, 0.0) if seen.success else (0.0, worth)
+        if seen.at is None:
+            self._fixed = self._fixed[0] + more[0], self._fixed[1] + more[1]
+        else:
+            self._moving = self._moving[0] + more[0], self._moving[1] + more[1]
+        self._judge(at)
+
+    def wait(self, until: datetime) -> None:
+        """Let everything decay until then."""
+        came_to = self._state(self._factor(until))
+        while came_to is not self.state:
+            change = change_within(self.state, self._moving, self._fixed, self._at, self._settings)
+            if change is None or change[0] > until:
+                break
+            self._decay(change[0])
+            self.state, self.since = change[1], change[0]
+        self._decay(until)
+        self._judge(until)
+
+    def _factor(self, until: datetime) -> float:
+        days = (until - self._at).total_seconds() / SECONDS_PER_DAY
+        return float(0.5 ** (days / self._settings.half_life_days))
+
+    def _state(self, factor: float) -> Maturity:
+        helpful, harmful = self._moving[0] * factor + self._fixed[0], self._moving[1] * factor + self._fixed[1]
+        return state_of(helpful, harmful, self._settings)
+
+    def _decay(self, until: datetime) -> None:
+        factor = self._factor(until)
+        self._moving = self._moving[0] * factor, self._moving[1] * factor
+        self._at = until
+
+    def _judge(self, at: datetime) -> None:
+        state = self._state(1.0)
+        if state is not self.state:
+            self.state, self.since = state, at

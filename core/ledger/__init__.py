@@ -1,0 +1,1 @@
+"""The log of decisions: reading, folding into a state, and verification."""

@@ -1,0 +1,106 @@
+"""Heads of the ledger that are kept elsewhere: how long it was, and the hash of its end. See docs/safety.md#log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from core.base.errors import BadInput
+from core.base.text import plural
+from core.records.times import iso
+from core.storage.chain_check import Break
+from core.storage.hash_chain import Place
+
+MAX_BYTES: Final = 1 << 20
+"""Largest file of heads that is read."""
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """The end of a ledger at one moment; a line of JSON.
+
+    Attributes:
+        kind: Distinguishes a head from other files.
+        project: Random ID of the project, 16 hex digits; "" where it could not be made.
+        lines: Number of the ledger's last line; 0 for an empty ledger.
+        hash: The hash that the next line has to contain; it depends on every line before.
+        at: When the head was taken, UTC.
+    """
+
+    kind: Literal["ralphdeck-log-head"]
+    project: Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{16})?\Z")] = ""
+    lines: Annotated[int, Meta(ge=0, lt=10**11)]
+    hash: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+    at: Annotated[datetime, Meta(tz=True)]
+
+    @property
+    def place(self) -> Place:
+        """The same as a place of the chain."""
+        return Place(self.lines, self.hash)
+
+    def encoded(self) -> bytes:
+        """One line of JSON."""
+        return msgspec.json.encode(self) + b"\n"
+
+
+def read_heads(data: bytes, name: str) -> tuple[Head, ...]:
+    """The heads in a file: one JSON object, or one a line.
+
+    Args:
+        data: Its content.
+        name: What messages call it; displayable.
+
+    Raises:
+        BadInput: It contains anything else, or nothing.
+    """
+    try:
+        return (msgspec.json.decode(data, type=Head),)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        lines = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise BadInput(f"{name} is empty; write a head with: ralphdeck log --head --output FILE")
+    heads = []
+    for number, line in lines:
+        try:
+            heads.append(msgspec.json.decode(line, type=Head))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise BadInput(f"{name} line {number} is not a head; write one with: ralphdeck log --head") from None
+    return tuple(heads)
+
+
+def check_project(heads: Sequence[Head], project: str, name: str) -> None:
+    """Refuse heads of another project.
+
+    Args:
+        heads: What was kept.
+        project: ID of this project; "" if it has none.
+        name: See `read_heads`.
+
+    Raises:
+        BadInput: A head has the ID of another project.
+    """
+    for head in heads:
+        if project and head.project and head.project != project:
+            raise BadInput(f"{name} is the head of project {head.project}, and this is project {project}")
+
+
+def missing_heads(heads: Sequence[Head], places: Sequence[Place]) -> Iterator[Break]:
+    """Where a ledger is not the one that the heads were taken from, or lacks lines of it.
+
+    Args:
+        heads: What was kept.
+        places: See `Seams`.
+    """
+    known, end = set(places), places[-1].line
+    for head in heads:
+        if head.place in known:
+            continue
+        taken = f"the head of {iso(head.at)}"
+        if head.lines > end:
+            gone = plural(head.lines - end, "line")
+            yield Break(max(end, 1), f"{taken} was taken at line {head.lines}: {gone} after this one are missing")
+        else:
+            yield Break(max(head.lines, 1), f"{taken} does not fit: lines up to this one were rewritten")

@@ -1,0 +1,210 @@
+"""Files that follow from all the others: the metrics of (3), and the index of the patterns.
+
+They are made anew from the evidence, and written only where that says something else than they do. What stands
+in them beside is kept; a file that holds something else altogether is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from msgspec import to_builtins
+
+from core.base.errors import BadInput, Conflict, Unwritable
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.learning.scoreboard import Scoreboard
+from core.metrics.effectiveness import EffectivenessMetrics, effectiveness
+from core.records.patterns import Pattern
+from core.records.snapshot import Snapshot
+from core.records.times import iso
+from core.sources.registry_extras import METRICS, read_registry_extras
+from core.storage.atomic_write import curation_lock, rewrite, take_theirs
+from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, decode_json, read_file
+from core.storage.json_editor import JsonText
+
+_WRAPPER: Final = METRICS
+"""The metrics may be below this key; a file of their own may go without."""
+_VERSION: Final = "1.0.0"
+
+_Update = Callable[[JsonText], None]
+
+
+def metrics_path(paths: ProjectPaths) -> Path:
+    """(3) `metrics_file`."""
+    return paths.ralph / "shared" / "effectiveness-metrics.json"
+
+
+def index_path(paths: ProjectPaths) -> Path:
+    """(3) `patterns_index`."""
+    return paths.ralph / "memory" / "patterns-index.json"
+
+
+def write_derived(
+    paths: ProjectPaths, settings: Settings, snapshot: Snapshot, board: Scoreboard, now: datetime
+) -> tuple[str, ...]:
+    """Bring index and metrics up to date (0) `7_store_in_registry`, `8_update_effectiveness_metrics`.
+
+    Returns:
+        What could not be written, one line each; the records themselves are what counts.
+    """
+    return (
+        *_write_index(paths, settings, snapshot.patterns, now),
+        *write_metrics(paths, settings, snapshot, board, now),
+    )
+
+
+def write_metrics(
+    paths: ProjectPaths, settings: Settings, snapshot: Snapshot, board: Scoreboard, now: datetime
+) -> tuple[str, ...]:
+    """Bring `shared/effectiveness-metrics.json` up to date; see `write_derived`."""
+    metrics = to_builtins(effectiveness(snapshot, board, now))
+    at = metrics.pop("last_updated")
+
+    def update(document: JsonText) -> None:
+        path: tuple[str, ...] = ()
+        if isinstance(document.value.get(_WRAPPER), dict):
+            path = (_WRAPPER,)
+        if _set_known(document, path, metrics):
+            document.set(path, "last_updated", at)
+
+    return _update(paths, settings, metrics_path(paths), update)
+
+
+def _set_known(document: JsonText, path: tuple[str, ...], values: Mapping[str, Any]) -> bool:
+    """Set keys of the object at `path`, and take out those whose value is not known; whether anything changed."""
+    here = document.value
+    for step in path:
+        here = here[step]
+    changed = False
+    for key, value in values.items():
+        old = here.get(key)
+        if isinstance(value, dict) and isinstance(old, dict):
+            changed |= _set_known(document, (*path, key), value)
+        elif value is None:
+            if key in here:
+                document.remove((*path, key))
+                changed = True
+        elif type(old) is bool or old != value:
+            document.set(path, key, _known(value))
+            changed = True
+    return changed
+
+
+def _known(value: Any) -> Any:
+    return {key: item for key, item in value.items() if item is not None} if isinstance(value, dict) else value
+
+
+def _write_index(
+    paths: ProjectPaths, settings: Settings, patterns: Mapping[str, Pattern], now: datetime
+) -> tuple[str, ...]:
+    entries = [_entry(patterns[id]) for id in sorted(patterns) if patterns[id].is_registered]
+
+    def update(document: JsonText) -> None:
+        if document.value.get("patterns") == entries:
+            return
+        document.set((), "version", _VERSION)
+        document.set((), "updated_at", iso(now))
+        # Half characters of file text cannot be written as they are; and one line a pattern is what compares well.
+        lines = ",".join(f"\n    {json.dumps(entry)}" for entry in entries)
+        document.set((), "patterns", entries, f"[{lines}\n  ]" if entries else "[]")
+
+    return _update(paths, settings, index_path(paths), update)
+
+
+def _entry(pattern: Pattern) -> dict[str, Any]:
+    return {
+        "pattern_id": pattern.id,
+        "type": pattern.type.value,
+        "title": pattern.title,
+        "category": pattern.category,
+        "tags": list(pattern.tags),
+        "content_hash": pattern.content_hash,
+        "file": pattern.file,
+    }
+
+
+def _update(paths: ProjectPaths, settings: Settings, path: Path, update: _Update) -> tuple[str, ...]:
+    """Edit a file that holds one JSON object, or is still to be made."""
+
+    def change(data: bytes | None) -> bytes:
+        document = JsonText(b"{\n}\n" if data is None else data)
+        if not isinstance(document.value, dict):
+            raise Conflict(f"{path} holds no JSON object; it was left as it is")
+        update(document)
+        return document.encode()
+
+    try:
+        if (problem := _unusable(paths, path)) is not None:
+            raise Conflict(f"{path} {problem}; it was left as it is")
+        with curation_lock(paths):
+            _make_folder(paths, path.parent)
+            rewrite(path, change, merge=take_theirs, retry_seconds=settings.watch.retry_seconds)
+    except (BadInput, Conflict, Unwritable) as error:
+        return (str(error),)
+    return ()
+
+
+def _unusable(paths: ProjectPaths, path: Path) -> str | None:
+    """Why a file cannot be edited, as the end of a sentence; None if it can, or is not there."""
+    paths.inside(paths.relative(path))
+    raw = read_file(path, paths.aiwg, MAX_PATTERN_BYTES)
+    if raw is None or isinstance(raw, Problem):
+        return raw.message if raw is not None else None
+    decoded = decode_json(raw.data)
+    return decoded.problems[0].message if decoded.failed else None
+
+
+def _make_folder(paths: ProjectPaths, folder: Path) -> None:
+    try:
+        paths.inside(paths.relative(folder)).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unwritable(f"cannot make {folder}: {error.strerror}") from None
+
+
+def claimed_metrics(paths: ProjectPaths) -> dict[str, dict[str, Any]]:
+    """The metrics that files claim, as `key` or `group.key`, by file: the metrics file and registry documents."""
+    claims = {}
+    raw = read_file(metrics_path(paths), paths.aiwg, MAX_PATTERN_BYTES)
+    value = None if raw is None or isinstance(raw, Problem) else decode_json(raw.data).value
+    if isinstance(value, dict):
+        inner = value.get(_WRAPPER)
+        claims[paths.relative(metrics_path(paths))] = _flat(inner if isinstance(inner, dict) else value)
+    for extras in read_registry_extras(paths, []):
+        if extras.metrics is not None:
+            claims[extras.document.file] = _flat(extras.metrics)
+    return claims
+
+
+class Difference(NamedTuple):
+    """A metric of which a file claims another value than the evidence gives."""
+
+    file: str
+    key: str
+    claimed: Any
+    evident: Any
+
+
+def differences(claims: Mapping[str, Mapping[str, Any]], metrics: EffectivenessMetrics) -> tuple[Difference, ...]:
+    """Where files and the evidence disagree."""
+    evident = _flat(to_builtins(metrics))
+    return tuple(
+        Difference(file, key, claimed[key], value)
+        for file, claimed in claims.items()
+        for key, value in evident.items()
+        if key != "last_updated" and key in claimed and (type(claimed[key]) is bool or claimed[key] != value)
+    )
+
+
+def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        if isinstance(item, dict):
+            found |= {f"{key}.{inner}": it for inner, it in item.items()}
+        else:
+            found[key] = item
+    return found

@@ -1,0 +1,1 @@
+"""The open project: index, reader, decisions, notifications and the daemon."""

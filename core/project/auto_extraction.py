@@ -1,0 +1,108 @@
+"""Unattended extraction from loops that come to an end, for the dashboard and for `watch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from time import monotonic
+from typing import Final
+
+from core.base.errors import Conflict, Refused, UnknownRecord
+from core.config.settings import ExtractionSettings
+from core.curation.curator import Decided
+from core.extraction.strategies import beads_of
+from core.project.project import Deck
+from core.project.state import View
+from core.records.decisions import Verb
+from core.records.loops import FINISHED, Loop
+from core.records.snapshot import Delta
+
+SETTLING_SECONDS: Final = 1.0
+"""How long a loop that has ended may still write its last files."""
+REASON: Final = "unattended, when the loop ended"
+
+
+def is_wanted(settings: ExtractionSettings) -> bool:
+    """Whether the settings ask for extraction when a loop ends."""
+    return settings.enabled and settings.auto_extract_on_completion
+
+
+class AutoExtraction:
+    """Extracts from each loop once after it has ended; several processes may do so for one project.
+
+    What is new waits in Review for a person, as everything that is extracted unattended. The decisions have a signature
+    of their own, so that undo does not take one for the newest decision of the person. For one thread.
+
+    Args:
+        deck: The open project.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, deck: Deck, *, clock: Callable[[], float] = monotonic) -> None:
+        self._deck = deck
+        self._clock = clock
+        self._since = deck.now()
+        self._due: dict[str, float] = {}
+
+    def add_missed(self) -> None:
+        """Add the loops that ended while no process followed the project, since its last unattended extraction."""
+        snapshot = self._deck.view.snapshot
+        unattended = [d.at for d in snapshot.decisions if d.verb is Verb.EXTRACT and "hashes" in d.after]
+        since = max(unattended, default=None)
+        for loop in snapshot.loops.values():
+            if since and loop.status in FINISHED and loop.ended_at and loop.ended_at > since:
+                self._due[loop.id] = self._clock()
+
+    def add_ended(self, before: View, after: View, delta: Delta) -> None:
+        """Add the loops that have ended between two views."""
+        for loop_id in delta.loops:
+            old, new = before.snapshot.loops.get(loop_id), after.snapshot.loops.get(loop_id)
+            if new is None or new.status not in FINISHED:
+                continue
+            if not old.status.ended if old is not None else _ended_since(new, self._since):
+                self._due[loop_id] = self._clock() + SETTLING_SECONDS
+
+    def seconds_left(self, most: float) -> float:
+        """Seconds until the next loop is due, 0 to `most`."""
+        next_due = min(self._due.values(), default=self._clock() + most)
+        return max(min(next_due - self._clock(), most), 0.0)
+
+    def extract_next(self) -> tuple[str, Decided | None] | None:
+        """Extract from one loop that is due.
+
+        Returns:
+            The loop and the decision, None where there was nothing to extract; None if no loop is due.
+        """
+        now = self._clock()
+        loop_id = next((loop_id for loop_id, due in self._due.items() if due <= now), None)
+        if loop_id is None:
+            return None
+        del self._due[loop_id]
+        loop = self._deck.view.snapshot.loops.get(loop_id)
+        if loop is None or loop.status not in FINISHED or self._is_done(loop):
+            return loop_id, None
+        for bead_id in beads_of(loop_id, self._deck.view.snapshot):
+            self._deck.learn_strategies(bead_id)
+        try:
+            offer = self._deck.extraction(loop_id)
+            if not offer.new and not offer.merges:
+                return loop_id, None
+            by = f"{self._deck.by} (unattended)"
+            return loop_id, self._deck.extract(loop_id, unattended=True, reason=REASON, by=by)
+        except (Conflict, Refused, UnknownRecord):  # another process extracted from it, or moved it, in this moment
+            return loop_id, None
+
+    def _is_done(self, loop: Loop) -> bool:
+        """Whether there was an extraction since the loop ended; one that was undone is not repeated."""
+        names = {loop.id, *loop.aliases}
+        return any(
+            decision.verb is Verb.EXTRACT
+            and decision.subject in names
+            and (loop.ended_at is None or decision.at >= loop.ended_at)
+            for decision in self._deck.view.snapshot.decisions
+        )
+
+
+def _ended_since(loop: Loop, since: datetime) -> bool:
+    """Whether a loop that was first seen when it had ended already did so after `since`."""
+    return loop.ended_at is not None and loop.ended_at >= since

@@ -1,0 +1,442 @@
+"""All that is known of one project now: files in, immutable snapshots and deltas out."""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from time import monotonic
+from types import MappingProxyType
+from typing import Final
+
+from core.base.errors import UnknownRecord
+from core.base.text import visible_line
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.ledger.fold import fold
+from core.ledger.verify import end_findings
+from core.records.decisions import CurationState, Decision
+from core.records.events import Event
+from core.records.findings import Finding, Severity
+from core.records.loops import LoopStory
+from core.records.patterns import Pattern
+from core.records.snapshot import Delta, Snapshot
+from core.sources.cross_task_memory import join_memory
+from core.sources.debug_sessions import join_sessions
+from core.sources.episodes import join_attempts, join_tasks
+from core.sources.escalations import join_escalations
+from core.sources.finding_groups import condense, kind_across_files
+from core.sources.liveness import Processes, system_processes
+from core.sources.loop_details import read_story
+from core.sources.loop_join import LoopBook
+from core.sources.parse_cache import Cache, Cached, cache_file, decoded
+from core.sources.parsed_file import Contribution, Earlier, contribution, folder_contribution
+from core.sources.path_kinds import loop_directory
+from core.sources.record_index import Book, PatternBook, ReflectionBook
+from core.sources.sweep import Kind, can_hold, scan, scan_path, wanted
+from core.storage.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Problem, Stamp, read_file
+
+UNREADABLE_AFTER: Final = timedelta(seconds=1)
+"""A torn file is reported only if it stays torn for so long; most are whole again in a millisecond."""
+_FIRST_PUBLISH: Final = 200
+"""Files after which the first partial snapshot comes: more loops than a screen has lines."""
+_PUBLISH_SECONDS: Final = 1.0
+"""Time before the next one comes, if the lists are not read by then."""
+_PUBLISH_SHARE: Final = 4
+"""Of so much time at most one part goes into partial snapshots."""
+_LISTED: Final = 3
+"""Urgency up to which files tell of loops and patterns; once these are read, the lists are as they will be."""
+_SWEEP_FROM: Final = 1000
+"""More changed paths than this at once are found faster by a sweep."""
+_LIMITS: Final = {  # of files that hold many records; others have `MAX_BYTES`
+    Kind.PATTERNS: MAX_PATTERN_BYTES,
+    Kind.MIRROR: MAX_PATTERN_BYTES,
+    Kind.EVENTS: MAX_PATTERN_BYTES,
+    Kind.LEDGER: MAX_PATTERN_BYTES,
+    Kind.ACTIONS: MAX_PATTERN_BYTES,
+    Kind.ESCALATION: MAX_PATTERN_BYTES,
+}
+_NOTHING: Final = Contribution()
+
+
+class Library:
+    """Reads a project, keeps up with its changes, and hands out snapshots.
+
+    `load` first, then `apply` for changes. Calls may come from any thread, one runs at a time; snapshots are
+    immutable and free to share.
+
+    Args:
+        paths: The project; none of its folders needs to exist, now or later.
+        settings: Thresholds of liveness.
+        clock: Gives the time now, UTC.
+        cache: Keep what was read for the next start.
+        processes: What is known of running processes; the system's by default.
+        findings: What is wrong with the settings; every snapshot has them among its own.
+    """
+
+    def __init__(
+        self,
+        paths: ProjectPaths,
+        settings: Settings,
+        *,
+        clock: Callable[[], datetime],
+        cache: bool = True,
+        processes: Processes | None = None,
+        findings: tuple[Finding, ...] = (),
+    ) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._clock = clock
+        self._processes = processes or system_processes()
+        self._cache = Cache(cache_file(paths.project)) if cache else None
+        self._lock = threading.RLock()
+        self._snapshot = Snapshot()
+        self._known: dict[str, Cached] = {}
+        self.on_records: Callable[[str, int, int], None] | None = None
+        """Called while one big file is read: its project-relative name, the records that are read, and all."""
+        self._unsaved: set[str] = set()
+        self._torn: dict[str, tuple[datetime, Problem]] = {}
+        self._closed: dict[str, Problem] = {}
+        self._earlier: dict[str, Earlier] = {}
+        self._loops = LoopBook()
+        self._patterns = PatternBook()
+        self._reflections = ReflectionBook()
+        self._memory = Book(join_memory)
+        self._tasks = Book(join_tasks)
+        self._attempts = Book(join_attempts)
+        self._debug_sessions = Book(join_sessions)
+        self._escalations = Book(join_escalations)
+        self._events: tuple[Event, ...] = ()
+        self._joined_events: tuple[Event, ...] = ()
+        self._standing_events: tuple[Event, ...] = ()
+        self._withdrawn_events: tuple[Event, ...] = ()
+        self._decisions: tuple[Decision, ...] = ()
+        self._findings: dict[str, tuple[Finding, ...]] = {}
+        self._of_files: tuple[Finding, ...] | None = None
+        self._of_settings = findings
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot."""
+        return self._snapshot
+
+    @property
+    def retry_paths(self) -> tuple[Path, ...]:
+        """Files that were torn when they were read last; `apply` them again soon."""
+        with self._lock:
+            return tuple(self._paths.project / file for file in self._torn)
+
+    def load(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        publish: Callable[[Snapshot], None] | None = None,
+    ) -> Snapshot:
+        """Read everything, what the lists show first and the newest first.
+
+        Args:
+            progress: Told how many files are done, and of how many.
+            publish: Given a partial snapshot (`complete` is False) now and then.
+        """
+        with self._lock, _collector_off():
+            stamps = self._scan()
+            cached = self._cache.load(stamps) if self._cache else {}
+            for file in self._known.keys() - stamps.keys():
+                self._forget(file)
+            order = sorted((_urgency(file), -stamp.mtime_ns, file) for file, stamp in stamps.items())
+            listed = sum(urgency <= _LISTED for urgency, _, _ in order)
+            next_publish = math.inf
+            for done, (_, _, file) in enumerate(order, start=1):
+                kept = cached.pop(file, None)
+                said = decoded(kept) if kept is not None else None
+                if said is not None:
+                    self._take(file, Cached(stamps[file], said))
+                else:
+                    self._read(file, stamps[file])
+                if progress is not None and (done % 100 == 0 or done == len(order)):
+                    progress(done, len(order))
+                if publish is not None and done < len(order):
+                    due = done < listed and done % 100 == 0 and monotonic() > next_publish
+                    if due or done in (_FIRST_PUBLISH, listed):
+                        begun = monotonic()
+                        self._join(complete=False)
+                        publish(self._snapshot)
+                        next_publish = monotonic() + max(_PUBLISH_SECONDS, _PUBLISH_SHARE * (monotonic() - begun))
+            self._join()
+            self._save()
+            return self._snapshot
+
+    def apply(self, changed: Iterable[Path] | None) -> tuple[Snapshot, Delta]:
+        """Read what changed.
+
+        Args:
+            changed: Files or folders under the project where something was made, changed, moved or deleted;
+                other paths are passed over. None: sweep everything against what is known.
+        """
+        with self._lock:
+            if changed is None:
+                self._update(self._scan(), self._known.keys() | self._torn.keys())
+                delta = self._join()
+                self._save()
+                return self._snapshot, delta
+            names = {name for path in changed if (name := self._name(path))}
+            if len(names) > _SWEEP_FROM:
+                return self.apply(None)
+            for name in sorted(names):
+                for folder in [folder for folder in self._closed if folder == name or folder.startswith(f"{name}/")]:
+                    del self._closed[folder]
+                self._update(scan_path(self._paths, name, self._closed), self._scope(name))
+            delta = self._join()
+            return self._snapshot, delta
+
+    def refresh(self, now: datetime) -> tuple[Snapshot, Delta]:
+        """Judge anew what changes without a file: processes die, loops fall silent, files stay torn."""
+        with self._lock:
+            delta = self._join(now, anew=True)
+            return self._snapshot, delta
+
+    def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
+        """All records of an id in pattern files and their mirrors, the one that counts first."""
+        return self._patterns.copies(pattern_id)
+
+    def story(self, loop_id: str) -> LoopStory:
+        """Everything about one loop, read from disk now; `UnknownRecord` if there is no such loop."""
+        loop = self._snapshot.loops.get(loop_id)
+        if loop is None:
+            raise UnknownRecord(f"no loop {visible_line(loop_id, 120)!r} in {self._paths.project}")
+        return read_story(self._paths, loop)
+
+    def _name(self, path: Path) -> str | None:
+        """The project-relative name of a path inside `.aiwg`."""
+        try:
+            name = self._paths.relative(path)
+        except ValueError:
+            return None
+        return name if name == ".aiwg" or name.startswith(".aiwg/") else None
+
+    def _scan(self) -> dict[str, Stamp]:
+        self._closed.clear()
+        return scan(self._paths, self._closed)
+
+    def _scope(self, name: str) -> set[str]:
+        """What is known of a path: the file itself, the loop it lies in, or all that lies in it."""
+        known = self._known.keys() | self._torn.keys() if can_hold(name) else set()
+        scope = {file for file in known if file.startswith(f"{name}/")}
+        scope.update(file for file in (name, f"{loop_directory(name)}/") if file in self._known or file in self._torn)
+        return scope
+
+    def _update(self, found: Mapping[str, Stamp], scope: Iterable[str]) -> None:
+        """Bring the files of `scope` in line with what is on disk, and read what is new."""
+        for file in [file for file in scope if file not in found]:
+            self._forget(file)
+        for file, stamp in found.items():
+            known = self._known.get(file)
+            if known is None or known.stamp != stamp or file in self._torn:
+                self._read(file, stamp)
+
+    def _read(self, file: str, stamp: Stamp) -> None:
+        kind = wanted(file)
+        if kind is None:
+            return
+        if kind is Kind.DIRECTORY:
+            self._take(file, Cached(stamp, folder_contribution(file, stamp)))
+            return
+        raw = read_file(self._paths.project / file, self._paths.aiwg, _LIMITS.get(kind, MAX_BYTES))
+        if raw is None:
+            self._forget(file)
+            return
+        earlier = self._earlier.setdefault(file, Earlier()) if kind in _LIMITS else None
+        progress = partial(self.on_records, file) if self.on_records is not None else None
+        said = raw if isinstance(raw, Problem) else contribution(file, kind, raw, earlier, progress)
+        if not isinstance(said, Problem):
+            self._take(file, Cached(stamp if isinstance(raw, Problem) else raw.stamp, said))
+            self._unsaved.add(file)
+        elif said.torn:
+            self._torn[file] = (self._torn[file][0] if file in self._torn else self._written(stamp), said)
+        else:
+            self._take(file, Cached(stamp, Contribution(findings=(said.finding(file),))))
+            self._unsaved.add(file)
+
+    def _written(self, stamp: Stamp) -> datetime:
+        """Since when a file is torn: nobody is in the middle of writing one that was written an hour ago."""
+        now = self._clock()
+        return datetime.fromtimestamp(min(max(stamp.mtime_ns / 1e9, 0.0), now.timestamp()), UTC)
+
+    def _take(self, file: str, found: Cached) -> None:
+        """From now on `file` says what was found."""
+        self._torn.pop(file, None)
+        before = self._known[file].contribution if file in self._known else _NOTHING
+        self._known[file] = found
+        self._spread(file, before, found.contribution)
+
+    def _forget(self, file: str) -> None:
+        self._torn.pop(file, None)
+        self._earlier.pop(file, None)
+        known = self._known.pop(file, None)
+        if known is not None:
+            self._unsaved.add(file)
+            self._spread(file, known.contribution, _NOTHING)
+
+    def _spread(self, file: str, before: Contribution, after: Contribution) -> None:
+        """Tell each book what `file` says instead of what it said before."""
+        if before.facts or after.facts:
+            self._loops.replace(file, after.facts)
+        if before.patterns or after.patterns:
+            self._patterns.replace(file, after.patterns)
+        if before.reflections or after.reflections:
+            self._reflections.replace(file, after.reflections)
+        if before.memory_tasks or after.memory_tasks:
+            self._memory.replace(file, after.memory_tasks)
+        if before.tasks or after.tasks:
+            self._tasks.replace(file, after.tasks)
+        if before.attempts or after.attempts:
+            self._attempts.replace(file, after.attempts)
+        if before.debug_sessions or after.debug_sessions:
+            self._debug_sessions.replace(file, after.debug_sessions)
+        if before.escalations or after.escalations:
+            self._escalations.replace(file, after.escalations)
+        if before.findings != after.findings:
+            self._of_files = None
+        if after.findings:
+            self._findings[file] = after.findings
+        else:
+            self._findings.pop(file, None)
+        if before.events != after.events:
+            self._events = tuple(sorted(after.events, key=attrgetter("at")))
+        if before.decisions != after.decisions:
+            self._decisions = after.decisions
+
+    def _join(self, now: datetime | None = None, *, complete: bool = True, anew: bool = False) -> Delta:
+        """Make the next snapshot of what the books say, if it differs from the last one; where a book says the same,
+        its records are the very mapping of the last one.
+        """
+        now = now or self._clock()
+        before = self._snapshot
+        loops = self._loops.join(now, self._settings.watch, self._processes, anew=anew)
+        patterns = self._patterns.join()
+        unreadable = {file: since for file, (since, _) in self._torn.items() if now - since > UNREADABLE_AFTER}
+        found = [*self._all_findings(unreadable), *(self._ledger_findings() if complete or before.complete else ())]
+        findings = tuple(sorted(found, key=_place))
+        decided = self._decisions is not before.decisions
+        curation = fold(self._decisions) if decided else before.curation
+        if decided or self._events is not self._joined_events:
+            self._joined_events = self._events
+            self._standing_events, self._withdrawn_events = parted(self._events, curation)
+        delta = Delta(
+            patterns=patterns,
+            loops=loops,
+            reflections=self._reflections.join(self._loops.aliases) if complete else frozenset(),
+            memory_tasks=self._memory.join(),
+            tasks=self._tasks.join(),
+            attempts=self._attempts.join(),
+            debug_sessions=self._debug_sessions.join(),
+            escalations=self._escalations.join(),
+            events=self._standing_events is not before.events,
+            decisions=decided,
+            findings=findings != before.findings or unreadable != before.unreadable,
+        )
+        if not delta and before.complete == complete:
+            return delta
+        self._snapshot = Snapshot(
+            number=before.number + 1,
+            patterns=MappingProxyType(self._patterns.patterns) if delta.patterns else before.patterns,
+            loops=MappingProxyType(self._loops.loops) if delta.loops else before.loops,
+            reflections=MappingProxyType(self._reflections.reflections) if delta.reflections else before.reflections,
+            memory_tasks=MappingProxyType(self._memory.records) if delta.memory_tasks else before.memory_tasks,
+            tasks=MappingProxyType(self._tasks.records) if delta.tasks else before.tasks,
+            attempts=MappingProxyType(self._attempts.records) if delta.attempts else before.attempts,
+            debug_sessions=MappingProxyType(self._debug_sessions.records)
+            if delta.debug_sessions
+            else before.debug_sessions,
+            escalations=MappingProxyType(self._escalations.records) if delta.escalations else before.escalations,
+            events=self._standing_events,
+            withdrawn=self._withdrawn_events,
+            decisions=self._decisions,
+            curation=curation,
+            findings=findings,
+            unreadable=MappingProxyType(unreadable),
+            complete=complete or before.complete,
+        )
+        return delta
+
+    def _ledger_findings(self) -> Iterator[Finding]:
+        """What its lines cannot tell: that the last ones are gone; or that it is a link out of the project, or no
+        file, and so is passed over as any such file.
+        """
+        name = self._paths.relative(self._paths.ledger)
+        known = self._known.get(name)
+        if known is not None:
+            said = known.contribution
+            yield from end_findings(self._paths, known.stamp, said.places, is_chained=said.is_chained)
+        elif name not in self._torn and os.path.lexists(self._paths.ledger):
+            message = "is no file inside .aiwg: nobody knows what was decided, so nothing is injected"
+            yield Finding(name, "", Severity.ERROR, "not-a-file", message)
+        else:
+            yield from end_findings(self._paths, None, (), is_chained=False)
+
+    def _all_findings(self, unreadable: Iterable[str]) -> Iterator[Finding]:
+        yield from self._of_settings
+        if self._of_files is None:
+            every = (finding for file in sorted(self._findings) for finding in self._findings[file])
+            self._of_files = condense(every, kind_across_files)
+        yield from self._of_files
+        yield from self._patterns.findings()
+        yield from self._loops.findings
+        for file in unreadable:
+            yield self._torn[file][1].finding(file)
+        for folder, problem in self._closed.items():
+            yield problem.finding(folder)
+
+    def _save(self) -> None:
+        """Keep what was read since the last time for the next start."""
+        if self._cache is None or not self._unsaved:
+            return
+        changed = {file: self._known[file] for file in self._unsaved if file in self._known}
+        self._cache.save(changed, self._unsaved - changed.keys())
+        self._unsaved.clear()
+
+
+def parted(events: tuple[Event, ...], curation: CurationState) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+    """The events that count, and those that came of a decision that was taken back."""
+    if not curation.undone or not any(event.decision in curation.undone for event in events):
+        return events, ()
+    standing = tuple(event for event in events if event.decision not in curation.undone)
+    return standing, tuple(event for event in events if event.decision in curation.undone)
+
+
+def _place(finding: Finding) -> tuple[str, str, str]:
+    return (finding.file, finding.pointer, finding.code)
+
+
+def _urgency(file: str) -> int:
+    """What is read first: registries and decisions, the states of loops, patterns, what adds to loops, the rest."""
+    name = file.rpartition("/")[2]
+    if name in ("registry.json", "launcher-registry.json", "ledger.jsonl"):
+        return 0
+    if name in ("state.json", "session-state.json", "current-loop.json"):
+        return 1
+    if "/patterns/" in file:
+        return 2
+    return 4 if "/reflections" in file or "/memory/" in file else _LISTED
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Without the garbage collector, which would look at everything again and again (1.5-4 times as slow).
+
+    What was read stays, so it is taken out of the collector's sight afterwards.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+            gc.freeze()

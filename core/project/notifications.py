@@ -1,0 +1,166 @@
+"""What happened between two views of a project, one happening each."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.base.text import visible_line
+from core.curation.rules import subject_text, verb_text
+from core.project.state import View
+from core.records.findings import Severity
+from core.records.loops import Loop, LoopStatus
+from core.records.snapshot import Delta
+from core.review.items import (
+    BORDERLINE,
+    BROAD,
+    DUPLICATE,
+    ESCALATION,
+    OFFER,
+    RECURRING,
+    UNRECONCILED,
+    ReviewItem,
+)
+
+_BAD: Final = frozenset({LoopStatus.FAILED, LoopStatus.CRASHED, LoopStatus.LIMIT})
+_ENDED_WORDS: Final = {LoopStatus.LIMIT: "hit its limit", LoopStatus.PARTIAL: "partly completed"}
+_MAX_WORDS: Final = 50
+
+
+class What(StrEnum):
+    """Kinds of happenings."""
+
+    STARTED = "loop-started"
+    ENDED = "loop-ended"
+    ITERATION = "iteration"
+    LEARNED = "pattern-new"
+    LEFT = "pattern-gone"
+    STATE = "state-changed"
+    DECIDED = "decision"
+    ASKED = "question"
+    ESCALATED = "escalation"
+    FINDING = "finding"
+
+
+_TIDYING: Final = frozenset({BORDERLINE, BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED})
+"""Kinds of questions that can wait: nothing has happened that calls for a person."""
+
+
+class Happening(Struct, frozen=True, kw_only=True):
+    """One thing that happened.
+
+    Attributes:
+        subject: Id of the loop, pattern or debug session; of a decision its id; of a finding its file.
+        text: For a person, displayable.
+        severity: `error` for a loop that broke off and for a file that cannot be used, `warning` for a question
+            while which something goes wrong, and for an escalation.
+        status: Of a loop that ended, else None.
+    """
+
+    what: What
+    subject: str
+    text: str
+    severity: Severity = Severity.INFO
+    status: LoopStatus | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The stable shape that `watch --json` prints, without its time."""
+        return {"what": self.what.value, "subject": self.subject, "text": self.text, "severity": self.severity.value}
+
+
+def happenings(before: View, after: View, delta: Delta, mine: Container[str] = ()) -> list[Happening]:
+    """Everything that a person who watches wants to hear of, what broke first.
+
+    Args:
+        before, after: The views.
+        delta: What changed between them.
+        mine: Ids of the decisions of who is told: the questions that come with them are no news.
+    """
+    found = [*_loops(before, after, delta), *_patterns(before, after, delta)]
+    known = {decision.id for decision in before.snapshot.decisions}
+    is_own = any(decision.id in mine for decision in after.snapshot.decisions if decision.id not in known)
+    for decision in after.snapshot.decisions:
+        if decision.id not in known:
+            verb = verb_text(decision)
+            text = f"{visible_line(decision.by, 30)}: {verb} {visible_line(subject_text(decision), _MAX_WORDS)}"
+            found.append(Happening(what=What.DECIDED, subject=decision.id, text=text))
+    asked = set(map(_asked, before.queue))
+    for item in after.queue:
+        if _asked(item) in asked:
+            continue
+        if item.kind == ESCALATION:
+            text = f"{visible_line(item.question, 120)} {visible_line(item.reason, 200)}"
+            found.append(Happening(what=What.ESCALATED, subject=item.subject, text=text, severity=Severity.WARNING))
+        else:
+            text = f"Review asks: {visible_line(item.question, 120)}"
+            severity = Severity.INFO if item.kind in _TIDYING or is_own else Severity.WARNING
+            found.append(Happening(what=What.ASKED, subject=item.subject, text=text, severity=severity))
+    if delta.findings:
+        old = set(before.findings)
+        for finding in after.findings:
+            if finding not in old and finding.severity is Severity.ERROR:
+                text = f"{visible_line(finding.file, 120)}: {visible_line(finding.message, 200)}"
+                found.append(Happening(what=What.FINDING, subject=finding.file, text=text, severity=Severity.ERROR))
+    return sorted(found, key=lambda happening: happening.severity is not Severity.ERROR)
+
+
+def _asked(item: ReviewItem) -> tuple[str, str, str]:
+    """What makes a question another one: an agent that calls again for the same session is heard again."""
+    call = item.escalated.call if item.escalated is not None else None
+    return item.kind, item.subject, call.file if call is not None else ""
+
+
+def _loops(before: View, after: View, delta: Delta) -> list[Happening]:
+    found = []
+    for key in sorted(delta.loops):
+        old, new = before.snapshot.loops.get(key), after.snapshot.loops.get(key)
+        if new is None:
+            continue
+        name = visible_line(new.task or new.id, _MAX_WORDS)
+        if new.status.ended and old is not None and not old.status.ended:
+            severity = Severity.ERROR if new.status in _BAD else Severity.INFO
+            text = f"{ended_word(new.status)}: {name}"
+            found.append(Happening(what=What.ENDED, subject=key, text=text, severity=severity, status=new.status))
+        elif new.status.active and old is None:
+            found.append(Happening(what=What.STARTED, subject=key, text=f"started: {name}"))
+        elif old is not None and new.status.active and new.iteration != old.iteration and new.iteration is not None:
+            text = f"iteration {_progress(new)}: {name}"
+            found.append(Happening(what=What.ITERATION, subject=key, text=text))
+    return found
+
+
+def _progress(loop: Loop) -> str:
+    return f"{loop.iteration}" if loop.max_iterations is None else f"{loop.iteration} of {loop.max_iterations}"
+
+
+def ended_word(status: LoopStatus) -> str:
+    """How a loop in this status ended, in the past tense."""
+    return _ENDED_WORDS.get(status, status.value)
+
+
+def _patterns(before: View, after: View, delta: Delta) -> list[Happening]:
+    found = []
+    for key in sorted(delta.patterns | _scored(before, after, delta)):
+        name = visible_line(key, 80)
+        if key not in before.snapshot.patterns and key in after.snapshot.patterns:
+            found.append(Happening(what=What.LEARNED, subject=key, text=f"new pattern: {name}"))
+        elif key in before.snapshot.patterns and key not in after.snapshot.patterns:
+            found.append(Happening(what=What.LEFT, subject=key, text=f"no longer in the registry: {name}"))
+        elif key in before.board and key in after.board:
+            old, new = before.assessment(key).shown, after.assessment(key).shown
+            if old != new:
+                found.append(Happening(what=What.STATE, subject=key, text=f"{name}: {old} → {new}"))
+    return found
+
+
+def _scored(before: View, after: View, delta: Delta) -> set[str]:
+    """Patterns whose state may differ by evidence or decisions."""
+    if not (delta.loops or delta.events or delta.decisions or delta.attempts):
+        return set()
+    if before.board.ids != after.board.ids:
+        return set(before.board.ids) & set(after.board.ids)
+    differ = before.board.state_codes != after.board.state_codes
+    return {after.board.ids[row] for row in differ.nonzero()[0].tolist()}

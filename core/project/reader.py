@@ -1,0 +1,299 @@
+"""One open project as it is read: library, scores and index, brought up to date as the files change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.debug_memory.escalation_status import escalated
+from core.debug_memory.index import LazyDebugIndex
+from core.episodes.similar_tasks import comparable
+from core.extraction.proposals import ALL_TYPES, Extraction
+from core.learning.scoreboard import Scoreboard
+from core.project.index import Library
+from core.project.state import View
+from core.records.findings import Finding
+from core.records.loops import LoopStory
+from core.records.patterns import PatternType
+from core.records.snapshot import Delta, Snapshot
+from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings
+from core.retrieval.index import LazyIndex
+from core.retrieval.learnings import LazyLearnings
+from core.retrieval.similarity import LazySimilarity
+from core.review.background_search import Prospects
+from core.review.held_texts import HeldTexts
+from core.review.incremental_checks import Probes
+from core.review.items import ReviewItem
+from core.review.queue import Found, review_queue
+from core.storage.read_only import protect
+
+if TYPE_CHECKING:
+    from core.extraction.clustering import Cluster
+    from core.extraction.offers import Offers
+
+_ASKED_FOR: Final = timedelta(seconds=10)
+"""So long the questions of Review stand where only time has gone by."""
+
+
+class Reader:
+    """An open project, and the newest view of it.
+
+    Args:
+        project: Where the files are.
+        settings: All thresholds.
+        clock: The present moment, aware UTC.
+        cache: Whether to keep parsed files between runs.
+        findings: What is wrong with the settings, to be told with the rest.
+        readonly: Nothing is written in the project, by this process: whatever would raises `ReadOnly`.
+    """
+
+    def __init__(
+        self,
+        project: ProjectPaths,
+        settings: Settings,
+        *,
+        clock: Callable[[], datetime],
+        cache: bool = True,
+        findings: tuple[Finding, ...] = (),
+        readonly: bool = False,
+    ) -> None:
+        if readonly:
+            protect(project.aiwg)
+        self.is_readonly = readonly
+        self.project = project
+        self.settings = settings
+        self.library = Library(project, settings, clock=clock, cache=cache, findings=findings)
+        self._clock = clock
+        self._lock = threading.RLock()
+        self.embeddings = Embeddings(project, PATTERNS)
+        self.task_embeddings = Embeddings(project, TASKS)
+        self._prospects = Prospects(settings.extraction)
+        self.agent = ""
+        """The agent that reports and extracts; "" for the ones that the files name."""
+        self._probes = Probes(settings)
+        self._held_texts = HeldTexts()
+        self._asked_at = clock()
+        self._view = self._scored(self.library.snapshot)
+
+    def now(self) -> datetime:
+        """The present moment, aware UTC."""
+        return self._clock()
+
+    @property
+    def view(self) -> View:
+        """The newest view; share it freely."""
+        return self._view
+
+    def load(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        publish: Callable[[View], None] | None = None,
+    ) -> View:
+        """Read everything, newest first.
+
+        Args:
+            progress: Told (files done, files in all).
+            publish: Given a view now and then while the rest still loads.
+        """
+
+        def published(snapshot: Snapshot) -> None:
+            self._view = self._scored(snapshot)
+            if publish is not None:
+                publish(self._view)
+
+        with self._lock:
+            snapshot = self.library.load(progress, published if publish else None)
+            # What is read last, reflections, is no evidence: then the scores last published still hold.
+            same = _same_evidence(snapshot, self._view.snapshot)
+            self._view = self._scored(snapshot, Delta() if same else None)
+            return self._view
+
+    def look_further(self) -> Delta | None:
+        """Work out one more thing that could be asked in Review; for idle moments, at most some 10 ms of work
+        but for a big registry's first search for duplicates.
+
+        Returns:
+            What it changes in the view, perhaps nothing; None if nothing is left to look at.
+        """
+        with self._lock:
+            view = self._view
+            changed = self._prospects.look(view.snapshot, view.lazy_likeness, self.extraction)
+            if changed is None:
+                changed = self._probes.look(
+                    view.snapshot,
+                    view.board,
+                    lambda: self._offers.gather(view.snapshot),
+                    lambda cluster: self._offers.of_cluster(cluster, view),
+                )
+            if changed is None:
+                changed = self._held_texts.look(view)
+            if changed is None:
+                return None
+            if not changed:
+                return Delta()
+            queue = self._queue(view.snapshot, view.board, view.now)
+            self._view = replace(view, queue=queue, offers=self._prospects.offers)
+            return Delta(decisions=True)
+
+    def look_at_all(self) -> View:
+        """Work out at once all that `look_further` finds piece by piece: for what has no idle moments."""
+        while self.look_further() is not None:
+            pass
+        return self._view
+
+    def apply(self, changed: Iterable[Path] | None) -> tuple[View, Delta]:
+        """Read what changed (None: find out by a sweep) and score what that touches."""
+        with self._lock:
+            return self._after(*self.library.apply(changed))
+
+    def refresh(self) -> tuple[View, Delta]:
+        """Judge again what changes by time alone: liveness of loops, decay of evidence."""
+        with self._lock:
+            return self._after(*self.library.refresh(self._clock()))
+
+    def embed_missing(
+        self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
+    ) -> int:
+        """Make the vectors that patterns lack, see `Embeddings.make`, then those that tasks lack; every view uses
+        them as they come.
+        """
+        if self.is_readonly:
+            return 0
+        made = self.embeddings.make(self._view.snapshot.patterns, progress, stop)
+        return made + self.task_embeddings.make(comparable(self._view.snapshot), stop=stop)
+
+    def story(self, loop_id: str) -> LoopStory:
+        """The details of one loop, read now."""
+        return self.library.story(loop_id)
+
+    def extraction(self, source_id: str, types: frozenset[PatternType] = ALL_TYPES) -> Extraction:
+        """What could be extracted from a finished loop or task, a debug session or a recurring learning; reads
+        their files, writes nothing.
+
+        Raises:
+            UnknownRecord: There is no such loop, task, session or learning.
+            Refused: The loop or task has not ended, or the settings forbid it.
+        """
+        with self._lock:
+            return self._offers.of(source_id, self._view, types, self.agent)
+
+    def recurring(self) -> tuple[Cluster, ...]:
+        """The learnings that more than one loop told; see `Offers.recurring`. Keeps nobody waiting meanwhile."""
+        return self._offers.recurring(self._view.snapshot)
+
+    def unfit_learnings(self) -> Mapping[str, str]:
+        """The recurring learnings, of the first `MOST_JUDGED`, that give no candidate, by id, and why."""
+        from core.extraction.offers import MOST_JUDGED
+
+        found = {}
+        for cluster in self.recurring()[:MOST_JUDGED]:
+            with self._lock:
+                found[cluster.id] = self._offers.why_unfit(cluster, self._view)
+        return {id: why for id, why in found.items() if why}
+
+    @cached_property
+    def _offers(self) -> Offers:
+        # Most commands extract nothing.
+        from core.extraction.offers import Offers
+
+        return Offers(self.project, self.settings.extraction)
+
+    def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[View, Delta]:
+        if delta:
+            self._view = self._scored(snapshot, delta)
+            return self._view, delta
+        now = self._clock()
+        board = self._view.board.rescored(now)
+        queue = self._queue(snapshot, board, now)
+        # With time alone a snooze ends, or a pattern fades out of the queue: other questions stand.
+        delta = Delta(decisions=queue != self._view.queue)
+        self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
+        return self._view, delta
+
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> View:
+        now = self._clock()
+        if delta is None:
+            board = Scoreboard.build(snapshot, now, self.settings)
+            index = LazyIndex(snapshot.patterns)
+            likeness = LazySimilarity(snapshot.patterns)
+            debug = LazyDebugIndex(snapshot.debug_sessions)
+            learnings = LazyLearnings(snapshot)
+        else:
+            board = self._view.board.updated(snapshot, delta, now)
+            index, likeness = self._view.lazy_index, self._view.lazy_likeness
+            debug = self._view.lazy_debug
+            learnings = self._view.lazy_learnings.updated(snapshot)
+            if delta.debug_sessions:
+                debug = debug.updated(snapshot.debug_sessions, delta.debug_sessions)
+            if delta.patterns:
+                index = index.updated(snapshot.patterns, delta.patterns)
+                likeness = likeness.updated(snapshot.patterns, delta.patterns)
+                self._prospects.doubt()
+        if delta is None or self._asks_anew(delta, board, now):
+            queue = self._queue(snapshot, board, now)
+        else:
+            queue = self._view.queue
+        return View(
+            snapshot,
+            board,
+            index,
+            likeness,
+            queue,
+            self.settings,
+            now,
+            self._prospects.offers,
+            self.embeddings,
+            lazy_debug=debug,
+            lazy_learnings=learnings,
+            task_embeddings=self.task_embeddings,
+        )
+
+    def _asks_anew(self, delta: Delta, board: Scoreboard, now: datetime) -> bool:
+        """Whether a change can be one of what Review asks; most of what loops at work write is none.
+
+        With time alone a snooze ends, or a pattern fades out of the queue: where loops write all the time, that is
+        seen a little later.
+        """
+        other = delta.patterns or delta.events or delta.decisions or delta.debug_sessions or delta.escalations
+        return bool(other) or not board.judges_as(self._view.board) or abs(now - self._asked_at) >= _ASKED_FOR
+
+    def _queue(self, snapshot: Snapshot, board: Scoreboard, now: datetime) -> tuple[ReviewItem, ...]:
+        self._asked_at = now
+        prospects, probes = self._prospects, self._probes
+        return review_queue(
+            snapshot.patterns,
+            board,
+            snapshot.curation,
+            now,
+            self.settings,
+            Found(
+                alike=prospects.alike,
+                offers=prospects.offers,
+                recurring=probes.recurring,
+                held=self._held_texts.found,
+                broad=probes.broad,
+                unreconciled=probes.unreconciled,
+            ),
+            [found for one in snapshot.debug_sessions.values() if (found := escalated(one, snapshot)) is not None],
+        )
+
+
+def _same_evidence(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two snapshots give the same scores."""
+    return (
+        one.events == other.events
+        and one.curation == other.curation
+        and one.loops == other.loops
+        and one.tasks == other.tasks
+        and one.attempts == other.attempts
+        and one.debug_sessions == other.debug_sessions
+        and one.escalations == other.escalations
+        and one.patterns == other.patterns
+    )

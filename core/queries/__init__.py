@@ -1,0 +1,1 @@
+"""The filter language for patterns and for the episodic memory."""

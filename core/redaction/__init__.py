@@ -1,0 +1,1 @@
+"""Secrets in texts: patterns that find them, and masks that replace them."""

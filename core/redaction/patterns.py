@@ -1,0 +1,400 @@
+"""The shapes of secrets, and the search for them; use `core.redaction.masking`, which looks here only where it has to.
+
+Every repeat is bounded or stands behind literal text, so that long texts take linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Final
+
+from core.redaction.masking import Mark
+from core.redaction.names import ASSIGNED_HINTS, NAME_HINTS, SPOKEN, find_assigned, folded
+from core.redaction.token_formats import MAYBE_TOKENS, TOKENS
+from core.redaction.value_shapes import NEAR, is_basic, is_credential, is_distinct, is_placeholder, is_sample_password
+
+_MARKED: Final = ("[secret:", "«secret»", "\ue000")
+"""What tells that something stands for a secret already."""
+_MASK: Final = re.compile(r"\[secret: ([A-Za-z0-9 .]{1,30}), [\d,]{1,12} characters\]")
+_FOUND: Final = re.compile("«\ue000(\\d{1,6})»")
+"""What stands for the secrets that were found while others are looked for."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_KEY_BLOCK: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_SHAPES: Final = (*((kind, shape) for kind, shapes in TOKENS.items() for shape in shapes), *MAYBE_TOKENS.items())
+_TOKEN_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16,}")
+_FIRST: Final = re.compile(r"\[[^\]]+\]|\\d")
+"""The set of characters that a shape begins with, if not with a literal one."""
+_TOKEN_START: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
+_CREDENTIALS: Final = re.compile(
+    r"(?!(?:(?<=http)|(?<=https)|(?<=ws)|(?<=wss)):(?:\\?/){2}[^\s/:@]{1,100}:\d{1,5}[/?#])(:(?:\\?/){2})"
+    r"(?:[^\s/:@\"'`<>]{0,100}:(?![{$<«]|%[(sv])[^\s\"'`<>]{1,200}|[A-Za-z0-9_-]{20,200})(?=@)"
+)
+"""What stands before the host of an address; the port of a page whose path has an @ is none."""
+_WEBHOOK: Final = re.compile(
+    r"(?i)(hooks\.slack\.com\\?/(?:services|workflows|triggers)\\?/"
+    r"|discord(?:app)?\.com\\?/api(?:\\?/v\d{1,3})?\\?/webhooks\\?/)"
+    r"[^\s\"'`<>{}$,;)]{4,400}"
+)
+_SIGNATURE: Final = re.compile(r"(?i)((?:[?&;]|\\u0026)sig=)[^\s\"'`<>{}$&;\\]{6,400}")
+
+# Values in quotes, with or without the backslashes of JSON in a text; what is cut off need not end.
+_QUOTED: Final = (
+    r"(?P<quote>\\{1,7}[\"'])(?P<escaped>[^\n]+?)(?:(?<!\\)(?=(?P=quote))|\Z)"
+    r"|\"(?P<double>(?:[^\"\\\n]|\\.)+)(?=\"|\\?\Z)|'(?P<single>(?:[^'\\\n]|\\.)+)(?='|\\?\Z)"
+)
+_VALUE: Final = rf"(?:{_QUOTED}|(?P<bare>(?:[^\s\"',;&(){{}}\[\]<>\\]|\\(?![\\\"'nrtu/]))+))"
+_GROUPS: Final = ("escaped", "double", "single", "bare")
+_NAMED: Final = r"(?:PASS(?:WORD|WD|PHRASE)?|PWD|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|PRIVATE)_?KEY)"
+_REST: Final = r"(?=\s)(?:\"[^\"\n]*\"|'[^'\n]*'|\\\n|[^\n|;])*+"
+"""A command to its end."""
+
+_BEARER: Final = re.compile(
+    r"(?i)(\b(?:bearer\s{1,4}(?=\S{0,40}(?:\d|(?-i:[a-z][A-Z])))|(?P<basic>basic\s{1,4})))[A-Z0-9+/=._~-]{12,}"
+)
+_AUTHORIZATION: Final = re.compile(
+    r"(?i)(?<![a-z])authorization[\\\"'\]]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}[\\\"'`]{0,4}"
+    r"(?:(?:token|bearer|basic|digest|apikey|negotiate)\s{1,4}|(?=[\w+/=.~-]{16})(?=\S{0,60}\d))"
+    r"(?P<bare>[^\s\"'`,;(){}\[\]<>\\]+)"
+)
+_CRUMB_NAME: Final = r"[\w.!#%&*+^|~-]{1,128}"
+_CRUMB_VALUE: Final = r"(?:\\{0,3}\")?[^\s;\"'`\\<>]{0,4096}(?:\\{0,3}\")?"
+_COOKIE: Final = re.compile(
+    r"(?i)(?<![a-z])(?:set-)?cookie(?:\\{0,7}[\"']\s{0,4}[:,]|:)\s{0,4}[\\\"'`]{0,4}"
+    rf"(?P<first>{_CRUMB_NAME}=){_CRUMB_VALUE}(?:;\s{{0,4}}{_CRUMB_NAME}(?:={_CRUMB_VALUE})?)*"
+)
+_CRUMB: Final = re.compile(
+    r"(?i)(?<![^\s;:,\"'`\\])(?!(?:path|domain|expires|max-age|samesite|priority|version)=)"
+    + _CRUMB_NAME
+    + r"=(?:\\{0,3}\")?(?P<bare>[^\s;\"'`\\<>]+)"
+)
+"""One value of a cookie, not its attributes."""
+_OPTION: Final = re.compile(
+    r"(?i)(?<![\w-])--(?!no-)(?:pass|[\w-]{0,40}?(?:pass(?:word|wd|phrase)|pwd|secret|token|(?:api|access|private)-?key))"
+    rf"(?:=|\s{{1,4}}(?!-)){_VALUE}"
+)
+_COMMANDS: Final = {
+    ("mysql", "mariadb"): (
+        "database password",
+        re.compile(rf"(?i)\b(?:mysql|mariadb)[\w-]{{0,20}}{_REST}"),
+        re.compile(rf"(?<=\s)-p(?!\d{{1,5}}:\d){_VALUE}"),
+    ),
+    ("curl",): (
+        "user and password",
+        re.compile(rf"(?i)\bcurl(?:\.exe)?{_REST}"),
+        re.compile(
+            r"(?i)(?<=\s)(?:-[a-z]{0,5}u\s{0,4}|--(?:proxy-)?user[\s=]{1,4})(?P<quote>\\{0,7}[\"'])?"
+            r"(?P<bare>[^\s\"'\\:]{0,100}:(?![{$<%«]|//)(?(quote)[^\"'\\\n]|[^\s\"'\\]){0,200})"
+        ),
+    ),
+    ("sshpass",): ("password", re.compile(rf"\bsshpass{_REST}"), re.compile(rf"(?<=\s)-p\s{{0,4}}{_VALUE}")),
+    ("login",): (
+        "password",
+        re.compile(rf"\b(?:docker|podman|nerdctl|buildah|skopeo|crane|oc|az|acr|registry)\s{{1,4}}login{_REST}"),
+        re.compile(rf"(?<=\s)-p\s{{1,4}}{_VALUE}"),
+    ),
+    ("redis-cli",): ("password", re.compile(rf"\bredis-cli{_REST}"), re.compile(rf"(?<=\s)-a\s{{1,4}}{_VALUE}")),
+    ("ldap",): ("password", re.compile(rf"\bldap[a-z]{{3,10}}{_REST}"), re.compile(rf"(?<=\s)-w\s{{0,4}}{_VALUE}")),
+}
+"""By words that tell of it: what the secret is, a command to its end, its option that holds the secret."""
+_PASS_ARGUMENT: Final = re.compile(rf"(?<=\s)-pass(?:in|out)?\s{{1,4}}[\"']?pass:{_VALUE}")
+_NETRC: Final = re.compile(
+    r"\b(?P<machine>machine\s{1,8}\S{1,200}\s{1,8})?login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}"
+    r"(?(machine)|(?=\S{0,60}[\d!#$%^*+=]))(?P<bare>[^\s\"'\\]+)"
+)
+_SET: Final = re.compile(
+    rf"(?:\b(?:ENV|ARG)|(?i:\bset(?:x|env)))\s{{1,4}}(?i:\w{{0,60}}?{_NAMED})(?:_\w{{0,20}})?\s{{1,4}}(?!=){_VALUE}"
+)
+_MARKS: Final = r"[\"'\\]{0,8}"
+_PAIR: Final = re.compile(
+    rf"(?i)\b(?:name|key){_MARKS}\s{{0,4}}[:=]\s{{0,4}}{_MARKS}\b\w{{0,60}}?{_NAMED}(?:_\w{{0,20}})?{_MARKS}\s{{0,4}},?"
+    rf"\s{{0,40}}{_MARKS}value{_MARKS}\s{{0,4}}[:=]\s{{0,4}}{_VALUE}"
+)
+"""A name and a value, each under a key of its own."""
+_SECURE: Final = re.compile(rf"(?i)\bConvertTo-SecureString\s{{1,4}}(?:-String\s{{1,4}})?(?!-){_VALUE}")
+_SQL: Final = re.compile(
+    r"(?i)(?:(?:(?-i:\bIDENTIFIED)|\b(?:create|alter)\s{1,4}user\s[^\n;]{1,150}?\sidentified)"
+    r"(?:\s{1,4}with\s{1,4}\S{1,60})?\s{1,4}(?:by|as)(?:\s{1,4}password)?|(?-i:\bPASSWORD)(?=\s{1,4}[\"'\\]))\s{1,4}"
+    rf"{_VALUE}"
+)
+_ELEMENT: Final = re.compile(
+    r"(?i)<[\w:.-]{0,60}?(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key)(?:\s[^<>\n]{0,200})?>"
+    r"\s{0,4}(?P<bare>[^\s<>][^<>\n]{0,400}?)\s{0,4}</"
+)
+_ASSIGNED: Final = re.compile(
+    r"(?i)(?P<name>pass(?:word|wd|phrase)|pwd|secret|(?:api|access|private|account)[_-]?key|token|credential"
+    r"|(?-i:[A-Z0-9]_PASS)|(?:db|user|admin|root|mail|smtp|sql|pg|redis|ftp|ldap|proxy|auth)[_-]?pass|(?<![a-z])pass(?==|\s?=\s?[\"'])"
+    r"|(?<![a-z0-9.>])_auth(?:token)?)"
+    r"s?(?:[_-]?(?:key|value|base)){0,2}(?:\\{0,7}[\"'\]]){0,2}\s{0,12}(?:=>|:=|==?|:\s{0,4}str(?:ing)?\s{0,4}=|:|-(?=\s[\"']))\s{0,4}"
+    rf"{_VALUE}"
+)
+_MIN_VALUE: Final = 3
+_LONG: Final = 16
+"""Words of code and prose are rarely as long."""
+_NO_SECRET: Final = _words(
+    """
+    string str number int integer float bool boolean any none null undefined true false required optional
+    unknown object bytes text missing expired invalid value varchar char secretstr yes no
+    a an and are as at be been by can cannot for from has have if in into is it may must not of on or should that the
+    then this to was when which will with you your
+    auth authentication authorization flag header option parameter argument scheme switch
+    async await function get lambda new return set
+    """
+)
+"""What stands in the place of a secret and is none: types, prose, keywords."""
+_PLACEHOLDER: Final = re.compile(
+    r"\s*(?:[{$<%«,)]|&lt;|[\"']\$|arn:aws:|#[a-z_-]+$|(?-i:/?[a-z_-]+(?:[/#][a-z_.-]+(?:@[\d.]+)?)+$)|(?<=\s)\+|:[a-z_]+$|\\|\.\*|\*+$|x{3,}$|your(?:[_-]|pass|pwd|key|token|secret)"
+    r"|(?:required|nullable|optional|string|min|max|confirmed)[|:]|(?:pat-(?:error|success|anti|code)|tmpl)-[a-z0-9-]+$)",
+    re.IGNORECASE,
+)
+_METAVARIABLE: Final = re.compile(r"[A-Z_]{0,40}(?:PASS|PWD|SECRET|TOKEN|KEY|VALUE|STRING)[A-Z_]{0,40}")
+_CODE: Final = re.compile(
+    r"(?:process|os|self|this|req|request|config|settings|env|options|args|props|params)[.\[]"
+    r"|[A-Za-z_.]{0,80}[._](?:pass(?:word|wd|phrase)?|pwd|secret|token|key|value|string)$"
+)
+_NUMBERED: Final = re.compile(
+    r"[\^~<>=v]{0,3}\d+(?:\.(?:\d+|x|\*)){1,3}(?:[-+][\w.-]+)?|\d[\d.,_]{0,12}[a-z%]{0,3}/[a-z]{1,8}"
+)
+"""Versions of packages that have such names, and rates."""
+_FOLDER: Final = re.compile(r"[\\\"']*(?:~?/|\.{1,2}/|[A-Za-z]:[\\/])")
+"""What PWD is a name of, too."""
+_CALLED: Final = re.compile(r"[A-Za-z_.]+")
+
+_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/@%!-]{20,512}={0,2}")
+_FORM_REACH: Final = 16
+_FORM: Final = re.compile(r"(?i)csrf|xsrf|authenticity|public[_-]?$")
+"""Names of tokens that open nothing: of web forms, and public ones."""
+_SIGN_IN_PLACEHOLDER: Final = re.compile(
+    r"(?i)[^:]{0,60}:(?:change(?:it|me)|pass(?:word|wd)?|pwd|secret|test|token|\*+|x+|\[[^\]]*\])"
+)
+_MAX_REPEATED: Final = 64
+_WITH_NAME: Final = ("credentials", "user and password")
+
+
+class Search:
+    """The secrets of one text. While it is searched each is replaced by its number, which no rule takes for one."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str]] = []
+
+    def replaced(self, text: str, mark: Mark) -> str:
+        """The text with `mark` of it in the place of every secret."""
+        if "[secret: " in text:
+            text = _MASK.sub(self._masked_before, text)
+        if "-----BEGIN" in text:
+            text = "".join(self._without_keys(text))
+        lower = folded(text)
+        text = self._without_tokens(text)
+        for kind, (hint, rule) in _KEPT_BEFORE.items():
+            if hint in lower:
+                text = rule.sub(partial(self._after_prefix, kind), text)
+        if "cookie" in lower:
+            text = _COOKIE.sub(self._cookie, text)
+        text = self._without_arguments(text, lower)
+        for kind, (hints, rule) in _LABELLED.items():
+            if any(hint in lower for hint in hints):
+                text = rule.sub(partial(self._told, kind), text)
+        if "bearer" in lower or "basic" in lower:
+            text = _BEARER.sub(self._authorized, text)
+        if any(hint in lower for hint in ASSIGNED_HINTS):
+            text = "".join(self._without_assigned(text))
+        if any(hint in lower for hint in NAME_HINTS):
+            text = _RUN.sub(partial(self._random, text), text)
+        text = self._without_repeats(text)
+        return _FOUND.sub(lambda found: self._marked(found, mark), text) if self._found else text
+
+    def _number(self, kind: str, secret: str) -> str:
+        self._found.append((kind, secret))
+        return f"«\ue000{len(self._found) - 1}»"
+
+    def _after_prefix(self, kind: str, found: re.Match[str]) -> str:
+        secret = found[0][len(found[1]) :]
+        sample = is_sample_password(secret.partition(":")[2]) if kind == "credentials" else is_placeholder(secret)
+        return found[0] if sample and kind != "signature" else found[1] + self._number(kind, secret)
+
+    def _masked_before(self, found: re.Match[str]) -> str:
+        return self._number("", found[0]) if found[1] in _KINDS else found[0]
+
+    def only_tokens(self, text: str, mark: Mark) -> str:
+        """The text with `mark` in the place of every token that its prefix identifies."""
+        text = self._without_tokens(text)
+        return _FOUND.sub(lambda found: self._marked(found, mark), self._without_repeats(text)) if self._found else text
+
+    def _without_tokens(self, text: str) -> str:
+        return _TOKEN_RUN.sub(lambda run: "".join(self._tokens(text, *run.span())), text)
+
+    def _tokens(self, text: str, place: int, end: int) -> Iterator[str]:
+        """The parts of a run of token characters, tokens replaced; a token begins where a word does."""
+        at = place
+        while start := _TOKEN_START.search(text, at, end):
+            at = start.end()
+            found = _shapes_from(start[0]).match(text, start.start(), end)
+            if found and not is_placeholder(found[0]):
+                kind = _SHAPES[int((found.lastgroup or "_0")[1:])][0]
+                yield text[place : start.start()] + self._number(kind, found[0])
+                place = at = found.end()
+        yield text[place:end]
+
+    def _random(self, text: str, run: re.Match[str]) -> str:
+        """A value that looks generated, if the words before it name a credential."""
+        if not is_credential(run[0], text[max(run.start() - NEAR, 0) : run.start()]):
+            return run[0]
+        return self._number("value", run[0])
+
+    def _without_repeats(self, text: str) -> str:
+        """The text without further occurrences of the secrets that were found."""
+        values = {_repeated(kind, value): kind for kind, value in self._found if kind}
+        known = [value for value in values if is_distinct(value) and value in text]
+        if not known:
+            return text
+        known.sort(key=len, reverse=True)
+        again = re.compile("(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, known[:_MAX_REPEATED])) + ")(?![A-Za-z0-9])")
+        return again.sub(lambda found: self._number(values[found[0]], found[0]), text)
+
+    def _marked(self, found: re.Match[str], mark: Mark) -> str:
+        number = int(found[1])
+        if number >= len(self._found):
+            return found[0]
+        kind, secret = self._found[number]
+        return mark(kind, secret) if kind else secret
+
+    def _without_keys(self, text: str) -> Iterator[str]:
+        """The parts outside of private keys; one that does not end takes all the rest."""
+        place = 0
+        while block := _KEY_BLOCK.search(text, place):
+            end = _KEY_END.search(text, block.end())
+            stop = end.end() if end else len(text)
+            if end and not text[block.end() : end.start()].strip("- \n"):
+                yield text[place:stop]
+                place = stop
+                continue
+            yield text[place : block.start()] + self._number("private key", text[block.start() : stop])
+            place = stop
+        yield text[place:]
+
+    def _without_arguments(self, text: str, lower: str) -> str:
+        """Without what commands are given to sign in; each command is looked at once, whatever it holds."""
+        for hints, (kind, command, option) in _COMMANDS.items():
+            if any(hint in lower for hint in hints):
+                text = command.sub(partial(self._signed_in, kind, option), text)
+        return text
+
+    def _signed_in(self, kind: str, option: re.Pattern[str], command: re.Match[str]) -> str:
+        return option.sub(partial(self._told, kind), command[0])
+
+    def _authorized(self, found: re.Match[str]) -> str:
+        value = found[0][len(found[1]) :]
+        if found["basic"] and not is_basic(value):
+            return found[0]
+        return found[1] + self._number("authorization", value)
+
+    def _cookie(self, found: re.Match[str]) -> str:
+        start = found.start("first") - found.start()
+        return found[0][:start] + _CRUMB.sub(lambda crumb: self._told("cookie", crumb), found[0][start:])
+
+    def _told(self, kind: str, found: re.Match[str]) -> str:
+        """What certainly holds a secret, unless something else stands in its place."""
+        group = _group(found)
+        is_none = _is_none(found, group) or _SIGN_IN_PLACEHOLDER.fullmatch(found[group]) or _FORM.search(found[0])
+        return found[0] if is_none else self._hidden(kind, found, group)
+
+    def _without_assigned(self, text: str) -> Iterator[str]:
+        place = 0
+        for found in find_assigned(_ASSIGNED, text):
+            yield text[place : found.start()] + self._assigned(found)
+            place = found.end()
+        yield text[place:]
+
+    def _assigned(self, found: re.Match[str]) -> str:
+        group = _group(found)
+        value, name = found[group], found["name"].lower()
+        if (
+            len(value) < _MIN_VALUE
+            or _is_none(found, group)
+            or _FORM.search(found.string[max(found.start() - _FORM_REACH, 0) : found.start()])
+        ):
+            return found[0]
+        if _FOLDER.match(value) if name == "pwd" else "pass" not in name and _NUMBERED.fullmatch(value):
+            return found[0]
+        npmrc = name.startswith("_auth") and found.string.startswith("=", found.end("name"))
+        certain = npmrc or name == "pwd" or ("pass" in name and name != "pass")
+        if group == "bare" and not certain and len(value) < _LONG and not value.endswith("="):
+            counted = name in ("pass", "token") and not any(map(str.isalpha, value))
+            if counted or not any(map(str.isdigit, value)):
+                return found[0]
+        return self._hidden("password" if "pass" in name or name == "pwd" else "value", found, group)
+
+    def _hidden(self, kind: str, found: re.Match[str], group: str) -> str:
+        start, end = found.span(group)
+        number = self._number(kind, found[group])
+        return found[0][: start - found.start()] + number + found[0][end - found.start() :]
+
+
+@cache
+def _shapes_from(first: str) -> re.Pattern[str]:
+    """The shapes of tokens that may begin with a character, each in a group that is named after its position."""
+    fitting = (
+        f"(?P<t{at}>{shape})"
+        for at, (_, shape) in enumerate(_SHAPES)
+        if shape[0] == first or (not shape[0].isalnum() and re.match(_FIRST.match(shape)[0], first))  # type: ignore[index]
+    )
+    return re.compile(f"(?:{'|'.join((*fitting, '(?!)'))})(?![A-Za-z0-9_])")
+
+
+def _repeated(kind: str, value: str) -> str:
+    """What is repeated of a secret: of a name and a password the password."""
+    return (value.partition(":")[2] if kind in _WITH_NAME else value).strip(":\"'` ")
+
+
+def _group(found: re.Match[str]) -> str:
+    groups = found.groupdict()
+    return next(name for name in _GROUPS if groups.get(name) is not None)
+
+
+def _is_none(found: re.Match[str], group: str) -> bool:
+    """Whether a value is no secret: masked already, a type, a word of prose, a placeholder, a piece of code."""
+    value = found[group].rstrip(":.") if group == "bare" else found[group]
+    if (
+        any(mark in found[group] for mark in _MARKED)
+        or _PLACEHOLDER.match(value)
+        or is_placeholder(found[group])
+        or value.lower().rstrip(".:") in _NO_SECRET
+    ):
+        return True
+    if group != "bare":
+        return False
+    called = found.string[found.end() : found.end() + 1] in ("(", "[") and _CALLED.fullmatch(value)
+    return bool(called or _METAVARIABLE.fullmatch(value) or _CODE.match(value))
+
+
+_KEPT_BEFORE: Final = {
+    "credentials": ("@", _CREDENTIALS),
+    "webhook": ("hooks", _WEBHOOK),
+    "signature": ("sig=", _SIGNATURE),
+}
+"""By kind: a lower-case literal of every match, and the shape, which keeps what precedes the value."""
+_LABELLED: Final = {
+    "authorization": (("authorization",), _AUTHORIZATION),
+    "option": (("--",), _OPTION),
+    "argument": (("-pass",), _PASS_ARGUMENT),
+    "netrc password": (("login",), _NETRC),
+    "variable": (("env", "arg", "setx"), _SET),
+    "value": (("value",), _PAIR),
+    "secure string": (("convertto-",), _SECURE),
+    "SQL password": (("identified", "password"), _SQL),
+    "element": (("</",), _ELEMENT),
+    "spoken password": ((" is ",), SPOKEN),
+    "sign-in": (("networkcredential",), SPOKEN),
+}
+"""By kind: lower-case literals of which every match contains one, and the shape."""
+_KINDS: Final = frozenset(
+    {kind for kind, _ in _SHAPES} | {kind for kind, _, _ in _COMMANDS.values()} | set(_KEPT_BEFORE) | set(_LABELLED)
+).union(("private key", "cookie", "value", "password"))
+"""Kinds of secrets that masks name; another word between the brackets may itself be a secret."""

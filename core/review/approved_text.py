@@ -1,0 +1,21 @@
+"""The text that a standing decision is about, for a pattern whose text has changed since."""
+
+from __future__ import annotations
+
+from core.curation.merge import as_read
+from core.curation.text_approval import approved_text
+from core.project.state import View
+from core.records.patterns import Pattern
+from core.sources.pattern_text import id_key
+
+
+def approved(view: View, pattern_id: str) -> Pattern | None:
+    """The pattern with the text that its pin was given to, and nothing else; None where no pin holds, or the text was
+    not kept with the decision.
+    """
+    pattern, pin = view.pattern(pattern_id), view.assessment(pattern_id).pin
+    if pin is None:
+        return None
+    decision = next((one for one in reversed(view.snapshot.decisions) if one.id == pin.decision_id), None)
+    kept = approved_text(decision, pattern) if decision is not None else {}
+    return as_read({**kept, id_key(kept): pattern.id}, pattern.type) if kept else None

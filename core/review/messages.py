@@ -1,0 +1,49 @@
+"""What questions are about, in one line each."""
+
+from __future__ import annotations
+
+from core.base.text import plural, visible_line
+from core.curation.rules import day, shown
+from core.extraction.proposals import Extraction
+from core.learning.bursts import Burst
+from core.records.debug_sessions import DebugSession, Escalation
+from core.records.decisions import Pin
+
+
+def call_text(call: Escalation) -> str:
+    """Why a person was called, and by whom, in one line: `needs credentials — by ada`."""
+    by = f"by {visible_line(call.by, 40) or 'nobody named'}"
+    return f"{visible_line(call.reason, 200)} — {by}" if call.reason else f"called {by}"
+
+
+def stuck_text(session: DebugSession) -> str:
+    """What an escalated session could not fix, in one line."""
+    run = session.newest_failing
+    if run is None:
+        return "no run tells what failed"
+    failure = run.failures[0]
+    more = f", and {plural(len(run.failures) - 1, 'further failure')}" if len(run.failures) > 1 else ""
+    error = f"{failure.error_type}: {failure.message}".strip(": ")
+    return visible_line(error or failure.test_name or "what failed is not named", 160) + more
+
+
+def offer_text(offer: Extraction) -> str:
+    """What could be extracted, in one line: `3 patterns to extract, 1 further use of a known one`."""
+    new, further = len(offer.new), len(offer.merges)
+    told = [f"{plural(new, 'pattern')} to extract"] if new else []
+    told += [f"{plural(further, 'further use')} of known ones"] if further else []
+    return ", ".join(told)
+
+
+def burst_text(burst: Burst) -> str:
+    """A burst in one line."""
+    blamed = plural(len(burst.patterns), "pattern")
+    applied = {0: "", len(burst.patterns): " that it never applied"}.get(
+        burst.never_applied, f", {burst.never_applied:,} of which it never applied"
+    )
+    return f"{shown(burst.source)} blames {blamed}{applied}; its marks are held until somebody decides"
+
+
+def decided(pin: Pin) -> str:
+    """Who decided what and when."""
+    return f"{pin.verb} by {visible_line(pin.by, 40)} on {day(pin.at)}"

@@ -1,0 +1,1 @@
+"""Rules that find questions for the review queue."""

@@ -1,0 +1,65 @@
+"""What somebody else waits for: marks that are held, agents that are stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from core.base.text import plural, visible_line
+from core.curation.rules import day
+from core.debug_memory.escalation_status import Escalated
+from core.review.items import BURST, ESCALATION, ReviewItem
+from core.review.messages import burst_text, call_text, stuck_text
+from core.review.priority import Scales
+from core.review.reading_time import seconds
+
+STUCK: Final = timedelta(days=14)
+"""An agent that called longer ago waits no more: somebody has looked, or its work has ended another way."""
+WAITS: Final = "an agent waits for a person"
+"""Why an escalation stands first."""
+
+
+def bursts(scales: Scales) -> Iterator[ReviewItem]:
+    """Marks that are held. They blame what else is said to be good: until somebody looks, either may be wrong."""
+    for burst in scales.board.bursts:
+        count = len(burst.patterns)
+        yield scales.item(
+            BURST,
+            burst.source,
+            question=f"Discard {plural(count, 'suspicious failure report')} of {{}}?",
+            this="this loop",
+            reason=burst_text(burst),
+            place="",
+            stake=sum(scales.either(id) for id in burst.patterns if id in scales.board) / 2,
+            seconds=seconds(BURST, 0, count),
+            burst=burst,
+            evidence=count,
+        )
+
+
+def escalations(scales: Scales, escalated: Iterable[Escalated], now: datetime) -> Iterator[ReviewItem]:
+    """(4) on_escalation notify_human, whoever told that a session is escalated: the newest first.
+
+    They spare no failures that could be weighed against other questions: those of late come first, those of old last.
+    """
+    for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
+        session, at = one.session, one.at
+        since = f", on {day(at)}" if at is not None else ""
+        called = f"; {call_text(one.call)}" if one.call is not None else ""
+        stuck = stuck_text(session)
+        is_stuck = at is None or now - at <= STUCK
+        yield scales.item(
+            ESCALATION,
+            session.id,
+            question="Escalated at {}: an agent needs help. Acknowledge?",
+            name=visible_line(session.file_path, 80),
+            this="this file" if session.file_path else "this",
+            reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
+            place=WAITS if is_stuck else "",
+            is_urgent=is_stuck,
+            stake=0.0,
+            seconds=seconds(ESCALATION, len(stuck)),
+            escalated=one,
+            evidence=len(session.executions),
+        )

@@ -1,0 +1,155 @@
+"""What came and nobody has read: imports, extractions, what loops offer, what several of them have learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from core.base.text import plural, visible_line
+from core.curation.rules import day
+from core.extraction.clustering import Cluster
+from core.extraction.proposals import Extraction
+from core.records.decisions import CurationState
+from core.review.impact import UNSEEN_USES
+from core.review.items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
+from core.review.messages import offer_text
+from core.review.priority import Scales
+from core.review.reading_time import chars_of, chars_offered, seconds
+from core.scanning.messages import told
+
+SUSPECTED: Final = 2.0
+"""So many times as much is at stake where the scan finds something: the text may do other harm than fail."""
+_ARRIVED: Final = {"import": "imported", "extraction": "extracted unattended", "quarantine": "put into quarantine"}
+
+
+def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+    """Texts that came in without a person having read them."""
+    board = scales.board
+    for pattern_id, arrival in curation.arrivals.items():
+        pattern = scales.patterns.get(pattern_id)
+        if pattern is None or pattern_id not in board or not arrival.waits(pattern.content_hash):
+            continue
+        came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {day(arrival.at)}"
+        reason = f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
+        reason += f"; this text {told(pattern.suspicions)}" if pattern.suspicions else ""
+        doubt = SUSPECTED if pattern.suspicions else 1.0
+        row = board.row(pattern_id)
+        if board.held[row]:
+            continue  # asked about as a held text
+        if board.quarantined[row]:
+            yield scales.item(
+                QUARANTINE,
+                pattern_id,
+                question="Release {} from quarantine?",
+                this="this pattern",
+                reason=f"{came}{reason}",
+                place="no loop gets it until you have seen its text",
+                stake=doubt * scales.unseen(pattern_id, kept_out=True),
+                seconds=seconds(QUARANTINE, chars_of(pattern)),
+            )
+        elif not arrival.blocks:
+            yield scales.item(
+                EXTRACTED,
+                pattern_id,
+                question="Approve {} (extracted automatically)?",
+                this="this pattern",
+                reason=f"{came}{reason}",
+                place=scales.given(pattern_id),
+                stake=doubt * scales.unseen(pattern_id, kept_out=bool(scales.stakes.kept_out[row])),
+                seconds=seconds(EXTRACTED, chars_of(pattern)),
+            )
+
+
+def suspected(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+    """Texts that no person had to read, but that the scan keeps out of every context: blocked and held ones."""
+    board = scales.board
+    for row in np.flatnonzero(board.quarantined).tolist():
+        pattern = scales.patterns[board.ids[row]]
+        arrival = curation.arrivals.get(pattern.id)
+        waits = arrival is not None and arrival.waits(pattern.content_hash)
+        if not board.held[row] and (waits or not board.blocked[row]):
+            continue
+        kind, question = QUARANTINE, "Release {} from quarantine?"
+        place = "no loop gets it unless you release it for a reason"
+        if board.held[row]:
+            kind, question = HELD, "Approve {}, which gives orders?"
+            place = "no loop gets it until you approve this text"
+        yield scales.item(
+            kind,
+            pattern.id,
+            question=question,
+            this="this pattern",
+            reason=f"this text {told(pattern.suspicions)}",
+            place=place,
+            stake=SUSPECTED * scales.unseen(pattern.id, kept_out=True),
+            seconds=seconds(kind, chars_of(pattern)),
+        )
+
+
+def held_texts(scales: Scales, curation: CurationState, texts: Sequence[HeldText]) -> Iterator[ReviewItem]:
+    """Reflections that give orders and that no person has approved."""
+    for held in texts:
+        if curation.approves_text(held.text):
+            continue
+        readers = plural(len(held.readers), "running loop or last task", "running loops and last tasks")
+        yield scales.item(
+            HELD,
+            held.id,
+            question="Approve {}, which gives orders?",
+            name=f"the reflection {visible_line(held.id, 80)}",
+            this="this reflection",
+            reason=f"this text {held.does}",
+            place=f"{readers} would get it",
+            stake=SUSPECTED * scales.new(float(len(held.readers))),
+            seconds=seconds(HELD, len(held.text)),
+            held_text=held,
+            evidence=len(held.sources),
+        )
+
+
+def offered(scales: Scales, offers: Mapping[str, Extraction]) -> Iterator[ReviewItem]:
+    """Of loops that offer the very same only one: when that is decided, the next one comes."""
+    same: dict[frozenset[tuple[str, str]], list[str]] = {}
+    for source_id, offer in offers.items():
+        said = frozenset((one.duplicate_of, one.headline) for one in (*offer.new, *offer.merges))
+        same.setdefault(said, []).append(source_id)
+    for said, (source_id, *others) in same.items():
+        offer = offers[source_id]
+        also = f"; {plural(len(others), 'other loop')} offered the same" if others else ""
+        if said:
+            yield scales.item(
+                OFFER,
+                source_id,
+                question="Extract what {} has learned?",
+                this="this loop",
+                reason=f"{offer_text(offer)}{also}",
+                place="",
+                stake=scales.new((1 + len(others) + UNSEEN_USES) * len(offer.new)),
+                seconds=seconds(OFFER, chars_offered(offer), len(offer.new) - 1),
+                offer=offer,
+                evidence=len(said) + len(others),
+            )
+
+
+def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> Iterator[ReviewItem]:
+    """Learnings that several loops told and that no pattern covers: each time it was learned anew."""
+    now, half_life = scales.board.now, scales.settings.maturity.half_life_days
+    for cluster, offer in learned:
+        ages = [max((now - one.reflection.at).days, 0) for one in cluster.members if one.reflection.at is not None]
+        sources = plural(len(cluster.sources), "loop")
+        last = f", last on {day(cluster.last_at)}" if cluster.last_at is not None else ""
+        yield scales.item(
+            RECURRING,
+            cluster.id,
+            question=f"Create a pattern from {{}} that {sources} reported?",
+            name=f"the lesson “{visible_line(cluster.text, 80)}”",
+            this="a lesson",
+            reason="no pattern contains it",
+            place=f"reported {plural(len(cluster.members), 'time')}{last}",
+            stake=scales.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
+            seconds=seconds(RECURRING, len(cluster.text) + chars_offered(offer)),
+            offer=offer,
+            evidence=len(cluster.members),
+        )

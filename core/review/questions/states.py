@@ -1,0 +1,176 @@
+"""Whether states hold: inversions that are due, pins that something speaks against, states on the border."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from core.base.text import plural
+from core.curation.rules import day, shown
+from core.learning.maturity import STATES, state_codes
+from core.learning.score_arrays import Codes, Flags
+from core.records.decisions import CurationState, Pin
+from core.records.patterns import Maturity
+from core.review.items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
+from core.review.messages import decided
+from core.review.priority import Scales
+from core.review.reading_time import chars_of, seconds
+
+MOST_BORDERLINE: Final = 50
+"""So many states on the border are asked about at once, those with most at stake: the next come when some are
+decided."""
+
+
+def inversions(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+    """Patterns that fail so often that they should become warnings: until then they are neither used nor warned of."""
+    board, settings = scales.board, scales.settings
+    for row in np.flatnonzero(board.inversion_due):
+        pattern_id = board.ids[row]
+        if pattern_id not in scales.patterns:
+            continue
+        failures, total = int(board.failures[row]), int(board.failures[row] + board.successes[row])
+        verdict = curation.inversions.get(pattern_id)
+        if verdict is not None:
+            # The board may be older than the last decision.
+            more = failures - verdict.failures
+            if verdict.verdict == "accepted" or (
+                verdict.verdict == "rejected" and more < settings.anti_pattern.failures_until_asked_again
+            ):
+                continue
+        again = ""
+        if verdict is not None and verdict.verdict == "rejected":
+            again = f"; rejected on {day(verdict.at)}, {plural(more, 'further failure')} since"
+        yield scales.item(
+            INVERSION,
+            pattern_id,
+            question="Turn {} into a warning?",
+            reason=f"{failures} of {plural(total, 'use')} failed{again}",
+            place=scales.given(pattern_id),
+            stake=scales.unwarned(pattern_id),
+            seconds=seconds(INVERSION, chars_of(scales.patterns[pattern_id])),
+            propose=partial(board.proposal, pattern_id),
+        )
+
+
+def pins(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
+    """Decisions on another text, and decisions that the evidence since then speaks against."""
+    board = scales.board
+    for pattern_id, pin in curation.pins.items():
+        if pattern_id not in board or pattern_id not in scales.patterns:
+            continue
+        row = board.row(pattern_id)
+        if board.pin_stale[row]:
+            yield scales.item(
+                STALE_PIN,
+                pattern_id,
+                question=f"Keep {{}} {pin.verb} with its new text?"
+                if pin.state in _NOUNS
+                else "Reset {}? Its text has changed since it was accepted.",
+                this="this pattern",
+                reason=f"{decided(pin)}; its text has changed since",
+                place=scales.given(pattern_id),
+                stake=scales.unseen(pattern_id, kept_out=pin.state is Maturity.DEPRECATED),
+                seconds=seconds(STALE_PIN, chars_of(scales.patterns[pattern_id])),
+            )
+        elif board.contradicted[row]:
+            yield _contradicted(scales, pattern_id, pin)
+
+
+_NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}
+"""The decisions that can be confirmed: what each is called."""
+
+
+def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
+    good, bad = scales.board.later_results(pattern_id)
+    words = ("right", "wrong") if scales.is_warning(pattern_id) else ("succeeded", "failed")
+    against, word = (good, words[0]) if pin.state is Maturity.DEPRECATED else (bad, words[1])
+    total = good + bad
+    since = (
+        f"the warning was {word} in {against} of {total}"
+        if scales.is_warning(pattern_id)
+        else f"{against} of {plural(total, 'use')} {word}"
+    )
+    stake, place = scales.since(pattern_id, good, bad, kept_out=pin.state is Maturity.DEPRECATED)
+    noun = _NOUNS.get(pin.state, "decision")
+    return scales.item(
+        CONTRADICTED,
+        pattern_id,
+        question="Remove {}? Later results contradict it.",
+        name=f"the {noun} of {shown(pattern_id)}",
+        this=f"this {noun}",
+        reason=f"{decided(pin)}; since then {since}",
+        place=place,
+        stake=stake,
+        seconds=seconds(CONTRADICTED, chars_of(scales.patterns[pattern_id])),
+    )
+
+
+def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
+    """States that hold by a hair, where nobody has decided and a decision is worth the time.
+
+    One more result either way would change them, decay will soon, or they are rather likely the wrong ones.
+
+    Args:
+        asked: Ids of patterns that another question on their state is about.
+    """
+    if not scales.patterns:
+        return  # before the first frame: the table that stakes are read from takes a while to make
+    board, settings, stakes = scales.board, scales.settings, scales.stakes
+    maturity, now = settings.maturity, board.computed_codes
+    better = state_codes(board.helpful + 1.0, board.harmful, maturity)
+    worse = state_codes(board.helpful, board.harmful + 1.0, maturity)
+    later = board.rescored(board.now + timedelta(days=settings.review.soon_days)).computed_codes
+    wrong = np.where(stakes.kept_out, 1.0 - stakes.chance, stakes.chance)
+    undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_waits) & (board.uses > 0)
+    undecided[board.rows_of(id for id in asked if id in board)] = False
+    on_border = (better != now) | (worse != now) | (later != now) | (wrong >= settings.review.doubt)
+    rows = np.flatnonzero(undecided & on_border)
+    for row in rows[np.argsort(-stakes.held[rows], kind="stable")[:MOST_BORDERLINE]].tolist():
+        pattern_id = board.ids[row]
+        pattern = scales.patterns.get(pattern_id)
+        if pattern is None or pattern.mirror_of:
+            continue
+        yield scales.item(
+            BORDERLINE,
+            pattern_id,
+            question="Re-enable {}?" if stakes.kept_out[row] else "Keep injecting {}?",
+            name=f"the deprecated {shown(pattern_id)}" if stakes.kept_out[row] else "",
+            this="this deprecated pattern" if stakes.kept_out[row] else "this pattern",
+            reason=f"{STATES[now[row]]}, {_came_to(scales, row)}" + _border(scales, row, (now, better, worse, later)),
+            place=scales.place(pattern_id),
+            stake=float(stakes.held[row]),
+            seconds=seconds(BORDERLINE, chars_of(pattern)),
+        )
+
+
+def _came_to(scales: Scales, row: int) -> str:
+    """What the uses of a pattern came to, in words; of a warning, whether it was right."""
+    board = scales.board
+    uses = int(board.uses[row])
+    if scales.is_warning(board.ids[row]):
+        return f"the warning was right in {int(board.successes[row])} of {uses}"
+    return f"{int(board.failures[row])} of {plural(uses, 'use')} failed"
+
+
+def _border(scales: Scales, row: int, codes: tuple[Codes, Codes, Codes, Codes]) -> str:
+    """What would change a state, in words.
+
+    Args:
+        codes: The states now, with one more success, with one more failure, and soon, by age alone.
+    """
+    now, better, worse, later = codes
+    failure, success = "failure", "success"
+    if scales.is_warning(scales.board.ids[row]):
+        failure, success = "wrong warning", "right warning"
+    parts = [
+        f"one more {result} makes it {STATES[turned[row]]}"
+        for turned, result in ((worse, failure), (better, success))
+        if turned[row] != now[row]
+    ]
+    if later[row] != now[row]:
+        parts.append(f"by age alone it is {STATES[later[row]]} within {scales.settings.review.soon_days:g} days")
+    return "".join(f"; {part}" for part in parts)

@@ -1,0 +1,158 @@
+"""The last gate: what the finished context says that no pattern in it says by itself."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import product
+from typing import Final
+
+from core.base.text import visible_line
+from core.records.patterns import Pattern, PatternType
+from core.records.suspicions import Severity, Suspicion
+from core.redaction.masking import masked
+from core.scanning.engine import engine
+from core.scanning.messages import left_out, meaning
+from core.scanning.normalization import readings
+from core.scanning.rule import Rule
+from core.scanning.scan import is_clean, matches, scan_text
+
+_LABEL: Final = (
+    r"(?:Error|Fix|Template|Steps|Use|Better alternative|Cause|Strategy|Session|Reason|Approach|Action item|Worked"
+    r"|Did not work|Suggested|Learning(?: \(drafted from the log\))?): ?"
+)
+_LAYOUT: Final = re.compile(
+    r"^ *(?:#{2,3} [A-Z][A-Za-z -]{0,40}(?:\d+ \([a-z ]{1,20}\))?$|\d{1,2}\. |- Source: [^\n]*$|```\w*$"
+    rf"|- (?:{_LABEL})?)|\*\*(?: \([^()\n]{{0,60}}\)$)?|\\(?=[`<#*\[])| \((?:not )?verified\)$| \(did not help\)$",
+    re.MULTILINE,
+)
+"""What our own rendering adds to the texts."""
+_ITEM: Final = re.compile(rf" *(?:- (?:{_LABEL})?|\d{{1,2}}\. )")
+"""How a line begins that holds a text from a file."""
+_SPAN: Final = 2_000
+"""Characters before a line in which what it completes may have begun; no rule reaches across so many."""
+_LAYOUT_RULE: Final = "fake-layout"
+
+
+def put_together(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
+    """What a finished context does that none of its patterns does by itself, in words; "" if there is nothing.
+
+    What a single pattern says has been judged already, by the scan of its text or by a person.
+
+    Args:
+        context: The finished text.
+        patterns: What it was rendered from.
+        orders: Whether rules of the tier held count, as the project's policy for these texts says.
+    """
+    plain = _without_layout(context)
+    legible = "\n".join(readings(plain))
+    if is_clean(legible):
+        return ""
+    own: Counter[Rule] = Counter()
+    for pattern in patterns:
+        # What a pattern says where the context has left it out allows nothing.
+        own.update(rule for rule, words in _own(_told(pattern)) if words in legible)
+    for rule, count in Counter(rule for rule, _ in matches(plain)).items():
+        if count > own[rule] and rule.id != _LAYOUT_RULE and _counts(rule.severity, orders):
+            return rule.meaning
+    return ""
+
+
+def _counts(severity: Severity, orders: bool) -> bool:
+    return severity is Severity.BLOCKED or (orders and severity is Severity.HELD)
+
+
+def when_cut(pattern: Pattern, limit: int, *, orders: bool = True) -> str:
+    """What a pattern does once its fields are cut to `limit` characters, and does not as a whole, in words.
+
+    A warning behind the cut is lost; what the whole text does has been judged, by a person if it is here.
+
+    Args:
+        pattern: As it would be injected.
+        limit: In characters.
+        orders: See `put_together`.
+    """
+    judged = min((one.severity.rank for one in pattern.suspicions), default=Severity.FLAGGED.rank)
+    anti = pattern.type is PatternType.ANTI
+    named = [pattern.title, pattern.description, pattern.use_case]
+    told = [pattern.error_pattern, *pattern.steps, pattern.better_alternative, *pattern.template_code.split("\n")]
+    for texts, avoided in ((named, anti), (told, False)):
+        for text in texts:
+            for one in _cut_to(text, limit, avoided) if len(text) > limit else ():
+                if one.severity.rank < judged and _counts(one.severity, orders):
+                    return meaning(one)
+    return ""
+
+
+@lru_cache(1024)
+def _cut_to(text: str, limit: int, avoided: bool) -> tuple[Suspicion, ...]:
+    return scan_text(visible_line(text.strip(), limit), avoided=avoided)
+
+
+def without_put_together(text: str, before: str = "", *, orders: bool = True) -> str:
+    """A finished text without the lines that do with those before them what none does by itself.
+
+    What a single line says has been judged already. Only lines that are items of a list are left out, under the number
+    or label that they have.
+
+    Args:
+        text: Finished, of lines.
+        before: What precedes it and stays as it is.
+        orders: See `put_together`.
+    """
+    read = _without_layout(before)[-_SPAN:]
+    if all(map(is_clean, readings(f"{read} {_without_layout(text)}"))):
+        return text
+    kept: list[str] = []
+    for line in text.split("\n"):
+        item = _ITEM.match(line)
+        own = _without_layout(line)
+        if item and (does := _completed(read, own, orders)):
+            kept.append(f"{item[0]}{left_out(f'with the lines before it {does}')}")
+        else:
+            kept.append(line)
+            read = f"{read} {own}".strip()[-_SPAN:]
+    return "\n".join(kept)
+
+
+def completed_by(context: str, before: str, *, orders: bool = True) -> str:
+    """What a finished context does with the text before it and neither does by itself, in words; "" for nothing."""
+    return _completed(_without_layout(before)[-_SPAN:], _without_layout(context)[:_SPAN], orders)
+
+
+def _without_layout(text: str) -> str:
+    return re.sub(r"\s+", " ", _LAYOUT.sub(" ", text)).strip()
+
+
+def _completed(before: str, line: str, orders: bool) -> str:
+    """What a line does with the text before it that neither does by itself."""
+    made = engine()
+    for begun, more in product(readings(before), readings(line)):
+        text, edge = f"{begun} {more}", len(begun)
+        for rule, pattern in made.finds(text):
+            if not _counts(rule.severity, orders) or rule.id == _LAYOUT_RULE:
+                continue
+            for start, end in made.places(rule, pattern, text):
+                across = start < edge and end > edge + 1
+                parts = (begun[start:], more[: max(end - edge - 1, 0)])
+                if across and not any(list(made.places(rule, pattern, part)) for part in parts):
+                    return rule.meaning
+    return ""
+
+
+@lru_cache(1024)
+def _own(text: str) -> tuple[tuple[Rule, str], ...]:
+    return matches(masked(text))
+
+
+def _told(pattern: Pattern) -> str:
+    """All that a context may hold of a pattern, joined as the context joins it."""
+    loops = (source.loop_id for source in pattern.source_loops[:1])
+    return re.sub(r"\s+", " ", "\n".join(filter(None, (*_rendered(pattern), *loops))))
+
+
+def _rendered(pattern: Pattern) -> Iterator[str]:
+    yield from (pattern.title, pattern.error_pattern, pattern.description, pattern.use_case)
+    yield from (*pattern.steps, pattern.better_alternative, pattern.better_pattern_id, pattern.template_code)

@@ -1,0 +1,105 @@
+"""The scan of a pattern: every field by itself, and all of them read on as one text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, Final
+
+from core.records.patterns import PatternType
+from core.records.suspicions import Severity, Suspicion
+from core.redaction.masking import masked
+from core.scanning.engine import engine
+from core.scanning.normalization import readings
+from core.scanning.rules import BROAD, SECRET
+from core.scanning.scan import MAX_SCANNED, is_clean, ordered, scan_text
+
+TRIGGERS: Final = ("error_pattern", "task_pattern")
+_AVOIDED: Final = frozenset({"title", "description", "category"})
+"""Fields of an anti-pattern that name what is to be avoided."""
+_HARM: Final = frozenset({"symptoms", "why_it_fails", "limitations"})
+"""Fields that tell of harm, whatever the type of the pattern."""
+_NOT_LITERAL: Final = re.compile(r"\(\?[a-z]{1,8}\)|\\[a-zA-Z]|\[[^\]]{0,100}\]|\{[^}]{0,20}\}|[^\w|]|_")
+_MIN_LITERAL: Final = 3
+"""Fewer letters and digits in a trigger fit nearly any text."""
+_TELLING: Final = 2_000
+"""Characters of a trigger that are looked at."""
+
+
+def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tuple[Suspicion, ...]:
+    """What a pattern might do to an agent that gets it: less than 10 us where there is nothing.
+
+    Args:
+        kind: The pattern's type.
+        title: Its title.
+        text: Its fields by name, as `core.sources.patterns.content_hash` takes them.
+    """
+    fields = [("title", title), *_fields(text)]
+    joined = "\n".join(part for _, part in fields)
+    found: list[Suspicion] = []
+    if len(joined) > MAX_SCANNED or not joined.isascii() or not all(map(is_clean, readings(joined))):
+        across = {one.rule: one for one in _across(kind, joined)}
+        by_field = _by_field(kind, fields)
+        grave = {one.rule for one in by_field if one.severity.stops or one.rule not in across}
+        found += [one for one in by_field if one.rule in grave]
+        found += [one for rule, one in across.items() if rule not in grave]
+    if _holds_secret(joined):
+        field = next((name for name, part in fields if _holds_secret(part)), "")
+        found.append(Suspicion(rule=SECRET.id, severity=Severity.FLAGGED, field=field, excerpt=""))
+    for name in TRIGGERS:
+        trigger = text.get(name)
+        if trigger and is_broad(trigger):
+            found.append(Suspicion(rule=BROAD.id, severity=Severity.FLAGGED, field=name, excerpt=trigger[:60]))
+    return ordered(found)
+
+
+def is_broad(trigger: str) -> bool:
+    """Whether a regex holds so little literal text that it fits nearly everything, or one of its branches does."""
+    branches = _NOT_LITERAL.sub("", trigger[:_TELLING]).split("|")
+    return any(len(branch) < _MIN_LITERAL for branch in branches) and (
+        len(branches) == 1 or any(not branch for branch in branches)
+    )
+
+
+def _fields(text: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in text.items():
+        if isinstance(value, str):
+            if value:
+                yield name, value
+        elif isinstance(value, tuple):
+            parts = (chain.from_iterable(value) if name == "placeholders" else value) if value else ()
+            for part in parts:
+                yield name, part
+
+
+def _avoided(kind: PatternType, name: str) -> bool:
+    return kind is PatternType.ANTI and name in _AVOIDED
+
+
+def _by_field(kind: PatternType, fields: list[tuple[str, str]]) -> list[Suspicion]:
+    found: dict[str, Suspicion] = {}
+    for name, part in fields:
+        for one in scan_text(part, name, avoided=_avoided(kind, name), happened=name in _HARM):
+            known = found.get(one.rule)
+            if known is None or one.severity.rank < known.severity.rank:
+                found[one.rule] = one
+    return list(found.values())
+
+
+def _across(kind: PatternType, joined: str) -> Iterator[Suspicion]:
+    """What only the fields together say."""
+    made = engine()
+    for plain in readings(joined[:MAX_SCANNED]):
+        for rule, pattern in made.finds(plain):
+            if rule.advice and kind is PatternType.ANTI:
+                continue
+            for start, end in made.places(rule, pattern, plain):
+                if "\n" in plain[start:end]:
+                    yield Suspicion(rule=rule.id, severity=rule.severity, field="", excerpt=plain[start:end][:60])
+                    break
+
+
+def _holds_secret(text: str) -> bool:
+    looked_at = text[:MAX_SCANNED]
+    return masked(looked_at) != looked_at

@@ -1,0 +1,76 @@
+"""Cross-task memory: `memory/tasks/<uuid>.json` and `memory/task-index.json` (formats 3.8, C19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from core.records.findings import Finding
+from core.records.reflections import MemoryTask
+from core.sources import normalize
+from core.sources.fields import Fields, document
+
+INDEX: Final = ".aiwg/ralph/memory/task-index.json"
+_TASKS: Final = ".aiwg/ralph/memory/tasks"
+
+
+def is_memory_file(file: str) -> bool:
+    """Whether a project-relative path is a task file or the index of the cross-task memory."""
+    folder, _, name = file.rpartition("/")
+    return file == INDEX or (folder == _TASKS and name.endswith(".json"))
+
+
+def read_memory(file: str, value: Any, seen_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
+    """The tasks that one decoded memory file tells; those of the index are `indexed` and name it as file.
+
+    Args:
+        file: A path for which `is_memory_file` is true.
+        value: The decoded document, of any JSON type.
+        seen_at: The file's mtime, UTC; the time of a task that tells none.
+    """
+    findings: list[Finding] = []
+    fields = document(file, value, findings)
+    if fields is None:
+        return (), tuple(findings)
+    if file != INDEX:
+        stem = file.rpartition("/")[2].removesuffix(".json")
+        return (_task(fields, stem, seen_at),), tuple(findings)
+    tasks = []
+    for _, entry in fields.objects("tasks"):
+        task_id = entry.text("task_id", "id")
+        if task_id:
+            tasks.append(replace(_task(entry, task_id, None), indexed=True))
+        else:
+            entry.add("missing-id", "an entry of the task index without task_id", entry.pointer)
+    return tuple(tasks), tuple(findings)
+
+
+def join_memory(tasks: Iterable[MemoryTask]) -> dict[str, MemoryTask]:
+    """Union by id of what task files and index tell; the task file wins (C19)."""
+    joined: dict[str, MemoryTask] = {}
+    for task in tasks:
+        other = joined.get(task.id)
+        if other is None:
+            joined[task.id] = task
+            continue
+        kept = other if other.file != INDEX else task
+        joined[task.id] = replace(kept, indexed=task.indexed or other.indexed)
+    return joined
+
+
+def _task(fields: Fields, default_id: str, seen_at: datetime | None) -> MemoryTask:
+    return MemoryTask(
+        id=fields.text("task_id", "id") or default_id,
+        description=fields.text("task_description", *normalize.TASK),
+        task_type=fields.text("task_type"),
+        at=fields.time("timestamp") or seen_at,
+        outcome=normalize.outcome(fields.text("outcome")),
+        iterations=fields.count("iterations"),
+        quality=fields.rate("final_quality"),
+        learnings=fields.lines("key_learnings"),
+        tags=fields.texts("tags"),
+        file=fields.file,
+    )

@@ -1,0 +1,290 @@
+"""The story of one loop, read from disk only when somebody looks at it (formats C12, C13, 3.3-3.7).
+
+Nothing here fails: what is missing, unreadable or no file at all is left out, what is long is cut.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec.structs import asdict, replace
+
+from core.base.errors import BadInput
+from core.config.paths import ProjectPaths, safe_component
+from core.records.findings import Finding
+from core.records.loops import Iteration, Loop, LoopStory, Outcome
+from core.sources.fields import Fields
+from core.sources.loops import read_iteration
+from core.sources.path_kinds import ANALYTICS, BEST_OUTPUT, CRASH_LOG, CURRENT, LAUNCHER, loop_source
+from core.storage.file_reader import RawFile, decode_json, read_file
+
+MAX_NOTE: Final = 64 * 1024
+"""Bytes of one note; of a log the last ones, of anything else the first."""
+MAX_DOCUMENT: Final = 1 << 20
+"""Largest JSON file, in bytes, that a story reads."""
+MAX_ENTRIES: Final = 1000
+"""Most entries of one folder that are looked at."""
+_MAX_REPORTS: Final = 5
+_MAX_NOTES: Final = 50
+"""Most notes on single iterations that are read, the last ones."""
+_TASK_KEY: Final = 80
+_NUMBERED: Final = re.compile(r"(?:iteration-|iter-)?0*(\d{1,9})(?:[.-].*)?")
+_RALPH: Final = ".aiwg/ralph"
+_EXTERNAL: Final = ".aiwg/ralph-external"
+
+
+def read_story(paths: ProjectPaths, loop: Loop) -> LoopStory:
+    """Iterations, notes and facts of `loop` from its own files, each capped; what is missing is left out."""
+    reader = _Reader(paths)
+    documents: dict[str, Fields] = {}
+    for file in loop.files:
+        if (source := loop_source(file)) not in documents and (fields := reader.document(file)) is not None:
+            documents[source] = fields
+    measured = [
+        [read_iteration(item) for _, item in documents[source].objects("iterations")]
+        for source in (ANALYTICS, BEST_OUTPUT)
+        if source in documents
+    ]
+    folder = f"{loop.directory or _RALPH}/iterations" if loop.directory or CURRENT in loop.sources else ""
+    single, notes, checkpoints = reader.iterations(folder, loop)
+    if loop.directory:
+        checkpoints += reader.names(f"{loop.directory}/checkpoints")
+    return LoopStory(
+        loop_id=loop.id,
+        iterations=_merge([list(loop.iterations), single, *measured]),
+        notes=(*_notes(reader, loop, documents), *notes),
+        facts=_facts(documents),
+        checkpoints=tuple(checkpoints),
+    )
+
+
+class _Reader:
+    """Reads project-relative files without failing and without leaving `.aiwg`."""
+
+    def __init__(self, paths: ProjectPaths) -> None:
+        self._paths = paths
+
+    def document(self, file: str) -> Fields | None:
+        """A JSON object; None if the file is none."""
+        if not file.endswith(".json"):
+            return None
+        raw = read_file(self._paths.project / file, self._paths.aiwg, MAX_DOCUMENT)
+        value: Any = decode_json(raw.data).value if isinstance(raw, RawFile) else None
+        findings: list[Finding] = []
+        return Fields(file, value, findings) if isinstance(value, dict) else None
+
+    def note(self, file: str, *, tail: bool = False) -> str:
+        """The first (or last) `MAX_NOTE` bytes of a text; "" if there is none."""
+        path = self._inside(file)
+        if path is None:
+            return ""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return ""
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return ""
+            start = max(status.st_size - MAX_NOTE, 0) if tail else 0
+            text = os.pread(descriptor, MAX_NOTE, start).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        finally:
+            os.close(descriptor)
+        if start:
+            return f"… {text.partition(chr(10))[2]}"
+        return f"{text}\n…" if status.st_size > MAX_NOTE else text
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder, by their numbers; none if there is no such folder."""
+        path = self._inside(folder)
+        if path is None:
+            return []
+        names: list[str] = []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    names.append(entry.name)
+                    if len(names) == MAX_ENTRIES:
+                        break
+        except OSError:
+            return []
+        return sorted(names, key=_numbers)
+
+    def is_folder(self, folder: str) -> bool:
+        """Whether a folder (no link to one) has this name."""
+        path = self._inside(folder)
+        return path is not None and path.is_dir()
+
+    def iterations(self, folder: str, loop: Loop) -> tuple[list[Iteration], list[tuple[str, str]], list[str]]:
+        """Iterations told by files of their own, notes on iterations, names of checkpoints (C12).
+
+        The folder of the legacy loop is used by one loop after the other: numbers beyond the present loop's
+        are left over from an earlier one.
+        """
+        found: list[Iteration] = []
+        notes: list[tuple[str, str]] = []
+        checkpoints: list[str] = []
+        for name in self.names(folder) if folder else ():
+            numbered = _NUMBERED.fullmatch(name)
+            if numbered is None:
+                continue
+            number = int(numbered[1])
+            file = f"{folder}/{name}"
+            if not loop.directory and loop.iteration is not None and number > loop.iteration:
+                continue
+            if "checkpoint" in name or name.endswith(".gz"):
+                checkpoints.append(name)
+            elif name.endswith(".md"):
+                notes.append((f"iteration {number}", file))
+            elif (fields := self.document(file)) is not None:
+                iteration = read_iteration(fields)
+                known = iteration.number is not None
+                found.append(iteration if known else replace(iteration, number=number))
+            elif self.is_folder(file):
+                found.append(Iteration(number=number, files=tuple(self.names(file))))
+        return found, [(title, self.note(file)) for title, file in notes[-_MAX_NOTES:]], checkpoints
+
+    def _inside(self, file: str) -> Path | None:
+        try:
+            return self._paths.inside(file)
+        except (BadInput, OSError, RuntimeError, ValueError):
+            return None
+
+
+def _numbers(name: str) -> list[tuple[int, int, str]]:
+    """Sort key that puts `iteration-10` after `iteration-2`."""
+    parts = re.split(r"(\d{1,18})", name)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def _merge(sources: Iterable[Sequence[Iteration]]) -> tuple[Iteration, ...]:
+    """Iterations of several sources by number: an earlier source is believed, a later one fills its gaps.
+
+    The first source keeps its order and its double numbers (3.12).
+    """
+    merged: list[Iteration] = []
+    place: dict[int, int] = {}
+    for told in sources:
+        here: set[int] = set()
+        for iteration in told:
+            number = iteration.number
+            if number is None or number not in place or number in here:
+                merged.append(iteration)
+                if number is not None:
+                    place.setdefault(number, len(merged) - 1)
+                    here.add(number)
+            else:
+                merged[place[number]] = _filled(merged[place[number]], iteration)
+    return tuple(sorted(merged, key=lambda one: one.number if one.number is not None else 1 << 62))
+
+
+def _filled(first: Iteration, second: Iteration) -> Iteration:
+    """The first, with what only the second tells."""
+    missing = {
+        name: value
+        for name, value in asdict(second).items()
+        if getattr(first, name) in (None, "", (), Outcome.UNKNOWN) and value not in (None, "", ())
+    }
+    return replace(first, **missing) if missing else first
+
+
+def _notes(reader: _Reader, loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[str, str]]:
+    """Texts beside the loop: crash log, reports, the end of what its daemon prints."""
+    for title, file, tail in _note_files(loop, documents):
+        text = reader.note(file, tail=tail)
+        if text.strip():
+            yield title, text
+    names = {loop.id, *loop.aliases}
+    if any(source.startswith("external") for source in loop.sources):
+        report = reader.note(f"{_EXTERNAL}/completion-report.md")
+        if any(name in report for name in names):
+            yield "completion report", report
+    if CURRENT in loop.sources and loop.task:
+        reports = [name for name in reader.names(_RALPH) if re.fullmatch(r"completion-.*\.md", name)]
+        task = loop.task.strip()[:_TASK_KEY]
+        for name in reports[: -_MAX_REPORTS - 1 : -1]:
+            text = reader.note(f"{_RALPH}/{name}")
+            if task in text:
+                yield name.removesuffix(".md"), text
+
+
+def _note_files(loop: Loop, documents: Mapping[str, Fields]) -> Iterator[tuple[str, str, bool]]:
+    """Title, file, and whether its end is what matters."""
+    folders = [loop.directory] if loop.directory else []
+    if LAUNCHER in loop.sources:
+        folders += [f"{_EXTERNAL}/loops/{name}" for name in (loop.id, *loop.aliases) if _is_component(name)]
+    for folder in dict.fromkeys(folders):
+        yield "daemon output", f"{folder}/daemon-output.log", True
+    for file in loop.files:
+        if loop_source(file) == CRASH_LOG:
+            yield "crash.log", file, False
+    if BEST_OUTPUT in documents:
+        folder = documents[BEST_OUTPUT].file.rpartition("/")[0]
+        yield "selection report", f"{folder}/selection-report.md", False
+    if ANALYTICS in documents:
+        folder, _, name = documents[ANALYTICS].file.rpartition("/")
+        yield "analytics report", f"{folder}/{name.removesuffix('.json')}-report.md", False
+        yield "analytics report", f"{folder}/report.md", False
+
+
+def _is_component(name: str) -> bool:
+    try:
+        return bool(safe_component(name))
+    except BadInput:
+        return False
+
+
+def _facts(documents: Mapping[str, Fields]) -> tuple[tuple[str, str], ...]:
+    """Short facts from the loop's documents: the state first, then what was measured; each label once."""
+    facts: dict[str, str] = {}
+    for source, fields in documents.items():
+        if source == BEST_OUTPUT:
+            found = _pairs(fields, (("best iteration", "best_iteration_number", "{:,.0f}"),))
+        elif source == ANALYTICS:
+            found = _pairs(fields, _MEASURED)
+        else:
+            found = _state_facts(fields)
+        for label, value in found:
+            facts.setdefault(label, value)
+    return tuple(facts.items())
+
+
+def _state_facts(fields: Fields) -> Iterator[tuple[str, str]]:
+    yield from _pairs(fields, _STATE)
+    if metrics := fields.inside("metrics"):
+        yield from _pairs(metrics, _MEASURED)
+
+
+_MEASURED: Final = (
+    ("best iteration", "optimal_iteration", "{:,.0f}"),
+    ("selected iteration", "selected_iteration", "{:,.0f}"),
+    ("selection", "selection_reason", ""),
+    ("tokens", "total_tokens", "{:,.0f}"),
+    ("cost", "total_cost_usd", "${:,.3f}"),
+    ("iteration time", "total_time_ms", "{:,.0f} ms"),
+    ("trajectory", "quality_trajectory", ""),
+    ("diminishing returns from", "diminishing_returns_iteration", "iteration {:,.0f}"),
+)
+_STATE: Final = (
+    ("branch", "branch", ""),
+    ("time limit", "timeoutMinutes", "{:,.0f} min"),
+    ("recoveries", "recoveryAttempts", "{:,.0f}"),
+    ("session", "sessionId", ""),
+)
+
+
+def _pairs(fields: Fields, table: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
+    """Label and value for each key that is there; a format makes it a number."""
+    for label, key, form in table:
+        if not form:
+            if text := fields.text(key):
+                yield label, text
+        elif (number := fields.number(key)) is not None:
+            yield label, form.format(number)

@@ -1,0 +1,1 @@
+"""Files on disk: safe reading, atomic writing, locks, append-only logs, watching."""

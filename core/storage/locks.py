@@ -1,0 +1,221 @@
+"""Two locks: `flock` for our own files, and with it a lease file that programs of other makers can read."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from core.base.errors import Conflict, Unwritable
+from core.storage.read_only import check_writable
+
+WAIT_SECONDS: Final = 10.0
+"""How long to wait for the others before giving up."""
+LEASE_SECONDS: Final = 30.0
+"""How long a lease is good for, as upstream's own locks (formats 1.1 `registry.json.lock`)."""
+_POLL_SECONDS: Final = 0.002
+# Not blocking on a FIFO, not following a link: the folders are shared with programs that are not trusted.
+_SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_DRAFT: Final = re.compile(r"\..+\.tmp-([0-9]{1,10})-[0-9a-f]{8}")
+"""What `draft_of` makes of a name."""
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """A descriptor of a regular file.
+
+    Raises:
+        OSError: Cannot be opened, or is a link, a pipe, a device.
+        ReadOnly: It is opened to be written, where nothing is.
+    """
+    if flags & _WRITING:
+        check_writable(path)
+    handle = os.open(path, flags | _SAFE, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return handle
+
+
+@contextmanager
+def file_lock(path: Path, seconds: float = WAIT_SECONDS) -> Iterator[None]:
+    """Exclude every other process and thread that locks `path`; the system lets go when a process dies.
+
+    Raises:
+        Unwritable: It stayed taken for `seconds`, or cannot be made.
+    """
+    handle = _locked(path, seconds)
+    if handle is None:
+        raise Unwritable(f"another process has kept {path} locked for {seconds:g} s")
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _locked(path: Path, seconds: float) -> int | None:
+    """What holds the lock until it is closed; None if it stayed taken for `seconds`."""
+    check_writable(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = open_regular(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
+    deadline = time.monotonic() + seconds
+    try:
+        while not _try_lock(handle, path):
+            if time.monotonic() > deadline:
+                os.close(handle)
+                return None
+            time.sleep(_POLL_SECONDS)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _try_lock(handle: int, path: Path) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES, errno.EINTR):
+            return False
+        raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
+    return True
+
+
+@contextmanager
+def lease(
+    path: Path, guard: Path, *, seconds: float = WAIT_SECONDS, clock: Callable[[], float] = time.time
+) -> Iterator[None]:
+    """Hold the lease file `path`: JSON of `pid`, `timestamp`, `leaseExpiry`, epoch ms (formats section 7).
+
+    The file appears whole, by link(), so nobody ever reads a half-written one. A lease that ran out, that was
+    written more than `LEASE_SECONDS` ago, or whose process is gone, is taken over. It is not renewed: among those
+    who know `guard`, that lock alone keeps the others out, however long the holder takes.
+
+    Args:
+        path: The lease file.
+        guard: Locked all the while; the system lets go of it when a process dies.
+        seconds: How long to wait for its holder.
+        clock: Epoch seconds.
+
+    Raises:
+        Conflict: Somebody else holds it all the time.
+        Unwritable: It cannot be made.
+    """
+    deadline = time.monotonic() + seconds
+    handle = _locked(guard, seconds)
+    try:
+        held = None
+        while handle is not None and (held := _take_lease(path, clock())) is None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        if held is None:
+            raise Conflict(f"another program has held {path} for {seconds:g} s; try again later")
+        try:
+            yield
+        finally:
+            _drop_lease(path, held)
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _take_lease(path: Path, now: float) -> int | None:
+    """A descriptor of the new lease file, or None while somebody else's is good."""
+    content = {
+        "pid": os.getpid(),
+        "timestamp": int(now * 1000),
+        "leaseExpiry": int((now + LEASE_SECONDS) * 1000),
+    }
+    draft = draft_of(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_drafts(path.parent)
+        if _is_dead(path, now):
+            path.unlink(missing_ok=True)
+        handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        linked = False
+        try:
+            os.write(handle, json.dumps(content).encode())
+            os.utime(handle, (now, now))  # its age is told by the clock that judges it
+            with suppress(FileExistsError):
+                os.link(draft, path)
+                linked = True
+        finally:
+            if not linked:
+                os.close(handle)
+            draft.unlink()
+    except OSError as error:
+        raise Unwritable(f"cannot lock {path}: {error.strerror}") from None
+    return handle if linked else None
+
+
+def _drop_lease(path: Path, held: int) -> None:
+    """Remove a lease file, unless another one took its place; as long as `held` is open, none is taken for it."""
+    try:
+        if os.path.samestat(path.lstat(), os.fstat(held)):
+            path.unlink()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise Unwritable(f"cannot unlock {path}: {error.strerror}") from None
+    finally:
+        os.close(held)
+
+
+def _is_dead(path: Path, now: float) -> bool:
+    """Whether a lease is there that nobody can be holding any more, whatever it says of itself."""
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            made = os.fstat(file.fileno()).st_mtime
+            text = file.read(4096)
+    except FileNotFoundError:
+        return False
+    # A time far ahead of the clock was set by hand; such a file would never grow old.
+    if not now - LEASE_SECONDS <= made <= now + LEASE_SECONDS:
+        return True
+    try:
+        content = json.loads(text)
+        expiry, pid = float(content["leaseExpiry"]), int(content["pid"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        # Another program's idea of a lock, perhaps still being written: it is good for as long as ours.
+        return False
+    return expiry < now * 1000 or not is_alive(pid)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this id runs on this machine."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def draft_of(path: Path) -> Path:
+    """A new name beside `path` for what will take its place; readers pass over `*.tmp-*`."""
+    return path.with_name(f".{path.name}.tmp-{os.getpid()}-{os.urandom(4).hex()}")
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what processes that are gone have left under `draft_of` names; a file of any other name stays."""
+    for path in folder.glob(".*.tmp-*-*"):
+        draft = _DRAFT.fullmatch(path.name)
+        if draft is None or is_alive(int(draft[1])):
+            continue
+        with suppress(OSError):  # a draft that stays is in nobody's way
+            if stat.S_ISREG(path.lstat().st_mode):
+                path.unlink()

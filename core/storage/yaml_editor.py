@@ -1,0 +1,173 @@
+"""YAML edited as text: what an edit does not name keeps its very bytes, comments included.
+
+Has the part of the interface of `core.storage.json_editor.JsonText` that records of the debug memory need.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import yaml
+
+from core.base.errors import Refused
+from core.base.text import visible_line
+from core.storage.json_editor import BadJson, Path
+from core.storage.yaml_reader import decode_yaml
+
+_STEP: Final = 2
+"""Spaces of indentation that new lines get."""
+_UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+class YamlText:
+    """A YAML file open for edits.
+
+    Attributes:
+        value: What the file holds, see `decode_yaml` with `every` and `typed`; kept in step with the edits.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Parse `data`.
+
+        Raises:
+            BadJson: It is not YAML that is read, most likely half written.
+            Refused: It is read, but no place in it is found for an edit.
+        """
+        self._data = data
+        self._parse()
+
+    def encode(self) -> bytes:
+        """The file as bytes."""
+        return self._data
+
+    def set(self, path: Path, key: str, value: Any) -> None:
+        """Give the mapping at `path` the member `key: value`; a new member comes last."""
+        node = self._node(path)
+        if not isinstance(node, yaml.MappingNode) or node.flow_style or not node.value:
+            self._replace(path, {**(self._at(path) or {}), key: value})
+            return
+        old = next((item for name, item in reversed(node.value) if name.value == key), None)
+        if old is not None:
+            self._replace((*path, key), value)
+            return
+        column = node.start_mark.column
+        self._insert_behind(node, f"{' ' * column}{_member(key, value, column)}")
+
+    def append(self, path: Path, value: Any) -> None:
+        """Add `value` to the list at `path`."""
+        node = self._node(path)
+        if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
+            self._replace(path, [*(self._at(path) or []), value])
+            return
+        column = node.start_mark.column
+        self._insert_behind(node, f"{' ' * column}{_item(value, column)}")
+
+    def _parse(self) -> None:
+        decoded = decode_yaml(self._data, every=True, typed=True)
+        if decoded.failed or decoded.torn or any(problem.severity == "error" for problem in decoded.problems):
+            raise BadJson(decoded.problems[-1].message if decoded.problems else "is empty")
+        self.value = decoded.value
+        try:
+            self._text = self._data.decode()
+        except UnicodeDecodeError as error:
+            raise BadJson(f"not UTF-8 at byte {error.start}") from None
+        self._newline = "\r\n" if "\r\n" in self._text else "\n"
+        try:
+            documents = list(yaml.compose_all(self._text, Loader=yaml.SafeLoader))
+        except yaml.YAMLError as error:  # stricter than the parser that reads, about tabs for example
+            raise Refused(f"the YAML file cannot be edited: {visible_line(str(error), 200)}") from None
+        self._documents = [node for node in documents if node is not None and not _is_null(node)]
+
+    def _take(self, text: str) -> None:
+        self._data = text.encode()
+        self._parse()
+
+    def _node(self, path: Path) -> yaml.Node:
+        steps = list(path)
+        node = self._documents[int(steps.pop(0)) if len(self._documents) > 1 else 0]
+        for step in steps:
+            if isinstance(node, yaml.MappingNode):
+                node = next(item for name, item in reversed(node.value) if name.value == step)
+            else:
+                node = node.value[step]
+        return node
+
+    def _at(self, path: Path) -> Any:
+        value = self.value
+        for step in path:
+            value = value[step]
+        return value
+
+    def _replace(self, path: Path, value: Any) -> None:
+        """Put another value in the place of the one at `path`; inside brackets all on one line."""
+        node = self._node(path)
+        above: Any = self._node(path[:-1]) if path else None
+        start, end = node.start_mark.index, _end(node)
+        inline = not isinstance(value, dict | list) or not value
+        is_flow = isinstance(node, yaml.CollectionNode) and node.flow_style
+        if inline or is_flow or above is None or above.flow_style:
+            written = _flow(value)
+        elif isinstance(above, yaml.SequenceNode):
+            written = _block(value, node.start_mark.column).lstrip(" ").replace("\n", self._newline)
+        else:
+            column = above.start_mark.column + _STEP
+            written = (f"\n{_block(value, column)}").replace("\n", self._newline)
+            while self._text[start - 1] in " \r\n":  # a block begins below its key
+                start -= 1
+        gap = " " if self._text[start - 1 : start] == ":" and not written.startswith(self._newline) else ""
+        self._take(self._text[:start] + gap + written + self._text[end:])
+
+    def _insert_behind(self, node: yaml.Node, lines: str) -> None:
+        """Put lines behind the last one of a block."""
+        end = self._text.find("\n", _end(node))
+        added = lines.replace("\n", self._newline)
+        if end < 0:
+            self._take(f"{self._text}{self._newline}{added}{self._newline}")
+        else:
+            self._take(f"{self._text[: end + 1]}{added}{self._newline}{self._text[end + 1 :]}")
+
+
+def _flow(value: Any) -> str:
+    """A value on one line; JSON is YAML but for characters that YAML takes for line ends or does not allow."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def _is_null(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.style is None and node.value in ("", "~", "null", "Null", "NULL")
+
+
+def _end(node: yaml.Node) -> int:
+    """Offset behind the last character of a node; the mark of a block is that of what follows it."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    end: int = node.end_mark.index
+    if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
+        text = node.end_mark.buffer
+        return len(text[:end].rstrip()) if text is not None else end
+    return end
+
+
+def _member(key: str, value: Any, column: int) -> str:
+    """`key: value` in a block mapping at a column."""
+    name = key if key.isidentifier() else _flow(key)
+    if isinstance(value, dict | list) and value:
+        return f"{name}:\n{_block(value, column + _STEP)}"
+    return f"{name}: {_flow(value)}"
+
+
+def _item(value: Any, column: int) -> str:
+    """`- value` in a block list at a column."""
+    if isinstance(value, dict | list) and value:
+        return f"- {_block(value, column + _STEP).lstrip(' ')}"
+    return f"- {_flow(value)}"
+
+
+def _block(value: dict[str, Any] | list[Any], column: int) -> str:
+    """The lines of a collection that is not empty, indented."""
+    lead = " " * column
+    if isinstance(value, dict):
+        return "\n".join(f"{lead}{_member(key, item, column)}" for key, item in value.items())
+    return "\n".join(f"{lead}{_item(item, column)}" for item in value)

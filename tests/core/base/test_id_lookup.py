@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from core.base.errors import UnknownRecord
+from core.base.id_lookup import meant_by, the_one
+
+KNOWN = {"debug-1", "debug-10", "debug-2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("debug-1", ["debug-1"]),
+        ("debug-10", ["debug-10"]),
+        ("debug", ["debug-1", "debug-10", "debug-2"]),
+        ("ebug", []),
+        ("", []),
+    ],
+)
+def test_a_name_means_the_id_itself_or_those_that_begin_so(name: str, meant: list[str]) -> None:
+    assert meant_by(name, KNOWN) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("debug", "'debug' begins 3 ids of sessions; give more of it"),
+        ("x\x1b[31m", "no session 'x␛[31m'; see: ralphdeck debug sessions"),
+    ],
+)
+def test_where_none_or_several_are_meant_it_is_said_what_to_do(name: str, told: str) -> None:
+    with pytest.raises(UnknownRecord) as raised:
+        the_one(meant_by(name, KNOWN), name, what="session", ids="ids of sessions", command="debug sessions")
+    assert str(raised.value) == told

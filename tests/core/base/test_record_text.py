@@ -1,0 +1,42 @@
+"""Untrusted texts as one line, and as the words of an id."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.base.record_text import MAX_LINE, MAX_SLUG, line, slug, told
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Cannot read property of null", "cannot-read-property-null"),
+        ("The user is not the owner", "user-not-owner"),
+        ("ERR_42 2fast", "err-fast"),
+        ("修正 日本語", "other"),
+        ("../../etc/passwd; rm -rf ~", "etc-passwd-rm-rf"),
+        ("supercalifragilistic expialidocious antidisestablishment x", "supercalifragilistic-expialidocious"),
+        ("a" * 1000, "a" * MAX_SLUG),
+        ("", "other"),
+    ],
+)
+def test_slugs(text: str, expected: str) -> None:
+    assert slug(text, "other") == expected
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text())
+def test_any_text_gives_a_slug_and_a_line(text: str) -> None:
+    name = slug(text, "other")
+    assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*", name) and len(name) <= MAX_SLUG
+    assert "\n" not in line(text) and len(line(text)) <= MAX_LINE
+    line(text).encode()
+
+
+def test_labels_come_off_the_beginning_only() -> None:
+    assert told("Attempt 2: guard before\naccess") == "guard before access"
+    assert told("Undid attempt 2: it was worse") == "Undid attempt 2: it was worse"

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import unicodedata
+from time import perf_counter
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from core.base.text import (
+    ELLIPSIS,
+    HIDDEN,
+    MAX_PATTERN,
+    MAX_SUBJECT,
+    UNKNOWN,
+    Matcher,
+    legible,
+    matcher,
+    plural,
+    visible,
+    visible_line,
+)
+
+ANY_CHARACTER = st.integers(0, 0x10FFFF).map(chr)
+"""Lone surrogates included."""
+ANY_TEXT = st.one_of(st.text(ANY_CHARACTER, max_size=60), st.text(st.characters(max_codepoint=0x2FF), max_size=60))
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def is_harmless(char: str) -> bool:
+    code = ord(char)
+    return not (
+        (code < 0x20 and char not in "\n\t")
+        or 0x7F <= code < 0xA0
+        or 0xD800 <= code < 0xE000
+        or unicodedata.category(char) in {"Cf", "Zl", "Zp", "Cn"}
+    )
+
+
+@given(ANY_TEXT)
+@example("\x1b]52;c;aGk=\x07")
+@example(BIDI)
+@example("\ud800x\udfff")
+@settings(deadline=None)
+def test_visible_text_holds_nothing_that_acts_or_hides(text: str) -> None:
+    shown = visible(text)
+    assert all(is_harmless(char) for char in shown)
+    shown.encode("utf-8")
+
+
+def test_every_character_of_unicode_becomes_harmless() -> None:
+    shown = visible("".join(map(chr, range(0x110000))))
+    assert all(is_harmless(char) for char in set(shown))
+    shown.encode("utf-8")
+
+
+@given(ANY_CHARACTER)
+@example("\U0001f3fb")
+@example("\ufe0f")
+@example("\u180b")
+@example("\u180f")
+@example("\x00")
+@settings(deadline=None)
+def test_what_visible_drops_or_marks_is_overlooked_in_reading_before_and_after(char: str) -> None:
+    text = f"Ig{char}nore"
+    if visible(text) != text and not char.isspace():
+        assert legible(text) == legible(visible(text)) == "Ignore"
+
+
+@pytest.mark.parametrize("char", "\u180b\u180c\u180d\u180f")
+def test_selectors_of_other_scripts_are_marked(char: str) -> None:
+    assert visible(char) == HIDDEN
+
+
+@given(ANY_TEXT)
+@settings(deadline=None)
+def test_visible_text_stays_as_it_is(text: str) -> None:
+    assert visible(visible(text)) == visible(text)
+
+
+@given(ANY_TEXT, st.integers(0, 70))
+@settings(deadline=None)
+def test_a_limit_is_kept(text: str, limit: int) -> None:
+    for shown in (visible(text, limit), visible_line(text, limit)):
+        assert len(shown) <= max(limit, 1)
+    if len(text) > limit:
+        assert visible(text, limit).endswith(ELLIPSIS)
+
+
+@given(ANY_TEXT)
+@settings(deadline=None)
+def test_a_visible_line_is_one_line(text: str) -> None:
+    line = visible_line(text)
+    assert all(is_harmless(char) and char not in "\n\t" for char in line)
+    assert len(line.splitlines()) <= 1
+
+
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=40))
+@settings(deadline=None)
+def test_plain_text_takes_the_fast_path_unchanged(text: str) -> None:
+    assert visible(text) == visible_line(text) == text
+    # One character that needs the table sends the whole text down the slow path; the rest must come out the same.
+    assert visible(f"{text}\xe9") == f"{text}\xe9"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("\x1b[31mred", "\u241b[31mred"),
+        ("a\x00b", "a\u2400b"),
+        ("\x7f\x9b31m", f"{UNKNOWN}{UNKNOWN}31m"),
+        ("abc\u202etxt.exe", f"abc{HIDDEN}txt.exe"),
+        ("zero\u200bwidth", f"zero{HIDDEN}width"),
+        ("hangul\u3164filler", f"hangul{HIDDEN}filler"),
+        ("a\u2028b", f"a{HIDDEN}b"),
+        ("thumb\U0001f44d\U0001f3fd\ufe0f", "thumb\U0001f44d"),
+        ("tag\U000e0041", f"tag{HIDDEN}"),
+        ("\udcff", UNKNOWN),
+        ("naïve café", "naïve café"),
+    ],
+)
+def test_what_is_shown_instead(raw: str, shown: str) -> None:
+    assert visible(raw) == shown
+
+
+def test_newlines_show_as_marks_on_a_line_and_stay_in_a_text() -> None:
+    assert visible("a\n\tb") == "a\n\tb"
+    assert visible_line("a\r\nb\tc\n") == "a␤b c"
+
+
+def test_plural_agrees_with_its_count() -> None:
+    assert [plural(n, "loop") for n in (0, 1, 2, 1200)] == ["0 loops", "1 loop", "2 loops", "1,200 loops"]
+    assert plural(3, "entry", "entries") == "3 entries"
+
+
+@pytest.mark.parametrize("source", ["(a+)+$", "(a|a)*$", "(.*a){25}$", "([a-zA-Z]+)*$", "(x+x+)+y"])
+def test_evil_regexes_are_quick(source: str) -> None:
+    subject = "a" * 30 + "x" * 3000 + "!"
+    start = perf_counter()
+    matcher(source).matches(subject)
+    assert perf_counter() - start < 0.5
+
+
+@pytest.mark.parametrize("source", ["(unclosed", "(?<=look)behind", r"back\1reference", "a{5000}", "*"])
+def test_what_cannot_run_safely_is_matched_literally_with_a_problem(source: str) -> None:
+    found = Matcher(source)
+    assert found.problem is not None
+    assert found.matches(f"before {source} after")
+    assert not found.matches("something else")
+
+
+def test_a_regex_that_runs_matches_as_a_regex() -> None:
+    found = matcher(r"Cannot read propert(y|ies) '.*' of (null|undefined)")
+    assert found.problem is None
+    assert found.matches("TypeError: Cannot read property 'id' of null")
+    assert not found.matches("Cannot read property of null")
+
+
+def test_long_regexes_and_subjects_are_cut_off() -> None:
+    assert Matcher("a" * (MAX_PATTERN + 1)).problem is not None
+    assert not matcher("needle").matches("x" * MAX_SUBJECT + "needle")
+
+
+@given(ANY_TEXT, ANY_TEXT)
+@example("", "")
+@example("\ud800", "\ud800")
+@example("x", "\udfff")
+@settings(deadline=None)
+def test_no_regex_and_no_subject_raises(source: str, subject: str) -> None:
+    Matcher(source).matches(subject)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.base.errors import BadInput, ProjectNotFound
+from core.config.paths import ProjectPaths, find_project, project_at, safe_component
+
+
+@pytest.mark.parametrize("name", ["ralph-fix-auth-a1b2c3d4", "task_001", "a", "v1.2", "9"])
+def test_ordinary_ids_can_be_path_components(name: str) -> None:
+    assert safe_component(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "a..b", "a\x00", "a b", "é", "-rf", "a\n", "x" * 201, "\ud800"],
+)
+def test_an_id_that_could_lead_elsewhere_is_refused(name: str) -> None:
+    with pytest.raises(BadInput):
+        safe_component(name)
+
+
+def test_every_folder_of_a_project_names_the_project(tmp_path: Path) -> None:
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / ".aiwg", tmp_path / ".aiwg/ralph"):
+        assert project_at(folder).project == tmp_path
+
+
+def test_a_project_need_not_have_anything_yet(tmp_path: Path) -> None:
+    assert project_at(tmp_path).ralph == tmp_path / ".aiwg/ralph"
+    with pytest.raises(ProjectNotFound, match="not a folder"):
+        project_at(tmp_path / "missing")
+
+
+def test_the_nearest_project_above_is_found(tmp_path: Path) -> None:
+    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
+    (tmp_path / "src/inner/.aiwg/ralph-external").mkdir(parents=True)
+    (tmp_path / "src/inner/deep").mkdir()
+    assert find_project(tmp_path / "src").project == tmp_path
+    assert find_project(tmp_path / "src/inner/deep").project == tmp_path / "src/inner"
+
+
+def test_no_project_above_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ProjectNotFound, match=r"--project.*demo"):
+        find_project(tmp_path)
+
+
+def test_names_and_paths_turn_into_each_other(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path)
+    paths.patterns.mkdir(parents=True)
+    file = paths.pattern_file("anti")
+    assert paths.relative(file) == ".aiwg/ralph/shared/patterns/anti-patterns.json"
+    assert paths.inside(paths.relative(file)) == file.resolve()
+
+
+def test_nothing_outside_is_reached(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path / "project")
+    paths.ralph.mkdir(parents=True)
+    (tmp_path / "secret").write_text("x")
+    (paths.ralph / "link").symlink_to(tmp_path)
+    for name in ("../secret", ".aiwg/../../secret", ".aiwg/ralph/link/secret", "/etc/passwd", "README.md"):
+        with pytest.raises(BadInput):
+            paths.inside(name)
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path / "project")
+    paths.patterns.mkdir(parents=True)
+    (paths.ralph / "link").symlink_to(paths.patterns)
+    for name in (".aiwg/ralph/link", ".aiwg/ralph/link/deep/er.json"):
+        assert paths.inside(name).is_relative_to(paths.patterns)
+        with pytest.raises(BadInput, match=r"ralph/link' is a link"):
+            paths.unlinked(name)
+    (tmp_path / "other").symlink_to(tmp_path / "project")
+    behind = ProjectPaths(tmp_path / "other")
+    assert behind.unlinked(".aiwg/ralph/tasks/t") == behind.tasks / "t"
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\ud800"], ids=["null", "surrogate"])
+def test_what_is_no_path_is_refused(tmp_path: Path, name: str) -> None:
+    paths = ProjectPaths(tmp_path)
+    paths.ralph.mkdir(parents=True)
+    with pytest.raises(BadInput):
+        paths.inside(f".aiwg/{name}")

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.base.errors import BadInput
+from core.base.validation import MIN_HALF_LIFE
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.config.thresholds import THRESHOLDS, Threshold, Unit, threshold, with_threshold
+from core.demo.sample import copy_sample
+from core.learning.scoreboard import Scoreboard
+from core.learning.threshold_replay import what_if
+from core.project.index import Library
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+DEFAULTS = Settings()
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Scoreboard:
+    folder = tmp_path_factory.mktemp("sample")
+    copy_sample(folder, NOW)
+    library = Library(ProjectPaths(folder), DEFAULTS, clock=lambda: NOW, cache=False)
+    board = Scoreboard.build(library.load(), NOW, DEFAULTS)
+    assert what_if(with_threshold(DEFAULTS, "maturity.half_life_days", "1"), board.history).turns
+    return board
+
+
+def named(known: Threshold) -> str:
+    return known.name
+
+
+def test_every_threshold_of_the_three_groups_has_one_entry() -> None:
+    fields = [
+        f"{group}.{field}"
+        for group in ("learning", "maturity", "anti_pattern")
+        for field in getattr(DEFAULTS, group).__struct_fields__
+    ]
+    assert sorted(map(named, THRESHOLDS)) == sorted(set(fields) - {"anti_pattern.anti_pattern_prefix"})
+
+
+@pytest.mark.parametrize("known", THRESHOLDS, ids=named)
+def test_the_text_of_a_value_says_that_value(known: Threshold) -> None:
+    assert with_threshold(DEFAULTS, known.name, known.text(DEFAULTS)) == DEFAULTS
+
+
+@pytest.mark.parametrize("known", [known for known in THRESHOLDS if not known.replayed], ids=named)
+def test_what_is_not_replayed_turns_nothing(known: Threshold, history: Scoreboard) -> None:
+    assert not what_if(with_threshold(DEFAULTS, known.name, "1"), history.history).turns
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("maturity.half_life_days", "30", 30.0),
+        ("maturity.max_harmful", "0.2", 0.2),
+        ("max_harmful", "20%", 0.2),
+        ("min_helpful", " 2.5 ", 2.5),
+        ("max_marks", "8", 8),
+        ("fast_completion_threshold_ms", "60000", 60_000.0),
+        ("neutral_counts_as", "failure", "failure"),
+        ("anti_pattern.min_observations", "0", 0),
+        ("multiplier_proven", "3", 3.0),
+    ],
+)
+def test_a_text_sets_one_field(name: str, text: str, value: float | str) -> None:
+    known = threshold(name)
+    changed = with_threshold(DEFAULTS, name, text)
+    assert known.value(changed) == value
+    assert all(other.value(changed) == other.value(DEFAULTS) for other in THRESHOLDS if other is not known)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("maturity.half_life_days", "0"),
+        ("maturity.half_life_days", "-1"),
+        ("maturity.half_life_days", "nan"),
+        ("maturity.half_life_days", "inf"),
+        ("maturity.half_life_days", "soon"),
+        ("maturity.half_life_days", ""),
+        ("max_harmful", "1.01"),
+        ("max_harmful", "101%"),
+        ("max_harmful", "%"),
+        ("success_weight", "-0.1"),
+        ("max_marks", "2.5"),
+        ("max_marks", "-1"),
+        ("max_marks", "9" * 5000),
+        ("burst_minutes", "1e300"),
+        ("min_feedback", "1e999"),
+        ("neutral_counts_as", "success"),
+    ],
+)
+def test_what_it_cannot_be_is_an_error_that_names_it(name: str, text: str) -> None:
+    with pytest.raises(BadInput, match=rf"{name}.* must be .*, not ") as error:
+        with_threshold(DEFAULTS, name, text)
+    assert len(str(error.value)) < 200
+
+
+def test_a_field_of_two_groups_needs_its_group() -> None:
+    with pytest.raises(BadInput, match=r"maturity\.half_life_days or learning\.half_life_days"):
+        threshold("half_life_days")
+
+
+@pytest.mark.parametrize("name", ["maturity.min_helpfull", "min_helpfull", "maturity.helpful"])
+def test_an_unknown_name_brings_up_those_like_it(name: str) -> None:
+    with pytest.raises(BadInput, match=r"did you mean .*maturity\.min_helpful"):
+        threshold(name)
+
+
+def test_an_unknown_name_shows_nothing_raw() -> None:
+    with pytest.raises(BadInput) as error:
+        threshold("\x1b[31m\nevil" * 100_000)
+    message = str(error.value)
+    assert "\x1b" not in message and "\n" not in message
+    assert len(message) < 200
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sampled_from(THRESHOLDS), st.floats(MIN_HALF_LIFE, 1))
+def test_every_value_comes_back_from_its_text(known: Threshold, value: float) -> None:
+    if known.unit in (Unit.CHOICE, Unit.COUNT):
+        return
+    changed = with_threshold(DEFAULTS, known.name, repr(value))
+    assert known.value(changed) == value
+    assert with_threshold(DEFAULTS, known.name, known.text(changed)) == changed
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sampled_from(THRESHOLDS), st.text())
+def test_no_text_does_more_than_to_be_refused(known: Threshold, text: str) -> None:
+    try:
+        with_threshold(DEFAULTS, known.name, text)
+    except BadInput as error:
+        assert str(error).startswith(known.name)

@@ -1,0 +1,61 @@
+"""Which sessions wait for a person."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from core.debug_memory.escalation_status import Escalated, escalated, recent_escalations
+from core.debug_memory.index import DebugIndex
+from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure
+from core.records.decisions import CurationState
+from core.records.snapshot import Snapshot
+from tests.core.debug_memory.making import NOW, by_id, session
+
+HOUR = timedelta(hours=1)
+
+
+def call(id: str, at: datetime = NOW) -> dict[str, Escalation]:
+    return {id: Escalation(session_id=id, at=at, reason="why", file="f")}
+
+
+def recent(since: datetime | None = None, calls: dict[str, Escalation] | None = None) -> list[str]:
+    sessions = by_id(*(session(f"s{d}", days=d, status="escalated") for d in (3, 1, 2)), session("failed", days=9))
+    found = recent_escalations(DebugIndex.build(sessions), Snapshot(escalations=calls or {}), since)
+    return [one.session.id for one in found]
+
+
+def test_escalations_after_a_time_newest_first() -> None:
+    assert recent() == ["s1", "s2", "s3"]
+    assert recent(NOW - timedelta(days=2)) == ["s1"]
+
+
+def test_a_call_counts_as_the_status_does_and_a_call_for_nobody_is_passed_over() -> None:
+    assert recent(calls=call("failed", NOW - 36 * HOUR) | call("gone")) == ["s1", "failed", "s2", "s3"]
+    assert recent(NOW - HOUR, call("s3")) == ["s3"]
+
+
+@pytest.mark.parametrize(
+    ("status", "called", "at"),
+    [("escalated", None, NOW), ("failed", NOW - HOUR, NOW - HOUR), ("escalated", NOW + HOUR, NOW + HOUR)],
+)
+def test_the_question_is_another_one_each_time(status: str, called: datetime | None, at: datetime) -> None:
+    known: dict[str, Any] = {"escalations": call("s", called) if called else {}}
+    found = escalated(session("s", status=status), Snapshot(**known))
+    assert found is not None and found.at == at
+    dismissed = CurationState(dismissed=frozenset({found.question}))
+    answered = escalated(session("s", status=status), Snapshot(**known, curation=dismissed))
+    assert (answered is None) is (status != "escalated")
+
+
+def test_why_is_told_by_who_called_else_by_the_last_cause_else_by_what_failed() -> None:
+    failed = Execution(failures=(Failure(error_type="TypeError", message="boom"),))
+    analysed = Execution(analysis=Analysis(root_cause="no right to the database"))
+    alone = DebugSession(id="s", executions=(failed,))
+    assert Escalated(session=alone).reason == "TypeError: boom"
+    known = DebugSession(id="s", executions=(failed, analysed))
+    assert Escalated(session=known).reason == "no right to the database"
+    assert Escalated(session=known, call=call("s")["s"]).reason == "why"
+    assert Escalated(session=DebugSession(id="s")).reason == "its agent gave it up"

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from core.episodes.log_summary import summarise_log
+from core.episodes.reflection_drafts import TEMPLATE, Told, draft_completion, draft_reflection, render_reflection
+from core.records.episodes import Action, Attempt, Quality
+from core.records.loops import Outcome
+
+AT = datetime(2026, 2, 1, 9, 30, tzinfo=UTC)
+UNSEEN = "Drafted from the action log, which shows what was done and what failed, but not why."
+# (1) reflection_template and example_reflection.
+DOCUMENT_TEMPLATE = """\
+## Reflection on Attempt {attempt_id}
+
+**Observation**: What happened during this attempt?
+{observation}
+
+**Analysis**: Why did this happen?
+{analysis}
+
+**Learning**: What should be done differently?
+{learning}
+
+**Action Items**:
+{action_items}
+"""
+EXAMPLE = """\
+## Reflection on Attempt 2
+
+**Observation**: Test suite failed with 3 type errors related to
+missing properties on the AuthConfig interface.
+
+**Analysis**: The implementation was updated to add new OAuth
+properties, but the interface definition was not updated first.
+This caused type mismatches when tests ran.
+
+**Learning**: When adding new properties to configuration objects,
+update the interface definition BEFORE implementing the feature.
+This follows the "types first" pattern.
+
+**Action Items**:
+1. Update AuthConfig interface with oauth_enabled, oauth_provider properties
+2. Re-run type check before implementation
+3. Add interface update to standard checklist
+"""
+
+
+def run(number: int, command: str, success: bool, error: str = "") -> Action:
+    return Action(number=number, type="bash", params=(("command", command),), success=success, error=error, iteration=1)
+
+
+def change(number: int, file: str) -> Action:
+    return Action(number=number, type="edit", tool="Edit", params=(("file_path", file),), success=True, iteration=2)
+
+
+def told(*actions: Action, **fields: Any) -> Told:
+    fields = {"task_id": "t", "number": 1, "outcome": Outcome.FAILURE, **fields}
+    return Told(Attempt(**fields), summarise_log(actions))
+
+
+def test_the_template_is_that_of_the_document() -> None:
+    assert TEMPLATE == DOCUMENT_TEMPLATE
+    filled = render_reflection(3, "o {learning}", "a", "l", ["x"])
+    assert filled == DOCUMENT_TEMPLATE.replace("{learning}", "l").replace("{observation}", "o {learning}").replace(
+        "{attempt_id}", "3"
+    ).replace("{analysis}", "a").replace("{action_items}", "1. x")
+    assert render_reflection(3, "o", "", "l", []).split("\n\n")[2:] == [
+        "**Analysis**: Why did this happen?\nNot said.",
+        "**Learning**: What should be done differently?\nl",
+        "**Action Items**:\nNone.\n",
+    ]
+
+
+def test_the_example_of_the_document_comes_out_word_for_word() -> None:
+    observation = "Test suite failed with 3 type errors related to\nmissing properties on the AuthConfig interface."
+    analysis = (
+        "The implementation was updated to add new OAuth\nproperties, but the interface definition was not updated "
+        "first.\nThis caused type mismatches when tests ran."
+    )
+    learning = (
+        "When adding new properties to configuration objects,\nupdate the interface definition BEFORE implementing "
+        'the feature.\nThis follows the "types first" pattern.'
+    )
+    items = [
+        "Update AuthConfig interface with oauth_enabled, oauth_provider properties",
+        "Re-run type check before implementation",
+        "Add interface update to standard checklist",
+    ]
+    assert render_reflection(2, observation, analysis, learning, items, asked=False) == EXAMPLE
+
+
+@pytest.mark.parametrize(
+    ("outcome", "trigger", "type_"),
+    [
+        (Outcome.FAILURE, "attempt_failure", "error-analysis"),
+        (Outcome.SUCCESS, "attempt_success", "success-pattern"),
+        (Outcome.TIMEOUT, "attempt_timeout", "process-improvement"),
+    ],
+)
+def test_each_trigger_has_the_type_of_the_document(outcome: Outcome, trigger: str, type_: str) -> None:
+    draft = draft_reflection(told(outcome=outcome), AT)
+    assert (draft["trigger"], draft["reflection_type"], draft["triggered_by"]) == (trigger, type_, outcome.value)
+    assert draft["draft"] is True
+    assert list(draft)[:8] == [
+        "timestamp",
+        "attempt_id",
+        "observation",
+        "analysis",
+        "learning",
+        "action_items",
+        "triggered_by",
+        "reflection_type",
+    ]
+
+
+def test_a_draft_tells_what_failed_most_and_whether_it_went_away() -> None:
+    draft = draft_reflection(
+        told(
+            run(1, "npm test", False, "TypeError: 3 missing\n  at a.ts"),
+            run(2, "npm run lint", False, "1 problem"),
+            run(3, "npm test", False, "TypeError: 2 missing"),
+            change(4, "src/types.ts"),
+            run(5, "npm test", True),
+            reason="lint is red",
+            failed=("big bang",),
+            quality=(Quality(1, 0.3), Quality(1, 0.7), Quality(2, 0.6)),
+        ),
+        AT,
+    )
+    assert draft["observation"] == (
+        "Attempt 1 ended in failure: lint is red. It took 5 actions, of which 3 failed, in 2 iterations. `npm test` "
+        "failed 2 times: TypeError: 3 missing. Also failed: `npm run lint`. Changed: src/types.ts. Quality went from "
+        "0.30 to 0.60, at best 0.70."
+    )
+    assert draft["analysis"] == (
+        "`npm test` no longer failed after changes to src/types.ts. "
+        f"`npm run lint` (1 problem) was not run again after changes to src/types.ts. {UNSEEN}"
+    )
+    assert draft["learning"] == (
+        'Avoid: big bang. Not known to be solved: `npm run lint` failed with "1 problem". '
+        '`npm test` failed with "TypeError: 3 missing" until src/types.ts changed.'
+    )
+    assert draft["action_items"] == ["Run again what failed and was not run after the last changes: `npm run lint`"]
+
+
+def test_a_draft_claims_only_what_the_log_shows() -> None:
+    draft = draft_reflection(
+        told(
+            run(1, "npx tsc", False, "TS2322"),
+            change(2, "src/auth.ts"),
+            run(3, "npm test", False, "login fails"),
+            run(4, "npm test", False, "logout fails"),
+            run(5, "npm test", True),
+            run(6, "make", False, "no rule"),
+        ),
+        AT,
+    )
+    assert "`npm test` failed 2 times, with different errors, among them: login fails. Also" in draft["observation"]
+    assert "`npx tsc` (TS2322) was not run again after changes to src/auth.ts." in draft["analysis"]
+    assert "`make` (no rule) was not run again." in draft["analysis"]
+    assert draft["action_items"] == [
+        "Run again what failed and was not run after the last changes: `npx tsc`",
+        "Find out what makes `make` fail",
+    ]
+
+
+def test_an_error_in_whose_place_another_came_is_not_expected_again() -> None:
+    draft = draft_reflection(told(run(1, "npm test", False, "login"), run(2, "npm test", False, "logout")), AT)
+    assert "`npm test` (login) did not fail with this error again, but with another one." in draft["analysis"]
+    assert draft["learning"] == 'Not solved: `npm test` failed with "logout".'
+    assert draft["action_items"] == ["Find out what makes `npm test` fail"]
+
+
+def test_what_was_tried_in_vain_is_told_to_who_tries_next() -> None:
+    red = run(1, "npm test", False, "TypeError: 3 missing")
+    draft = draft_reflection(told(red, change(2, "a.ts"), red, change(3, "b.ts"), red), AT)
+    assert draft["analysis"].startswith("`npm test` failed again after changes to a.ts; b.ts.")
+    assert draft["learning"].endswith('failed with "TypeError: 3 missing", also after changes to a.ts; b.ts.')
+    assert draft["action_items"] == ["Find out what makes `npm test` fail before changing more"]
+
+
+@pytest.mark.parametrize(
+    ("between", "learning"),
+    [
+        (("npm ci", "ls src"), '`npm test` failed with "no jest" until `npm ci` was run.'),
+        (("git status",), "no change logged in between: run it again before looking for a cause."),
+    ],
+)
+def test_what_went_away_without_a_change_was_helped_by_a_command_or_may_be_flaky(
+    between: tuple[str, ...], learning: str
+) -> None:
+    commands = [run(2, command, True) for command in between]
+    log = (run(1, "npm test", False, "no jest"), *commands, run(3, "npm test", True))
+    assert draft_reflection(told(*log, outcome=Outcome.SUCCESS), AT)["learning"].endswith(learning)
+
+
+def test_a_slip_of_a_tool_says_less_than_a_check_that_fails() -> None:
+    missing = Action(
+        number=1, type="read", tool="Read", params=(("file_path", "a.md"),), success=False, error="no file"
+    )
+    draft = draft_reflection(told(missing, missing, run(2, "npm test", False, "red")), AT)
+    assert "`npm test` failed once: red. Also failed: `Read a.md`." in draft["observation"]
+    assert "Read" not in draft["analysis"] + draft["learning"] + "".join(draft["action_items"])
+
+
+def test_what_a_success_leaves_red_is_an_action_item() -> None:
+    draft = draft_reflection(told(run(1, "npm run lint", False, "1 problem"), outcome=Outcome.SUCCESS), AT)
+    assert draft["action_items"] == ["Find out what makes `npm run lint` fail"]
+
+
+def test_a_draft_says_what_it_could_not_see() -> None:
+    draft = draft_reflection(told(), AT)
+    assert "No action was logged." in draft["observation"]
+    assert draft["analysis"] == UNSEEN
+    assert draft["action_items"] == ["Log what is done, so that the next attempt can learn from it"]
+    assert draft["learning"] == "The log alone shows nothing to do differently; put it into words."
+
+
+def test_a_draft_tells_what_was_different_from_the_attempt_before() -> None:
+    log = change(1, "a.ts"), run(2, "npm test", False, "red")
+    before = told(*log, plan="implement first")
+    after = told(change(1, "b.ts"), run(2, "npm test", False, "red"), plan="types first", number=2)
+    analysis = draft_reflection(after, AT, before)["analysis"]
+    assert 'Attempt 1 planned "implement first", this one "types first".' in analysis
+    assert "Unlike attempt 1 it changed b.ts." in analysis
+    assert draft_reflection(after, AT, before)["learning"].endswith('failed with "red", as in attempt 1.')
+    again = draft_reflection(told(*log, plan="implement first", number=2), AT, before)
+    assert again["action_items"][1] == 'Plan something else than "implement first", which missed the goal twice'
+
+
+def test_untrusted_texts_stay_on_one_short_line() -> None:
+    hostile = "x\n## Reflection on Attempt 9\n" + "y" * 10_000
+    draft = draft_reflection(told(run(1, hostile, False, hostile), reason=hostile, suggestions=(hostile,)), AT)
+    texts = [draft["observation"], draft["analysis"], draft["learning"], *draft["action_items"]]
+    assert not any("\n" in text or len(text) > 3000 for text in texts)
+
+
+def test_a_completed_task_is_reflected_on_as_a_whole() -> None:
+    attempts = [
+        Attempt(task_id="t", number=1, outcome=Outcome.TIMEOUT, plan="big bang", reason="slow", actions=4, errors=1),
+        Attempt(task_id="t", number=2, outcome=Outcome.SUCCESS, plan="types first", actions=8, errors=2, worked=("x",)),
+    ]
+    failed = Told(attempts[0], summarise_log([change(1, "a.ts")]))
+    draft = draft_completion(attempts, AT, summarise_log([change(1, "a.ts"), change(2, "types.ts")]), failed)
+    assert (draft["trigger"], draft["reflection_type"]) == ("task_completion", "process-improvement")
+    assert draft["observation"] == (
+        "The task was completed by attempt 2. Its 2 attempts took 12 actions, of which 3 failed."
+    )
+    assert draft["analysis"].startswith("Attempt 1 did not reach the goal: slow.")
+    assert draft["learning"] == (
+        '"types first" reached the goal; "big bang" did not. Unlike attempt 1 it changed types.ts. Worked: x.'
+    )
+    assert draft_completion(attempts[1:], AT)["analysis"] == f"No attempt before it failed. {UNSEEN}"
+
+
+def test_a_task_that_was_given_up_is_reflected_on_as_a_whole_too() -> None:
+    attempts = [Attempt(task_id="t", number=n, outcome=Outcome.FAILURE, plan=plan) for n, plan in ((1, "a"), (2, "b"))]
+    log = summarise_log([run(1, "npm test", False, "red")])
+    draft = draft_completion(attempts, AT, log, Told(attempts[1], log), given_up=True)
+    assert (draft["trigger"], draft["triggered_by"]) == ("task_completion", "failure")
+    assert draft["observation"].startswith("The task was given up after attempt 2.")
+    assert draft["learning"] == (
+        'Did not reach the goal: "a"; "b". What stood in the way last: `npm test` failed with "red".'
+    )

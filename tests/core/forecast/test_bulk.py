@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.demo.sample import copy_sample
+from core.forecast.bulk import foretell
+from core.project.project import Deck
+from core.project.state import View
+from core.records.decisions import Verb
+from core.records.patterns import Maturity
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+
+
+def contexts(view: View) -> list[str]:
+    tasks = [loop.task for loop in view.snapshot.loops.values() if loop.status.active and loop.task]
+    return [view.injection(task).context for task in tasks]
+
+
+def test_what_was_foretold_is_what_comes(tmp_path: Path) -> None:
+    copy_sample(tmp_path, NOW)
+    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    before = deck.load()
+    states = {id: before.assessment(id).state for id in before.board.ids}
+    ids = [id for id, state in states.items() if state is not Maturity.CANDIDATE]
+    ledger = len(before.snapshot.decisions)
+    found = foretell(deck, Verb.DEPRECATE, ids)
+    assert found is not None
+    assert deck.view is before and len(deck.view.snapshot.decisions) == ledger
+    decided = deck.decide_many(Verb.DEPRECATE, ids, reason="obsolete")
+    assert (found.asked, found.decided) == (len(ids), len(decided.decisions))
+    assert sum(count for _, count in found.refused) == len(decided.refused) > 0
+    turned = [id for id in ids if deck.view.assessment(id).state is not states[id]]
+    assert sum(count for _, _, count in found.turned) == len(turned)
+    assert {after for _, after, _ in found.turned} == {Maturity.DEPRECATED}
+    now, then = contexts(deck.view), contexts(before)
+    assert found.loops == len(now)
+    assert found.changed_loops == sum(one != other for one, other in zip(then, now, strict=True)) > 0
+    assert found.tokens[1] < found.tokens[0]
+
+
+def test_what_is_refused_for_all_is_told_and_nobody_need_wait(tmp_path: Path) -> None:
+    copy_sample(tmp_path, NOW)
+    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    view = deck.load()
+    proven = [one for one in map(view.assessment, view.board.ids) if one.state is Maturity.PROVEN and one.pin is None]
+    ids = [one.pattern_id for one in proven[:2]]
+    found = foretell(deck, Verb.RESET, ids)
+    assert found is not None and (found.decided, found.turned) == (0, ())
+    assert "no decision to reset" in found.refused[0][0]
+    assert foretell(deck, Verb.DEPRECATE, ids, stop=lambda: True) is None

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.curation.curator import Decided
+from core.project.project import Deck
+from core.project.state import View
+from core.records.patterns import Maturity, Pattern
+from core.sources.file_slice import excerpt
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+ONE, TWO, THREE = (f"pat-error-x-00{number}" for number in (1, 2, 3))
+
+
+def record(pattern_id: str, text: str = "guard", **more: Any) -> dict[str, Any]:
+    return {"pattern_id": pattern_id, "fix_approach": text, "usage_count": 4, "success_rate": 0.75, **more}
+
+
+def opened(folder: Path, content: str, name: str = "error-patterns.json") -> Deck:
+    paths = ProjectPaths(folder)
+    paths.patterns.mkdir(parents=True)
+    (paths.patterns / name).write_text(content)
+    deck = Deck(paths, Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    return deck
+
+
+def known(view: View) -> dict[str, tuple[Pattern, Maturity]]:
+    """Everything about the patterns but where they stand."""
+    return {
+        id: (msgspec.structs.replace(pattern, pointer=""), view.assessment(id).state)
+        for id, pattern in view.snapshot.patterns.items()
+    }
+
+
+RECORDS = [record(ONE), record(TWO, "wait"), record(THREE, "guard it"), record("pat-error-x-004", "retry")]
+SHAPES = {
+    "(3)": ("error-patterns.json", json.dumps({"pattern_registry": {"error_patterns": RECORDS, "anti_patterns": []}})),
+    "list": ("error-patterns.json", json.dumps(RECORDS)),
+    "patterns": ("error-patterns.json", "\N{ZERO WIDTH NO-BREAK SPACE}" + json.dumps({"patterns": RECORDS})),
+    "by id": ("error-patterns.json", json.dumps({one["pattern_id"]: one for one in RECORDS})),
+    "lines": ("error-patterns.jsonl", "".join(json.dumps(one) + "\n" for one in RECORDS)),
+    "not a number": ("error-patterns.json", json.dumps([*RECORDS, record("pat-error-y-001", odd=float("nan"))])),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_rehearsal_comes_out_as_the_decision_does_whatever_the_shape_of_the_file(tmp_path: Path, shape: str) -> None:
+    name, content = SHAPES[shape]
+    deck = opened(tmp_path, content, name)
+    decisions: tuple[Callable[[Deck], Decided], ...] = (
+        lambda on: on.promote(ONE),
+        lambda on: on.merge(ONE, THREE),
+        lambda on: on.archive(ONE, reason="old"),
+        lambda on: on.undo(),
+    )
+    for decide in decisions:
+        foretold = known(deck.rehearsed(decide))
+        assert foretold != known(deck.view)
+        decide(deck)
+        assert known(deck.view) == foretold
+
+
+def test_a_file_that_somebody_has_written_since_is_read_as_it_stands(tmp_path: Path) -> None:
+    deck = opened(tmp_path, json.dumps(RECORDS))
+    path = deck.project.patterns / "error-patterns.json"
+    path.write_text(json.dumps([record("pat-error-new-001"), *RECORDS]))
+    foretold = deck.rehearsed(lambda on: on.merge(ONE, THREE))
+    assert foretold.pattern(THREE).id == ONE
+    deck.merge(ONE, THREE)
+    assert deck.view.pattern(ONE).claim == foretold.pattern(ONE).claim
+
+
+def test_a_copy_elsewhere_takes_the_place_of_a_pattern_that_is_archived(tmp_path: Path) -> None:
+    deck = opened(tmp_path, json.dumps(RECORDS))
+    (deck.project.patterns / "further.json").write_text(json.dumps([record(ONE, "another text")]))
+    deck.apply(None)
+    foretold = deck.rehearsed(lambda on: on.archive(ONE, reason="old"))
+    assert foretold.pattern(ONE).description == "another text"
+    deck.archive(ONE, reason="old")
+    assert known(deck.view) == known(foretold)
+
+
+def test_several_decisions_are_rehearsed_as_one_act(tmp_path: Path) -> None:
+    deck = opened(tmp_path, json.dumps(RECORDS))
+
+    def decide(on: Deck) -> Decided:
+        on.deprecate(ONE, reason="so")
+        on.reset(ONE)
+        return on.promote(ONE)
+
+    foretold = deck.rehearsed(decide)
+    assert foretold.assessment(ONE).state is Maturity.PROVEN
+    assert not deck.project.ledger.exists()
+    decide(deck)
+    assert known(deck.view) == known(foretold)
+
+
+def test_an_excerpt_keeps_the_bytes_of_its_records() -> None:
+    data = b'{"version": 1, "pattern_registry": {"error_patterns": [{"a": 1.50}, {"b":2}], "anti_patterns": [{}]}}'
+    found = excerpt(data, ["/pattern_registry/error_patterns/0"])
+    assert found == b'{"pattern_registry":{"error_patterns":[{"a": 1.50}],"anti_patterns":[]}}'
+    assert excerpt(data, ["/pattern_registry/error_patterns/7"]) is None
+    assert excerpt(b'{"pat-error-x-001": {"fix_approach": "a"}}', ["/pat-error-x-001"]) is None
+    assert excerpt(b"{", []) is None

@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.base.errors import RalphdeckError, Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.demo.sample import copy_sample
+from core.forecast.bulk import foretell
+from core.forecast.context_recipients import PAUSED, audience
+from core.forecast.forecast import Forecast, Forecaster, forecast
+from core.project.project import Deck
+from core.project.state import View
+from core.records.decisions import Verb
+from core.records.patterns import Maturity
+from core.retrieval.relevance import Relevance
+from core.review.answers import Answer, answer, answers
+from core.review.items import (
+    CONTRADICTED,
+    DUPLICATE,
+    EXTRACTED,
+    INVERSION,
+    OFFER,
+    QUARANTINE,
+    RECURRING,
+    STALE_PIN,
+    ReviewItem,
+)
+from tests.core.meaning import meaning
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+EXAMPLES = settings(max_examples=20, deadline=None)
+
+
+@pytest.fixture
+def deck(tmp_path: Path) -> Deck:
+    copy_sample(tmp_path, NOW)
+    return opened(tmp_path)
+
+
+def opened(folder: Path) -> Deck:
+    deck = Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck.load()
+    look(deck)
+    return deck
+
+
+def look(deck: Deck) -> None:
+    while deck.look_further() is not None:
+        pass
+
+
+def question(view: View, kind: str) -> ReviewItem:
+    return next(item for item in view.queue if item.kind == kind)
+
+
+def answer_of(deck: Deck, item: ReviewItem, action: str) -> Answer:
+    found = answer(item, deck.view, action)
+    assert found is not None
+    return found
+
+
+def contexts(view: View) -> dict[str, str]:
+    return {reader.id: view.injection(reader.task).context for reader in audience(view.snapshot)}
+
+
+def in_short(view: View) -> dict[str, str]:
+    """The same in a third of the time."""
+    return {reader.id: view.given(view.relevance(reader.task)).context for reader in audience(view.snapshot)}
+
+
+def states(view: View) -> dict[str, str]:
+    return {id: view.assessment(id).shown for id in view.snapshot.patterns}
+
+
+def files(deck: Deck) -> dict[Path, bytes]:
+    vectors = deck.project.ralph / "memory" / "embeddings"
+    folders = (deck.project.patterns, deck.project.archive, deck.project.ledger.parent, vectors)
+    return {path: path.read_bytes() for folder in folders for path in folder.glob("*") if path.is_file()}
+
+
+def make_vectors(deck: Deck) -> None:
+    """As `inject` does before it looks for patterns."""
+    deck.embeddings.make_few(deck.view.snapshot.patterns)
+
+
+def check_outcome(
+    deck: Deck,
+    item: ReviewItem,
+    given: Answer,
+    injected: Callable[[View], dict[str, str]] = contexts,
+) -> Forecast:
+    """Foretell an answer, give it, and compare; nothing is written by foretelling."""
+    before, stood, untouched = injected(deck.view), states(deck.view), files(deck)
+    typed = "the types come first" if given.action == "rewrite" and item.inversion else ""
+    told = forecast(deck, item, given, typed)
+    assert files(deck) == untouched
+    given.decide(deck, typed or ("because" if given.needs_reason else ""))
+    make_vectors(deck)
+    after, stand = injected(deck.view), states(deck.view)
+    assert {change.id: (change.before, change.after) for change in told.changed} == {
+        id: (before[id], after[id]) for id in before if before[id] != after[id]
+    }
+    assert (told.loops + told.paused + told.tasks) == len(before)
+    assert {(id, stood[id], stand[id]) for id in stood.keys() & stand.keys() if stood[id] != stand[id]} == set(
+        told.turned
+    )
+    assert (set(told.added), set(told.gone)) == (stand.keys() - stood.keys(), stood.keys() - stand.keys())
+    for id, _, place in told.places:
+        score = deck.view.board.score
+        rank = 1 + int((score > score[deck.view.board.row(id)]).sum()) if id in deck.view.board else None
+        assert place.rank == rank
+    return told
+
+
+def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(deck: Deck) -> None:
+    asked: set[tuple[str, str]] = set()
+    for item in deck.view.queue:
+        for one in answers(item, deck.view):
+            own = one.action in ("accept", "reject", "rewrite")  # others are the same for all kinds
+            asking = item.kind if own else "", one.action
+            if one.matters and not one.why_not and asking not in asked:
+                asked.add(asking)
+                check_outcome(deck, item, one, in_short)
+                deck.undo()
+    assert len(asked) > 8
+
+
+WORDS = ("auth", "token", "cache", "retry", "timeout", "parse", "schema", "queue")
+words = st.lists(st.sampled_from(WORDS), min_size=2, max_size=4).map(" ".join)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> dict[str, object]:
+    """A pattern's record, of any type, some of them alike."""
+    number = draw(st.integers(1, 9))
+    kind = draw(st.sampled_from(("error", "success", "anti")))
+    failed, total = sorted((draw(st.integers(0, 6)), draw(st.integers(0, 6))))
+    text = draw(words)
+    record: dict[str, object] = {
+        "pattern_id": f"pat-{kind}-{text.split()[0]}-{number:03}",
+        "tags": draw(st.lists(st.sampled_from(WORDS), max_size=2)),
+        "source_loops": [f"ralph-{number}"],
+        "last_used": (NOW - timedelta(days=draw(st.integers(0, 200)))).isoformat(),
+    }
+    rate = (total - failed) / total if total else 1.0
+    if kind == "anti":
+        return record | {"approach_description": text, "failure_rate": rate, "occurrence_count": total}
+    record |= {"success_rate": rate, "usage_count": total}
+    if kind == "error":
+        return record | {"error_signature": {"error_type": "TypeError", "error_pattern": text}, "fix_approach": text}
+    return record | {"task_category": "debugging", "approach": {"description": text, "steps": [text]}}
+
+
+def made(folder: Path, patterns: list[dict[str, object]], tasks: list[str]) -> Deck:
+    """A project with these patterns, and a loop for each task, every second one of them still running."""
+    paths = ProjectPaths(folder)
+    paths.patterns.mkdir(parents=True)
+    unique = {str(record["pattern_id"]): record for record in patterns}
+    content = {"pattern_registry": {"error_patterns": list(unique.values())}}
+    paths.pattern_file("error").write_text(json.dumps(content))
+    for number, task in enumerate(tasks):
+        loop = paths.ralph / "loops" / f"ralph-task-{number}"
+        loop.mkdir(parents=True)
+        status = "completed" if number % 2 else "running"
+        state = {"loop_id": loop.name, "task": f"Fix {task}", "status": status, "started_at": NOW.isoformat()}
+        (loop / "state.json").write_text(json.dumps(state))
+    return opened(folder)
+
+
+@EXAMPLES
+@given(
+    st.lists(records(), min_size=2, max_size=7),
+    st.lists(words, min_size=1, max_size=3),
+    st.lists(st.tuples(st.sampled_from(("promote", "deprecate", "quarantine")), st.integers(0, 6)), max_size=3),
+    st.integers(0, 100),
+    st.integers(0, 100),
+    st.booleans(),
+)
+def test_what_is_foretold_is_what_comes(
+    patterns: list[dict[str, object]],
+    tasks: list[str],
+    decisions: list[tuple[str, int]],
+    which: int,
+    way: int,
+    by_meaning: bool,
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, meaning(on=by_meaning):
+        deck = made(Path(folder), patterns, tasks)
+        make_vectors(deck)
+        ids = tuple(deck.view.snapshot.patterns)
+        for verb, number in decisions:
+            try:
+                getattr(deck, verb)(ids[number % len(ids)], reason="so")
+            except Refused:
+                continue
+        subject = ids[which % len(ids)]
+        anything = ReviewItem(kind="borderline", subject=subject, question="?", reason="?", worth=0.5)
+        asked = (*deck.view.queue, anything)
+        item = asked[which % len(asked)]
+        possible = [given for given in answers(item, deck.view) if not given.why_not]
+        given = possible[way % len(possible)]
+        try:
+            told = check_outcome(deck, item, given)
+            assert given.matters or not (told.changed or told.turned)
+        except RalphdeckError:
+            with pytest.raises(RalphdeckError):  # what is refused now is refused then
+                given.decide(deck, "because")
+
+
+def test_by_meaning_new_texts_come_out_as_foretold(tmp_path: Path) -> None:
+    with meaning():
+        copy_sample(tmp_path, NOW)
+        deck = opened(tmp_path)
+        make_vectors(deck)
+        for kind, action in ((INVERSION, "accept"), (RECURRING, "accept"), (STALE_PIN, "restore_text")):
+            item = question(deck.view, kind)
+            told = check_outcome(deck, item, answer_of(deck, item, action), in_short)
+            assert told.by_words is None
+            deck.undo()
+
+
+def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_are_there(tmp_path: Path) -> None:
+    with meaning():
+        copy_sample(tmp_path, NOW)
+        deck = opened(tmp_path)
+        forecaster, view, item = Forecaster(deck), deck.view, question(deck.view, INVERSION)
+        accept = answer_of(deck, item, "accept")
+        early = forecaster.forecast(view, item, accept)
+        assert early is not None and early.by_words is not None
+        assert early.by_words.text == "by words yet: 0 of 40 texts have a vector"
+        make_vectors(deck)
+        late = forecaster.forecast(view, item, accept)
+        assert late is not None and late.by_words is None
+        assert late.tokens[0] == sum(view.injection(reader.task).tokens for reader in audience(view.snapshot))
+        assert late.changed != early.changed
+
+
+def test_an_answer_that_is_refused_is_refused_when_foretold(deck: Deck) -> None:
+    item = question(deck.view, INVERSION)
+    given = answer_of(deck, item, "accept")
+    given.decide(deck, "")
+    with pytest.raises(Refused, match="inverted already"):
+        forecast(deck, item, given)
+
+
+def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_deprecate_it(deck: Deck) -> None:
+    item = next(
+        item
+        for item in deck.view.queue
+        if item.inversion and item.inversion.total * 0.3 < item.inversion.total - item.inversion.failures
+    )
+    anti = str(deck.accept_inversion(item.subject).decision.after["anti_id"])
+    assessment = deck.view.assessment(anti)
+    assert assessment.computed is Maturity.DEPRECATED
+    assert assessment.state is Maturity.ESTABLISHED
+    assert assessment.injectable
+    assert not assessment.contradicted
+    assert not assessment.pin_stale
+    deck.undo()
+    assert anti not in deck.view.snapshot.patterns
+    assert anti not in deck.view.snapshot.curation.pins
+
+
+def test_where_nobody_runs_or_ran_the_patterns_own_topic_is_looked_at(tmp_path: Path) -> None:
+    record: dict[str, object] = {"pattern_id": "pat-error-null-001", "fix_approach": "guard", "usage_count": 4}
+    deck = made(tmp_path, [record | {"success_rate": 1.0, "error_signature": {"error_pattern": "null"}}], [])
+    item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", worth=0.5)
+    told = forecast(deck, item, answer_of(deck, item, "deprecate"))
+    assert (told.loops, told.tasks) == (0, 0)
+    assert [(change.kind, change.id, change.after) for change in told.changed] == [("topic", item.subject, "")]
+    assert [(before.given, after.given) for _, before, after in told.places] == [(1, 0)]
+
+
+def test_a_decision_changes_what_a_paused_loop_gets_when_it_resumes(tmp_path: Path) -> None:
+    record: dict[str, object] = {"pattern_id": "pat-error-null-001", "fix_approach": "guard", "usage_count": 4}
+    patterns = [record | {"success_rate": 1.0, "error_signature": {"error_pattern": "null"}}]
+    deck = made(tmp_path, patterns, ["null"])
+    state = deck.project.ralph / "loops/ralph-task-0/state.json"
+    state.write_text(state.read_text().replace("running", "paused"))
+    deck.apply(None)
+    item = ReviewItem(kind="borderline", subject="pat-error-null-001", question="?", reason="?", worth=0.5)
+    found = forecast(deck, item, answer_of(deck, item, "deprecate"))
+    assert (found.loops, found.paused, found.tasks) == (0, 1, 0)
+    (change,) = found.changed
+    assert (change.kind, change.id, change.after) == (PAUSED, "ralph-task-0", "")
+    assert "guard" in change.before
+    bulk = foretell(deck, Verb.DEPRECATE, ["pat-error-null-001"])
+    assert bulk is not None
+    assert (bulk.loops, bulk.paused, bulk.changed_paused) == (0, 1, 1)
+
+
+def test_a_release_and_an_archiving_do_what_was_foretold(deck: Deck) -> None:
+    subject = next(id for reader in audience(deck.view.snapshot) for id in _given(deck, reader.task))
+    deck.quarantine(subject, reason="who wrote this?")
+    item = question(deck.view, QUARANTINE)
+    told = check_outcome(deck, item, answer_of(deck, item, "accept"))
+    assert told.changed
+    deck.extract(question(deck.view, OFFER).subject, unattended=True)
+    item = question(deck.view, EXTRACTED)
+    check_outcome(deck, item, answer_of(deck, item, "reject"))
+
+
+def _given(deck: Deck, task: str) -> list[str]:
+    return [one.pattern_id for one in deck.view.injection(task).chosen]
+
+
+def duplicated(deck: Deck, subject: str) -> str:
+    """Add a pattern that says the same as another one, with loops and counts of its own; returns its id."""
+    pattern = deck.view.pattern(subject)
+    path = deck.project.pattern_file(pattern.type.value)
+    content = json.loads(path.read_text())
+    records = next(iter(content["pattern_registry"].values()))
+    (record,) = [one for one in records if one["pattern_id"] == subject]
+    copy = {
+        **record,
+        "pattern_id": f"{subject[:-3]}901",
+        "source_loops": [{"loop_id": "ralph-elsewhere-00000001", "timestamp": "2026-11-01T10:00:00Z"}],
+        "success_rate": 0.5,
+        "usage_count": 2,
+    }
+    records.append({key: value for key, value in copy.items() if not key.endswith(("applications", "trend"))})
+    path.write_text(json.dumps(content))
+    deck.apply(None)
+    look(deck)
+    return str(copy["pattern_id"])
+
+
+@pytest.mark.parametrize("action", ["accept", "rewrite"])
+def test_a_merge_gives_what_it_was_said_to_give(deck: Deck, action: str) -> None:
+    duplicated(deck, "pat-error-type-mismatch-003")
+    item = question(deck.view, DUPLICATE)
+    merger = check_outcome(deck, item, answer_of(deck, item, action)).merger
+    assert merger is not None
+    assert merger.kept.id == (item.subject if action == "accept" else item.other)
+    assert merger.after == deck.view.assessment(merger.kept.id)
+    assert merger.after.uses == sum(assessment.uses for assessment in merger.before)
+    assert merger.other.id in merger.result.aliases
+    assert merger.saved > 0
+    assert [event for event in deck.view.lineage(merger.kept.id) if event in merger.lineage] == list(merger.lineage)
+
+
+def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_same_texts(
+    deck: Deck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    real = View.relevance
+
+    def relevance(view: View, task: str) -> Relevance:
+        counted.append(task)
+        return real(view, task)
+
+    monkeypatch.setattr(View, "relevance", relevance)
+    forecaster = Forecaster(deck)
+    item = question(deck.view, CONTRADICTED)
+    tasks = len({reader.task for reader in audience(deck.view.snapshot)})
+    for action in ("accept", "deprecate"):
+        assert forecaster.forecast(deck.view, item, answer_of(deck, item, action))
+    deck.reset(item.subject)
+    other = question(deck.view, INVERSION)
+    assert forecaster.forecast(deck.view, other, answer_of(deck, other, "deprecate"))
+    assert len(counted) == tasks
+
+
+def test_a_forecast_ends_when_it_is_told_to(deck: Deck) -> None:
+    item = question(deck.view, CONTRADICTED)
+    assert Forecaster(deck).forecast(deck.view, item, answer_of(deck, item, "accept"), stop=lambda: True) is None

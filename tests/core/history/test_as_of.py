@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.base.errors import Refused, UnknownRecord
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.history.as_of import UNDATED, view_at
+from core.learning.scoreboard import Scoreboard
+from core.project.project import Deck
+from core.project.state import View
+from core.records.decisions import Verb
+from core.records.events import Event
+from core.records.loops import Loop, LoopStatus
+from core.records.patterns import Maturity
+from core.records.snapshot import Snapshot
+from tests.core.learning.making import NOW, claim, days_ago, event, make_pattern, source, use
+
+START = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
+IDS = tuple(f"pat-error-slow-query-{number:03d}" for number in range(3))
+
+Standing = dict[str, tuple[Maturity, int, int, bool]]
+
+
+class Clock:
+    """A clock that goes on when told to; each reading is a little later, so that all has an order."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(milliseconds=10)
+        return self.now
+
+
+def open_project(folder: Path, clock: Clock) -> Deck:
+    paths = ProjectPaths(folder)
+    paths.patterns.mkdir(parents=True)
+    records = [
+        {
+            "pattern_id": id,
+            "error_signature": {"error_type": "Timeout", "error_pattern": f"query {id} took too long"},
+            "fix_approach": {"description": f"add an index, way {number}"},
+            "usage_count": 4,
+            "success_rate": 0.75,
+            "first_discovered": "2026-01-20T00:00:00Z",
+            "last_used": "2026-01-30T00:00:00Z",
+        }
+        for number, id in enumerate(IDS)
+    ]
+    (paths.patterns / "error-patterns.json").write_text(json.dumps({"patterns": records}))
+    deck = Deck(paths, Settings(), by="ana", clock=clock, cache=False)
+    deck.load()
+    return deck
+
+
+def report(deck: Deck, clock: Clock, id: str, success: bool) -> None:
+    number = f"e{clock().timestamp():.3f}"
+    deck.record(Event(id=number, at=clock(), kind="applied", pattern_id=id, loop_id=f"loop-{number}", success=success))
+
+
+STEPS: dict[str, Callable[[Deck, Clock, str], Any]] = {
+    "helped": lambda deck, clock, id: report(deck, clock, id, True),
+    "failed": lambda deck, clock, id: report(deck, clock, id, False),
+    "promote": lambda deck, _clock, id: deck.promote(id),
+    "deprecate": lambda deck, _clock, id: deck.deprecate(id, reason="no"),
+    "reset": lambda deck, _clock, id: deck.reset(id),
+    "quarantine": lambda deck, _clock, id: deck.quarantine(id, reason="odd"),
+    "archive": lambda deck, _clock, id: deck.archive(id, reason="old"),
+    "merge": lambda deck, _clock, id: deck.merge(id, IDS[(IDS.index(id) + 1) % len(IDS)]),
+    "promote all": lambda deck, _clock, _id: deck.decide_many(Verb.PROMOTE, IDS),
+    "archive all": lambda deck, _clock, _id: deck.decide_many(Verb.ARCHIVE, IDS[:2], reason="old"),
+    "undo": lambda deck, _clock, _id: deck.undo(),
+    "redo": lambda deck, _clock, _id: deck.redo(),
+}
+
+
+def standing(board: Scoreboard) -> Standing:
+    found = {id: board.assessment(id) for id in board.ids}
+    return {id: (one.state, one.successes, one.failures, one.quarantined) for id, one in found.items()}
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.sampled_from(IDS)), min_size=3, max_size=8))
+def test_every_day_looks_afterwards_as_it_looked_then(steps: list[tuple[str, str]]) -> None:
+    with TemporaryDirectory() as folder:
+        clock = Clock()
+        deck = open_project(Path(folder), clock)
+        days: list[tuple[datetime, Standing, Scoreboard]] = []
+        for step, id in steps:
+            if id in deck.view.snapshot.patterns:
+                with suppress(Refused, UnknownRecord):
+                    STEPS[step](deck, clock, id)
+            view, _ = deck.refresh()
+            days.append((clock(), standing(view.board), view.board))
+            clock.now += timedelta(days=20)
+        final, _ = deck.refresh()
+        for when, then, board in days:
+            past = view_at(final, when)
+            assert standing(past.board) == then
+            for id in board.ids:
+                assert past.assessment(id).score == pytest.approx(board.rescored(when).assessment(id).score)
+
+
+def test_a_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
+    clock = Clock()
+    deck = open_project(tmp_path, clock)
+    start = clock()
+    deck.promote(IDS[0])
+    promoted, text = clock(), deck.view.pattern(IDS[0])
+    file = deck.project.patterns / "error-patterns.json"
+    file.write_text(file.read_text().replace("add an index, way 0", "drop the table"))
+    clock.now += timedelta(days=1)
+    stale, _ = deck.apply((file,))
+    assert stale.assessment(IDS[0]).pin_stale
+    edited = clock()
+    deck.restore_text(IDS[0])
+    view, _ = deck.refresh()
+    then, between = view_at(view, start).pattern(IDS[0]), view_at(view, edited)
+    assert (then.description, then.content_hash) == (text.description, text.content_hash)
+    assert between.pattern(IDS[0]).description == "drop the table"
+    assert between.assessment(IDS[0]).pin_stale
+    # When it was changed nobody knows: as of then it is the text that the next decision saw.
+    assert view_at(view, promoted).pattern(IDS[0]).description == "drop the table"
+
+
+def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> View:
+    snapshot = Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **known)
+    board = Scoreboard.build(snapshot, now, Settings())
+    empty: Any = None  # nothing in these tests searches
+    return View(snapshot, board, empty, empty, (), Settings(), now, {})
+
+
+def test_the_present_is_scored_as_it_is() -> None:
+    events = tuple(event(number, "applied", days_ago(number), success=number > 1) for number in range(5))
+    view = view_of(make_pattern(first_discovered=days_ago(9), claim=claim(3, 1)), events=events)
+    assert standing(view_at(view, NOW).board) == standing(view.board)
+    later = replace(view, board=view.board.rescored(NOW + timedelta(days=30)), now=NOW + timedelta(days=30))
+    assert standing(view_at(later, NOW).board) == standing(view.board)
+
+
+def test_a_loop_that_ran_then_has_used_what_it_had_used_by_then() -> None:
+    loop = Loop(
+        id="a",
+        status=LoopStatus.COMPLETED,
+        started_at=days_ago(5),
+        ended_at=days_ago(1),
+        injected=(use("p", True, at=days_ago(4)), use("p", True, at=days_ago(2), iteration=7), use("q", None)),
+    )
+    patterns = (make_pattern(id, first_discovered=days_ago(20)) for id in ("p", "q"))
+    view = view_of(*patterns, loops={"a": loop})
+    past = view_at(view, days_ago(3))
+    assert past.snapshot.loops["a"].status is LoopStatus.RUNNING
+    assert (past.assessment("p").successes, past.assessment("q").uses) == (1, 0)
+    assert past.assessment("q").exposures == 1
+    assert view.assessment("q").uses == 1
+    assert "a" not in view_at(view, days_ago(6)).snapshot.loops
+
+
+def test_a_pattern_is_there_from_its_discovery_on() -> None:
+    view = view_of(
+        make_pattern("new", first_discovered=days_ago(2)),
+        make_pattern("listed", source_loops=(source("a", days_ago(6)), source("b", days_ago(1)))),
+        make_pattern("ever"),
+    )
+    past = view_at(view, days_ago(3))
+    assert set(past.snapshot.patterns) == {"listed", "ever"}
+    assert [one.loop_id for one in past.snapshot.patterns["listed"].source_loops] == ["a"]
+    told = [finding.message for finding in past.findings if finding.code == UNDATED]
+    assert told == ["1 pattern without a date: shown at every time"]
+
+
+def test_what_only_a_sum_tells_of_counts_from_its_last_use_on_and_that_is_told() -> None:
+    pattern = make_pattern(first_discovered=days_ago(30), claim=claim(5, 1), last_used=days_ago(2))
+    view = view_of(pattern)
+    past = view_at(view, days_ago(3))
+    assert past.assessment(pattern.id).uses == 0
+    assert any("6 uses" in finding.message for finding in past.findings)
+    assert view_at(view, days_ago(1)).assessment(pattern.id).uses == 6

@@ -1,0 +1,201 @@
+"""Lineage: the document's own block, and what else can happen to a pattern."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from core.config.paths import ProjectPaths
+from core.learning.lineage import LineageEvent, format_lineage, lineage
+from core.learning.scoreboard import Scoreboard
+from core.project.index import Library
+from core.records.decisions import Decision, Verb
+from core.records.loops import Loop
+from core.records.patterns import Pattern, PatternType, SourceLoop
+from core.records.snapshot import Snapshot
+from tests.core.learning.making import (
+    NOW,
+    NULL_CHECK_015,
+    SETTINGS,
+    TYPE_MISMATCH,
+    board_of,
+    claim,
+    days_ago,
+    event,
+    example_loops,
+    example_patterns,
+    make_pattern,
+    source,
+    use,
+)
+
+DOCUMENT = """\
+Pattern: pat-error-null-check-015
+
+Discovered: ralph-fix-auth-a1b2c3d4 (2026-02-02T15:00:00Z)
+Applied:    ralph-fix-validation-b2c3d4e5 (2026-02-02T16:30:00Z) ✓
+Applied:    ralph-fix-user-c3d4e5f6 (2026-02-02T18:00:00Z) ✓
+Applied:    ralph-fix-api-d4e5f6a7 (2026-02-02T19:15:00Z) ✗
+
+Success rate: 75% (3/4)
+"""
+
+
+def life(pattern: Pattern, board: Scoreboard, *decisions: Decision, **loops: Loop) -> tuple[LineageEvent, ...]:
+    return lineage(pattern, board.observations(pattern.id), decisions, loops)
+
+
+def test_the_documents_block_comes_out_byte_for_byte() -> None:
+    patterns, loops = example_patterns(), example_loops()
+    board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
+    pattern, found = patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
+    events = lineage(pattern, board.observations(pattern.id), (), loops)
+    assert format_lineage(pattern, events, found) == DOCUMENT
+
+
+def test_the_block_comes_out_of_the_example_tree_itself() -> None:
+    tree = Path(__file__).parents[2] / "trees/spec-examples"
+    snapshot = Library(ProjectPaths(tree), SETTINGS, clock=lambda: NOW, cache=False).load()
+    board = Scoreboard.build(snapshot, NOW, SETTINGS)
+    pattern, found = snapshot.patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
+    events = lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)
+    assert format_lineage(pattern, events, found) == DOCUMENT
+
+
+def test_uses_without_a_record_are_one_line() -> None:
+    patterns, loops = example_patterns(), example_loops()
+    board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
+    events = lineage(patterns[TYPE_MISMATCH], board.observations(TYPE_MISMATCH), (), loops)
+    # 18 uses: the discovery, a recorded one, two of source loops without a record, and the rest.
+    assert [(one.kind, one.count) for one in events if one.kind == "unrecorded"] == [("unrecorded", 14)]
+    assert sum(one.count for one in events) == 18
+    # Nobody can say which of the uses that only sums tell of failed.
+    assert [one.success for one in events if one.loop_id in ("ralph-b", "ralph-c")] == [None, None]
+
+
+def test_injected_only_is_shown_and_gives_no_result() -> None:
+    pattern = make_pattern()
+    loop = Loop(id="a", task="Fix it", ended_at=days_ago(1), injected=(use(pattern.id, None, applied=False),))
+    (seen,) = life(pattern, board_of(pattern, loops={"a": loop}), a=loop)
+    assert (seen.kind, seen.success, seen.text) == ("injected", None, "injected, not applied: Fix it")
+
+
+def test_a_loop_that_finds_a_pattern_again_merges() -> None:
+    pattern = make_pattern(source_loops=(source("a", days_ago(9)),))
+    again = event(1, "extracted", days_ago(4), loop_id="b")
+    found = life(pattern, board_of(pattern, events=(again,)))
+    assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("merged", "b")]
+
+
+def test_a_source_loop_beyond_the_uses_found_it_again() -> None:
+    sources = (source("a", days_ago(9)), source("b", days_ago(8)), source("c", days_ago(7)))
+    pattern = make_pattern(claim=claim(2, 0), source_loops=sources)
+    found = life(pattern, board_of(pattern))
+    assert [(one.kind, one.loop_id) for one in found] == [("discovered", "a"), ("applied", "b"), ("merged", "c")]
+    assert found[2].success is None and found[2].text == "found again"
+
+
+def test_a_source_loop_says_its_own_outcome() -> None:
+    pattern = make_pattern(
+        claim=claim(2, 1),
+        source_loops=(
+            source("a", days_ago(9)),
+            SourceLoop(loop_id="b", at=days_ago(8), outcome="failure"),
+        ),
+    )
+    assert [one.success for one in life(pattern, board_of(pattern)) if one.loop_id == "b"] == [False]
+
+
+def test_inversions_and_decisions_stand_in_both_lives() -> None:
+    pattern = make_pattern(claim=claim(2, 5), last_used=days_ago(9))
+    anti = make_pattern("pat-anti-sample-001", PatternType.ANTI, inverted_from=pattern.id)
+
+    def decide(number: int, verb: Verb, subject: str, **after: str) -> Decision:
+        at = NOW + timedelta(minutes=number)
+        return Decision(id=f"d{number}", at=at, by="ada", verb=verb, subject=subject, after=dict(after))
+
+    decisions = (
+        decide(1, Verb.NOTE, "pat-error-other-001"),
+        decide(2, Verb.ACCEPT_INVERSION, pattern.id, anti_id=anti.id),
+        decide(3, Verb.UNDO, "d2"),
+        decide(4, Verb.UNDO, "d1"),
+    )
+    board = board_of(pattern, anti)
+    assert [one.text for one in life(pattern, board, *decisions) if one.kind in ("inverted", "decided")] == [
+        "inverted to pat-anti-sample-001 by ada",
+        "undo accept inversion by ada",
+    ]
+    assert "inverted from pat-error-sample-001 by ada" in [one.text for one in life(anti, board, *decisions)]
+
+
+def test_the_discovery_comes_first_even_without_a_date() -> None:
+    pattern = make_pattern(source_loops=(source("a"),))
+    feedback = event(1, "feedback", days_ago(4), success=True)
+    assert [one.kind for one in life(pattern, board_of(pattern, events=(feedback,)))] == ["discovered", "applied"]
+
+
+def test_the_life_of_an_anti_pattern_speaks_of_failures() -> None:
+    pattern = make_pattern(
+        "pat-anti-sample-001",
+        PatternType.ANTI,
+        claim=claim(3, 1),
+        source_loops=(source("a", days_ago(9)), SourceLoop(loop_id="b", at=days_ago(8), iteration=12)),
+    )
+    loop = Loop(id="c", ended_at=days_ago(1), injected=(use(pattern.id, False, at=days_ago(2)),))
+    board = board_of(pattern, loops={"c": loop})
+    found = life(pattern, board, c=loop)
+    assert [one.text for one in found] == [
+        "discovered",
+        "+1 occurrence without a record",
+        "the approach failed in iteration 12, known from the registry alone",
+        "the approach did not fail",
+    ]
+    lines = format_lineage(pattern, found, board.assessment(pattern.id)).splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["Discovered:", "Unrecorded:", "Failed:", "Worked:"]
+    assert lines[-1] == "Failure rate: 75% (3/4)"
+
+
+def test_hostile_ids_leave_no_control_character_in_the_block() -> None:
+    pattern = make_pattern("x\x1b[2J\n", source_loops=(source("a\x07\nInjected:"),))
+    board = board_of(pattern)
+    text = format_lineage(pattern, life(pattern, board), board.assessment(pattern.id))
+    assert "\x1b" not in text and "\x07" not in text
+    assert len(text.splitlines()) == 5
+
+
+def test_what_was_decided_about_many_patterns_stands_in_the_life_of_each() -> None:
+    kept, gone = make_pattern("pat-error-kept-001"), make_pattern("pat-error-gone-002")
+    both = [kept.id, gone.id]
+
+    def decide(number: int, verb: Verb, subject: str, **after: object) -> Decision:
+        at = NOW + timedelta(minutes=number)
+        return Decision(id=f"d{number}", at=at, by="ada", verb=verb, subject=subject, after=dict(after))
+
+    decisions = (
+        decide(1, Verb.EXTRACT, "ralph-a", patterns=[kept.id], joined=[gone.id]),
+        decide(2, Verb.IMPORT, "team.json", patterns=both),
+        decide(3, Verb.QUARANTINE, gone.id),
+        decide(4, Verb.MERGE, kept.id, merged=gone.id, patterns=both),
+        decide(5, Verb.ARCHIVE, "prune", patterns=both),
+        decide(6, Verb.UNDO, "d5"),
+        decide(7, Verb.REVOKE, "ralph-b", patterns=[kept.id]),
+        decide(8, Verb.ARCHIVE, "prune", patterns=["pat-error-other-003"]),
+    )
+    board = board_of(kept, gone)
+    assert format_lineage(kept, life(kept, board, *decisions), board.assessment(kept.id)) == (
+        "Pattern: pat-error-kept-001\n\n"
+        "Decided:    extract from ralph-a by ada (2026-02-03T00:01:00Z)\n"
+        "Decided:    import from team.json by ada (2026-02-03T00:02:00Z)\n"
+        "Merged:     pat-error-gone-002 into it by ada (2026-02-03T00:04:00Z)\n"
+        "Decided:    archive (prune) by ada (2026-02-03T00:05:00Z)\n"
+        "Decided:    undo archive by ada (2026-02-03T00:06:00Z)\n"
+        "Decided:    revoke (ralph-b) by ada (2026-02-03T00:07:00Z)\n"
+    )
+    assert [(one.kind, one.text) for one in life(gone, board, *decisions)] == [
+        ("decided", "extract from ralph-a, joined to it by ada"),
+        ("decided", "import from team.json by ada"),
+        ("decided", "quarantine by ada"),
+        ("merged", "into pat-error-kept-001 by ada"),
+        ("decided", "archive (prune) by ada"),
+        ("decided", "undo archive by ada"),
+    ]

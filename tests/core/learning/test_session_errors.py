@@ -1,0 +1,75 @@
+"""Whose errors the debug sessions tell, and how many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from core.learning.scoreboard import Scoreboard
+from core.learning.session_errors import sessions_by_bead
+from core.records.debug_sessions import DebugSession, Execution, Failure
+from core.records.episodes import Attempt
+from core.records.loops import Loop, LoopStatus
+from core.records.snapshot import Delta, Snapshot
+from tests.core.learning.making import NOW, SETTINGS, days_ago, event, make_pattern
+
+ALIASES = {"uuid": "x", "x": "x"}
+FIRST = Attempt(task_id="task", number=1, started_at=days_ago(9), ended_at=days_ago(8))
+SECOND = Attempt(task_id="task", number=2, started_at=days_ago(4))
+
+
+def bead_of(session: DebugSession, *attempts: Attempt) -> str:
+    snapshot = Snapshot(
+        loops={"x": Loop(id="x")},
+        attempts={attempt.id: attempt for attempt in attempts},
+        debug_sessions={session.id: session},
+    )
+    found = sessions_by_bead(snapshot, lambda name: ALIASES.get(name, name))
+    return next(iter(found), "")
+
+
+def made(loop_id: str = "", task_id: str = "", at: datetime | None = None) -> DebugSession:
+    return DebugSession(id="s", loop_id=loop_id, task_id=task_id, created_at=at)
+
+
+def test_a_loop_counts_before_a_task() -> None:
+    assert bead_of(made("uuid", "task.1"), FIRST) == "x"
+    assert bead_of(made("gone", "task.1"), FIRST) == "task.1"
+    assert bead_of(made("gone", "gone too"), FIRST) == ""
+    assert bead_of(made()) == ""
+
+
+@pytest.mark.parametrize(
+    ("days", "attempt"), [(10, ""), (9, "task.1"), (8.5, "task.1"), (6, "task.1"), (4, "task.2"), (0, "task.2")]
+)
+def test_of_a_task_it_is_the_attempt_at_work(days: float, attempt: str) -> None:
+    assert bead_of(made("task", "task", days_ago(days)), FIRST, SECOND) == attempt
+
+
+def test_without_times_only_an_only_attempt_can_be_meant() -> None:
+    assert bead_of(made("task"), FIRST) == "task.1"
+    assert bead_of(made("task"), FIRST, SECOND) == ""
+    assert bead_of(made("task", at=NOW), Attempt(task_id="task", number=7)) == "task.7"
+
+
+def failure(test_name: str) -> Failure:
+    return Failure(test_name=test_name, message="null")
+
+
+def test_a_session_that_arrives_changes_what_its_loop_says_of_the_patterns_it_applied() -> None:
+    """(2) A slow success is helpful, with more than two errors it is neutral."""
+    pattern = make_pattern()
+    loop = Loop(id="x", status=LoopStatus.COMPLETED, started_at=days_ago(2), ended_at=days_ago(1))
+    applied = (event(1, "applied", days_ago(1), loop_id="x"),)
+    before = Snapshot(patterns={pattern.id: pattern}, loops={"x": loop}, events=applied)
+    board = Scoreboard.build(before, NOW, SETTINGS)
+    assert board.assessment(pattern.id).successes == 1
+    session = DebugSession(id="s", loop_id="x", executions=(Execution(failures=tuple(map(failure, "abc"))),))
+    after = replace(before, debug_sessions={"s": session})
+    updated = board.updated(after, Delta(debug_sessions=frozenset("s")), NOW)
+    assert updated.assessment(pattern.id) == Scoreboard.build(after, NOW, SETTINGS).assessment(pattern.id)
+    assert updated.assessment(pattern.id).successes == 0
+    found = updated.outcome("x")
+    assert found is not None and found[0].error_count == 3

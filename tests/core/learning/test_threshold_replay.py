@@ -1,0 +1,163 @@
+"""Replaying all history: today's thresholds give today's states, others tell who turns and since when."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from core.base.errors import BadInput
+from core.config.settings import AntiPatternSettings, LearningSettings, MaturitySettings, Settings
+from core.learning.maturity import maturity_state
+from core.learning.scoreboard import Scoreboard
+from core.learning.threshold_replay import Course, course_of, what_if
+from core.records.events import Event, Observation
+from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
+from core.records.patterns import Maturity, PatternType
+from tests.core.learning.making import NOW, SETTINGS, board_of, claim, days_ago, event, make_pattern
+
+ID = "pat-error-sample-001"
+
+
+def results(text: str, *, every: float = 1.0) -> tuple[Event, ...]:
+    """`+` and `-`, one each so many days, the last one now."""
+    return tuple(
+        event(n, "applied", days_ago((len(text) - 1 - n) * every), success=mark == "+", loop_id=f"x{n}")
+        for n, mark in enumerate(text)
+    )
+
+
+def board(text: str, *, every: float = 1.0) -> Scoreboard:
+    return board_of(make_pattern(ID), events=results(text, every=every))
+
+
+def with_maturity(**changes: float) -> Settings:
+    return Settings(maturity=MaturitySettings(**changes))
+
+
+def test_the_same_thresholds_turn_nothing() -> None:
+    told = what_if(SETTINGS, board("+++-+").history)
+    assert told.turns == ()
+    assert told.before == told.after and told.before[Maturity.ESTABLISHED] == 1
+    assert told.events == 5
+
+
+def test_a_stricter_threshold_tells_who_turns_and_since_when() -> None:
+    told = what_if(with_maturity(deprecation_threshold=0.15), board("+++-+").history)
+    (turn,) = told.turns
+    assert (turn.pattern_id, turn.pinned) == (ID, False)
+    assert (turn.before.state, turn.after.state) == (Maturity.ESTABLISHED, Maturity.DEPRECATED)
+    assert turn.after.since == days_ago(1)
+    assert (told.before[Maturity.DEPRECATED], told.after[Maturity.DEPRECATED]) == (0, 1)
+
+
+def test_another_threshold_of_inversion_tells_who_inverts() -> None:
+    milder = Settings(anti_pattern=AntiPatternSettings(failure_ratio_threshold=0.5))
+    (turn,) = what_if(milder, board("+--+").history).turns
+    assert (turn.before.inverts, turn.after.inverts) == (False, True)
+    assert turn.after.inverted_at == days_ago(1)
+
+
+def test_other_verdicts_on_loops_make_other_evidence() -> None:
+    used = (InjectedUse(pattern_id=ID, applied=True),)
+    loops = {
+        f"x{n}": Loop(
+            id=f"x{n}",
+            status=LoopStatus.COMPLETED,
+            started_at=NOW - timedelta(hours=2),
+            ended_at=NOW,
+            iterations=(Iteration(outcome=Outcome.FAILURE),) * 3,
+            injected=used,
+        )
+        for n in range(3)
+    }
+    history = board_of(make_pattern(ID), loops=loops).history
+    assert what_if(SETTINGS, history).events == 0
+    patient = Settings(
+        learning=LearningSettings(
+            fast_completion_threshold_ms=3 * 3_600_000, slow_completion_threshold_ms=4 * 3_600_000
+        )
+    )
+    told = what_if(patient, history)
+    assert told.events == 3
+    assert [turn.after.state for turn in told.turns] == [Maturity.ESTABLISHED]
+    strict = Settings(learning=LearningSettings(neutral_counts_as="failure"))
+    assert [turn.after.state for turn in what_if(strict, history).turns] == [Maturity.DEPRECATED]
+
+
+def test_a_burst_under_other_thresholds_counts() -> None:
+    ids = [f"pat-error-p{n}-001" for n in range(6)]
+    events = tuple(event(n, "feedback", NOW, pattern_id=id, loop_id="x", success=False) for n, id in enumerate(ids))
+    history = board_of(*(make_pattern(id, claim=claim(3, 0)) for id in ids), events=events).history
+    lenient = Settings(learning=LearningSettings(max_marks=6))
+    assert {turn.after.state for turn in what_if(lenient, history).turns} == {Maturity.DEPRECATED}
+
+
+def test_an_anti_pattern_never_inverts() -> None:
+    anti = make_pattern(ID, PatternType.ANTI)
+    assert not board_of(anti, events=results("-----")).history.courses[ID].inverts
+
+
+def test_a_half_life_of_zero_is_refused() -> None:
+    with pytest.raises(BadInput, match="half_life_days"):
+        what_if(with_maturity(half_life_days=0), board("+").history)
+
+
+def test_what_age_alone_did_is_dated() -> None:
+    seen = board("++++", every=0.5).history.observations[ID]
+    later = NOW + timedelta(days=400)
+    found = course_of(seen, later, SETTINGS.maturity, None)
+    assert found.state is Maturity.CANDIDATE
+    assert found.since is not None
+    assert maturity_state(seen, found.since, SETTINGS.maturity) is Maturity.CANDIDATE
+    assert maturity_state(seen, found.since - timedelta(seconds=2), SETTINGS.maturity) is Maturity.ESTABLISHED
+
+
+def test_a_pattern_without_results_was_never_anything_else() -> None:
+    assert course_of((), NOW, SETTINGS.maturity, SETTINGS.anti_pattern) == Course(
+        state=Maturity.CANDIDATE, since=None, inverts=False, inverted_at=None
+    )
+
+
+_SEEN = st.builds(
+    Observation,
+    pattern_id=st.just(ID),
+    kind=st.just("applied"),
+    source=st.just("loop"),
+    at=st.none() | st.integers(-20, 500).map(days_ago),
+    success=st.sampled_from([True, False, None]),
+    weight=st.sampled_from([0.25, 0.5, 1.0]),
+    count=st.integers(1, 6),
+)
+_LIMITS = st.builds(
+    MaturitySettings,
+    half_life_days=st.sampled_from([1.0, 30.0, 90.0, 1000.0]),
+    min_feedback=st.sampled_from([0.5, 3.0, 10.0]),
+    deprecation_threshold=st.sampled_from([0.1, 0.3, 0.9]),
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(_SEEN, max_size=12), _LIMITS, st.randoms())
+def test_a_replay_ends_in_the_state_of_the_evidence_whatever_its_order(
+    seen: list[Observation], limits: MaturitySettings, random: object
+) -> None:
+    found = course_of(seen, NOW, limits, None)
+    assert found.state is maturity_state(seen, NOW, limits)
+    shuffled = sorted(seen, key=lambda one: hash((one.success, one.count, one.weight)))
+    assert course_of(shuffled, NOW, limits, None).state is found.state
+    if found.since is not None:
+        assert found.since <= NOW
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text("+-", max_size=15), st.sampled_from([0.1, 20.0]))
+def test_a_replay_under_todays_thresholds_is_today(text: str, every: float) -> None:
+    today = board(text, every=every)
+    course = today.history.courses[ID]
+    assert course.state is today.assessment(ID).computed
+    assert course.inverts is today.assessment(ID).inversion_due
+    assert what_if(replace(SETTINGS), today.history).turns == ()

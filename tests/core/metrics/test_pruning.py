@@ -1,0 +1,105 @@
+"""What the policy takes out of the registry, and what nothing takes out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from core.config.settings import PruningSettings
+from core.metrics.pruning import Prune, PruneRule, to_prune
+from core.records.decisions import Arrival, CurationState, InversionVerdict
+from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.snapshot import Snapshot
+from tests.core.learning.making import NOW, board_of, claim, days_ago, make_pattern, pin, source
+
+ID = "pat-error-sample-001"
+POLICY = PruningSettings()
+
+
+def pruned(pattern: Pattern, curation: CurationState | None = None, policy: PruningSettings = POLICY) -> list[Prune]:
+    curation = curation or CurationState()
+    snapshot = Snapshot(patterns={pattern.id: pattern}, curation=curation)
+    return list(to_prune(snapshot, board_of(pattern, curation=curation), policy))
+
+
+def failing(**fields: Any) -> Pattern:
+    """Below the policy's rate, and not yet so bad that its inversion is proposed."""
+    return make_pattern(**{"claim": claim(9, 11), "last_used": days_ago(1), **fields})
+
+
+def test_a_low_rate_goes_with_its_reason() -> None:
+    (found,) = pruned(failing())
+    assert found.rules == (PruneRule.RATE,)
+    assert found.reason == "45% of 20 uses succeeded, below 50%"
+    assert (found.rate, found.uses) == (0.45, 20)
+
+
+@pytest.mark.parametrize(
+    ("counts", "goes"), [(claim(1, 1), False), (claim(5, 5), False), (claim(4, 5), True), (claim(0, 2), False)]
+)
+def test_the_rate_is_judged_from_enough_uses_on(counts: Any, goes: bool) -> None:
+    assert bool(pruned(failing(claim=counts))) is goes
+
+
+def test_thresholds_can_be_others() -> None:
+    assert not pruned(failing(), policy=PruningSettings(min_success_rate=0.4))
+    assert not pruned(failing(), policy=PruningSettings(min_usage_count=21))
+    assert pruned(make_pattern(last_used=days_ago(8)), policy=PruningSettings(max_age_days=7))
+
+
+@pytest.mark.parametrize(
+    ("fields", "goes"),
+    [
+        ({"last_used": days_ago(90)}, False),
+        ({"last_used": days_ago(91)}, True),
+        ({"last_used": days_ago(1), "first_discovered": days_ago(900)}, False),
+        ({"source_loops": (source("ralph-a", days_ago(200)), source("ralph-b", days_ago(2)))}, False),
+        ({"source_loops": (source("ralph-a", days_ago(200)),)}, True),
+        ({"first_discovered": days_ago(200)}, True),
+        ({}, False),
+    ],
+)
+def test_age_counts_from_the_last_sign(fields: dict[str, Any], goes: bool) -> None:
+    assert [found.rules for found in pruned(make_pattern(**fields))] == ([(PruneRule.UNUSED,)] if goes else [])
+
+
+def test_an_anti_pattern_goes_when_the_avoided_approach_works() -> None:
+    bad_warning = failing(id="pat-anti-sample-001", type=PatternType.ANTI)
+    assert pruned(bad_warning)[0].rules == (PruneRule.RATE,)
+    assert not pruned(failing(id="pat-anti-sample-001", type=PatternType.ANTI, claim=claim(19, 1)))
+
+
+def arrived(kind: str, blocks: bool, seen: frozenset[str] = frozenset()) -> CurationState:
+    return CurationState(
+        arrivals={ID: Arrival(kind=kind, at=NOW, by="ada", decision_id="d1", blocks=blocks, seen=seen)}
+    )
+
+
+def verdict(word: str, until: datetime | None = None) -> CurationState:
+    return CurationState(inversions={ID: InversionVerdict(verdict=word, at=NOW, failures=11, until=until)})
+
+
+@pytest.mark.parametrize(
+    ("curation", "goes"),
+    [
+        (CurationState(pins={ID: pin(Maturity.PROVEN, NOW)}), False),
+        (CurationState(pins={ID: pin(Maturity.DEPRECATED, NOW)}), False),
+        (CurationState(pins={ID: pin(Maturity.PROVEN, NOW, content_hash="another text")}), False),
+        (arrived("import", True), False),
+        (arrived("import", True, frozenset({"seen"})), True),
+        (arrived("extraction", False), True),
+        (verdict("rejected"), False),
+    ],
+)
+def test_what_a_person_decided_or_has_to_see_stays(curation: CurationState, goes: bool) -> None:
+    assert bool(pruned(failing(last_used=days_ago(400)), curation)) is goes
+
+
+def test_inversion_comes_before_pruning() -> None:
+    assert not pruned(failing(claim=claim(2, 18)))
+
+
+def test_copies_outside_the_registry_are_none_of_its_patterns() -> None:
+    assert not pruned(failing(mirror_of=".aiwg/ralph/memory"))

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.base.errors import Refused
+from core.config.settings import ExtractionSettings
+from core.project.auto_extraction import SETTLING_SECONDS, AutoExtraction, is_wanted
+from core.project.project import Deck
+from core.records.decisions import Verb
+from tests.core.project.test_daemon import opened, project, write_loop
+
+
+class Watch:
+    """A stopwatch that a test sets."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[Deck, AutoExtraction, Watch]]:
+    """A project with one loop at work, and what extracts from it."""
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "running")
+    deck, watch = opened(paths), Watch()
+    yield deck, AutoExtraction(deck, clock=watch), watch
+
+
+def see(deck: Deck, extraction: AutoExtraction) -> None:
+    """Read what changed on disk."""
+    before = deck.view
+    after, delta = deck.apply(None)
+    extraction.add_ended(before, after, delta)
+
+
+def test_a_loop_is_extracted_when_it_has_settled(running: tuple[Deck, AutoExtraction, Watch]) -> None:
+    deck, extraction, watch = running
+    write_loop(deck.project, "ralph-a", "completed")
+    see(deck, extraction)
+    assert extraction.extract_next() is None, "its last files may still be written"
+    assert extraction.seconds_left(10) == SETTLING_SECONDS
+    watch.seconds = SETTLING_SECONDS
+    extracted = extraction.extract_next()
+    assert extracted is not None and extracted[1] is not None
+    decision = extracted[1].decision
+    assert (decision.verb, decision.subject, decision.by) == (Verb.EXTRACT, "ralph-a", "ada (unattended)")
+    with pytest.raises(Refused, match="ada \\(unattended\\)"):
+        deck.undo()
+    assert {item.subject for item in deck.view.queue} >= set(decision.after["patterns"]), "Review asks about them"
+    assert extraction.extract_next() is None
+    assert extraction.seconds_left(10) == 10
+
+
+def test_two_processes_extract_once(running: tuple[Deck, AutoExtraction, Watch]) -> None:
+    deck, extraction, watch = running
+    other = opened(deck.project)
+    others = AutoExtraction(other, clock=watch)
+    write_loop(deck.project, "ralph-a", "completed")
+    see(deck, extraction)
+    see(other, others)
+    watch.seconds = SETTLING_SECONDS
+    assert extraction.extract_next() is not None
+    assert others.extract_next() == ("ralph-a", None)
+    assert [decision.verb for decision in opened(deck.project).view.snapshot.decisions] == [Verb.EXTRACT]
+
+
+def test_an_extraction_that_was_undone_is_not_repeated(running: tuple[Deck, AutoExtraction, Watch]) -> None:
+    deck, extraction, watch = running
+    write_loop(deck.project, "ralph-a", "completed")
+    see(deck, extraction)
+    deck.extract("ralph-a")
+    deck.undo()
+    watch.seconds = SETTLING_SECONDS
+    assert extraction.extract_next() == ("ralph-a", None)
+    assert [decision.verb for decision in deck.view.snapshot.decisions] == [Verb.EXTRACT, Verb.UNDO]
+
+
+def test_a_loop_that_is_first_seen_when_it_has_ended_is_extracted(
+    running: tuple[Deck, AutoExtraction, Watch],
+) -> None:
+    deck, extraction, watch = running
+    write_loop(deck.project, "ralph-long-ago", "completed")
+    write_loop(deck.project, "ralph-quick", "completed", ended="2026-05-03T12:00:00Z")
+    see(deck, extraction)
+    watch.seconds = SETTLING_SECONDS
+    found = extraction.extract_next()
+    assert found is not None and found[0] == "ralph-quick"
+    assert extraction.extract_next() is None
+
+
+def test_a_loop_that_goes_on_is_left_alone(running: tuple[Deck, AutoExtraction, Watch]) -> None:
+    deck, extraction, watch = running
+    write_loop(deck.project, "ralph-a", "completed")
+    see(deck, extraction)
+    write_loop(deck.project, "ralph-a", "running")
+    see(deck, extraction)
+    watch.seconds = SETTLING_SECONDS
+    assert extraction.extract_next() == ("ralph-a", None)
+
+
+@pytest.mark.parametrize("off", ["enabled", "auto_extract_on_completion"])
+def test_the_settings_can_switch_it_off(off: str) -> None:
+    assert is_wanted(ExtractionSettings())
+    assert not is_wanted(ExtractionSettings(**{off: False}))
+
+
+def test_the_strategies_of_a_decomposition_are_learned_when_the_loop_ends(
+    running: tuple[Deck, AutoExtraction, Watch],
+) -> None:
+    deck, extraction, watch = running
+    write_loop(deck.project, "ralph-a", "completed")
+    state = deck.project.ralph / "loops/ralph-a/state.json"
+    task = "Break the checkout down by feature, one file per subtask"
+    state.write_text(state.read_text().replace("Fix the null user crash in auth validation", task))
+    see(deck, extraction)
+    watch.seconds = SETTLING_SECONDS
+    assert extraction.extract_next() is not None
+    found = {pattern.description: pattern.id for pattern in deck.view.snapshot.patterns.values()}
+    uses = deck.view.observations(found["One file per subtask"])
+    assert [(seen.kind, seen.loop_id, seen.count) for seen in uses] == [("applied", "ralph-a", 1)]
+    assert deck.learn_strategies("ralph-a") == ("Split by feature", "One file per subtask")
+    assert deck.view.observations(found["One file per subtask"]) == uses, "learned twice, counted once"

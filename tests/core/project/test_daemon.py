@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.base.errors import Conflict, Refused
+from core.config.paths import ProjectPaths
+from core.config.settings import ExtractionSettings, PruningSettings, Settings, WatchSettings
+from core.project.daemon import Follower, Line
+from core.project.project import Deck
+from core.records.decisions import Verb
+
+NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
+QUICK = Settings(watch=WatchSettings(batch_seconds=0.005, retry_seconds=(0.001, 0.002)))
+ERROR = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts:42"
+
+
+def write_loop(paths: ProjectPaths, name: str, status: str, *, ended: str = "2026-05-03T11:50:00Z") -> None:
+    iterations = [
+        {"number": 1, "timestamp": "2026-05-03T11:10:00Z", "action": "Ran the tests", "result": f"3 failing: {ERROR}"},
+        {
+            "number": 2,
+            "timestamp": "2026-05-03T11:40:00Z",
+            "action": "Added a null check before the property of the user is read",
+            "result": "12 passing",
+            "verified": True,
+        },
+    ]
+    state: dict[str, Any] = {
+        "loopId": name,
+        "task": "Fix the null user crash in auth validation",
+        "status": status,
+        "startTime": "2026-05-03T11:00:00Z",
+        "currentIteration": 2,
+        "maxIterations": 5,
+        "iterations": iterations,
+    }
+    if status != "running":
+        state["endTime"] = ended
+    folder = paths.ralph / "loops" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / "state.json.tmp"
+    draft.write_text(json.dumps(state))
+    draft.replace(folder / "state.json")
+
+
+def opened(paths: ProjectPaths, settings: Settings = QUICK, now: datetime = NOW) -> Deck:
+    deck = Deck(paths, settings, by="ada", clock=lambda: now, cache=False)
+    deck.load()
+    return deck
+
+
+class Told:
+    """The lines of a follower, as they come."""
+
+    def __init__(self) -> None:
+        self._lines: queue.Queue[Line] = queue.Queue()
+        self.take = self._lines.put
+
+    def until(self, what: str, subject: str = "") -> Line:
+        while True:
+            line = self._lines.get(timeout=20)
+            if line.what == what and subject in line.subject:
+                return line
+
+
+@contextmanager
+def following(deck: Deck, **options: bool) -> Iterator[Told]:
+    told = Told()
+    follower = Follower(deck, told.take, **options)
+    thread = threading.Thread(target=follower.run)
+    thread.start()
+    try:
+        told.until("watching")
+        yield told
+    finally:
+        follower.stop()
+        thread.join(20)
+    assert not thread.is_alive()
+
+
+def project(tmp_path: Path) -> ProjectPaths:
+    paths = ProjectPaths(tmp_path)
+    paths.patterns.mkdir(parents=True)
+    return paths
+
+
+def test_what_a_loop_has_learned_is_extracted_when_it_completes(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "running")
+    deck = opened(paths)
+    with following(deck, extract=True) as told:
+        write_loop(paths, "ralph-a", "completed")
+        assert told.until("loop-ended").text == "completed: Fix the null user crash in auth validation"
+        assert told.until("extracted", "ralph-a").text.startswith("extracted ")
+        assert told.until("pattern-new").subject in deck.view.snapshot.patterns
+    assert [decision.verb for decision in deck.view.snapshot.decisions] == [Verb.EXTRACT]
+    assert deck.view.queue, "somebody is asked to read what was extracted unattended"
+
+
+def test_a_partly_completed_loop_has_ended_and_is_extracted(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "running")
+    deck = opened(paths)
+    with following(deck, extract=True) as told:
+        write_loop(paths, "ralph-a", "partial")
+        assert told.until("loop-ended").text == "partly completed: Fix the null user crash in auth validation"
+        assert told.until("extracted", "ralph-a").text.startswith("extracted ")
+
+
+def test_without_being_asked_nothing_is_written(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "running")
+    deck = opened(paths)
+    with following(deck) as told:
+        write_loop(paths, "ralph-a", "failed")
+        assert told.until("loop-ended").severity == "error"
+    assert not paths.curation.exists()
+
+
+def test_what_completed_since_the_last_extraction_is_made_up_for(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-old", "completed", ended="2026-05-01T10:00:00Z")
+    write_loop(paths, "ralph-b", "completed")
+    deck = opened(paths)
+    with following(deck, extract=True):
+        pass
+    assert not deck.view.snapshot.decisions, "history is not extracted unasked"
+    deck.extract("ralph-b", unattended=True)
+    write_loop(paths, "ralph-missed", "completed", ended="2026-05-03T13:00:00Z")
+    with following(opened(paths, now=NOW + timedelta(days=1)), extract=True) as told:
+        told.until("extracted", "ralph-missed")
+
+
+def test_a_project_that_goes_and_comes_is_followed_on(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "running")
+    deck = opened(paths)
+    with following(deck, extract=True) as told:
+        shutil.rmtree(paths.aiwg)
+        told.until("watching")
+        paths.patterns.mkdir(parents=True)
+        (paths.pattern_file("error")).write_text('{"broken')
+        write_loop(paths, "ralph-b", "running")
+        told.until("loop-started", "ralph-b")
+        write_loop(paths, "ralph-b", "completed")
+        assert told.until("extracted", "ralph-b")
+
+
+def test_pruning_waits_for_its_interval(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    old = {
+        "pattern_id": "pat-error-old-001",
+        "error_signature": {"error_type": "TypeError", "error_pattern": "x"},
+        "fix_approach": {"description": "Something that nobody needs any more", "fix_category": "other"},
+        "success_rate": 0.45,
+        "usage_count": 20,
+        "last_used": "2025-01-01T00:00:00Z",
+    }
+    paths.pattern_file("error").write_text(json.dumps({"error_patterns": [old]}))
+    deck = opened(paths)
+    with following(deck, prune=True) as told:
+        assert told.until("pruned").text == "archived pat-error-old-001"
+        assert told.until("pattern-gone").subject == "pat-error-old-001"
+    deck.restore("pat-error-old-001")
+    weekly = Settings(watch=QUICK.watch, pruning=PruningSettings(prune_interval_days=7))
+    again = opened(paths, weekly)
+    with following(again, prune=True) as told:
+        write_loop(paths, "ralph-a", "running")
+        told.until("loop-started")
+    assert "pat-error-old-001" in again.view.snapshot.patterns
+
+
+def test_only_what_was_seen_is_extracted(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "completed")
+    write_loop(paths, "ralph-b", "completed")
+    deck = opened(paths)
+    seen = deck.extraction("ralph-b")
+    deck.extract("ralph-a")
+    with pytest.raises(Conflict, match="look again"):
+        deck.extract("ralph-b", seen=seen)
+    deck.extract("ralph-b", seen=deck.extraction("ralph-b"))
+
+
+def test_a_loop_that_has_not_ended_offers_nothing_yet(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "running")
+    with pytest.raises(Refused, match="has not ended"):
+        opened(paths).extraction("ralph-a")
+
+
+def test_two_that_extract_at_once_extract_once(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "completed")
+    decks = [opened(paths) for _ in range(3)]
+    barrier = threading.Barrier(len(decks))
+    refused: list[Refused] = []
+
+    def extract(deck: Deck) -> None:
+        barrier.wait(20)
+        try:
+            deck.extract("ralph-a", unattended=True)
+        except Refused as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=extract, args=(deck,)) for deck in decks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    view = opened(paths).view
+    assert len(refused) == 2
+    assert len(view.snapshot.decisions) == 1
+    assert len(view.snapshot.patterns) == 2
+    assert all(view.assessment(id).successes == 1 for id in view.snapshot.patterns)
+
+
+def test_what_the_settings_forbid_is_not_extracted(tmp_path: Path) -> None:
+    paths = project(tmp_path)
+    write_loop(paths, "ralph-a", "completed")
+    off = Settings(watch=QUICK.watch, extraction=ExtractionSettings(enabled=False))
+    with pytest.raises(Refused, match="switched off"):
+        opened(paths, off).extract("ralph-a")

@@ -1,0 +1,481 @@
+"""The library: files in, snapshots and deltas out."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core.project.index
+from core.base.errors import UnknownRecord
+from core.config.paths import ProjectPaths
+from core.config.settings import Settings
+from core.project.index import UNREADABLE_AFTER, Library
+from core.records.findings import Severity
+from core.records.loops import LoopStatus
+from core.records.snapshot import Snapshot
+
+TREES = Path(__file__).parents[2] / "trees"
+NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+LOOP = "ralph-a-00000001"
+PATTERN = {
+    "pattern_id": "pat-error-null-check-001",
+    "error_signature": {"error_type": "TypeError", "error_pattern": "of null"},
+    "fix_approach": {"description": "Check for null before the access", "fix_category": "add_null_check"},
+    "success_rate": 1,
+    "usage_count": 1,
+}
+
+
+class Project:
+    """A project in a folder of its own, with a clock that a test moves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = ProjectPaths(folder)
+        self.now = NOW
+        self.library = self.open()
+
+    def open(self, *, cache: bool = False) -> Library:
+        return Library(self.paths, Settings(), clock=lambda: self.now, cache=cache)
+
+    def write(self, name: str, content: Any) -> Path:
+        file = self.paths.aiwg / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return file
+
+    def state(self, loop: str = LOOP, **fields: Any) -> Path:
+        start = fields.pop("startTime", "2026-11-21T20:00:00Z")
+        state = {"loopId": loop, "task": "x", "status": "completed", "startTime": start, **fields}
+        return self.write(f"ralph/loops/{loop}/state.json", state)
+
+    def patterns(self, *records: Any, folder: str = "ralph/shared/patterns") -> Path:
+        return self.write(f"{folder}/error-patterns.json", list(records))
+
+    def wait(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Project(tmp_path / "project")
+
+
+def codes(snapshot: Snapshot) -> list[tuple[str, str]]:
+    return [(finding.file, finding.code) for finding in snapshot.findings]
+
+
+class TestTrees:
+    def test_the_documents_own_examples(self) -> None:
+        snapshot = Project(TREES / "spec-examples").library.load()
+        assert {pattern.id: pattern.title for pattern in snapshot.patterns.values()} == {
+            "pat-error-null-check-001": "TypeError: null check",
+            "pat-error-null-check-015": "TypeError: null check",
+            "pat-error-type-mismatch-003": "TypeError: type mismatch",
+            "pat-success-test-generation-001": "Test generation",
+            "pat-anti-premature-optimization-001": "Premature optimization",
+            "tmpl-async-error-handler-001": "Async error handler",
+        }
+        (mirror,) = snapshot.patterns["pat-error-null-check-001"].mirrors
+        assert mirror.file == ".aiwg/ralph/memory/patterns/error-patterns.json"
+        assert mirror.differs
+        assert snapshot.patterns["pat-error-null-check-001"].claim.uses == 12
+        assert set(snapshot.loops) == {"ralph-fix-api-d4e5f6a7", "ralph-fix-validation-b2c3d4e5"}
+        assert snapshot.complete
+        assert all(finding.severity is not Severity.ERROR for finding in snapshot.findings)
+
+    def test_what_the_real_tools_wrote(self) -> None:
+        snapshot = Project(TREES / "upstream").library.load()
+        folders = {
+            folder.name
+            for home in ("ralph/loops", "ralph/archive", "ralph-external/archive")
+            for folder in (TREES / "upstream/.aiwg" / home).iterdir()
+        }
+        assert folders <= set(snapshot.loops)
+        assert snapshot.patterns == {}
+        assert len(snapshot.memory_tasks) == 9
+        assert snapshot.reflections
+        assert snapshot.unreadable == {}
+
+
+class TestLoading:
+    def test_an_empty_project_is_no_error(self, project: Project) -> None:
+        snapshot = project.library.load()
+        assert snapshot.complete
+        assert not snapshot.loops
+        assert not snapshot.findings
+
+    def test_progress_and_partial_snapshots_the_newest_loops_first(self, project: Project) -> None:
+        for number in range(250):
+            project.state(f"ralph-a-{number:08x}", startTime=f"2026-11-{1 + number % 20:02}T00:00:00Z")
+        project.patterns(PATTERN)
+        told: list[tuple[int, int]] = []
+        partial: list[Snapshot] = []
+        snapshot = project.library.load(lambda done, total: told.append((done, total)), partial.append)
+        assert told == sorted(told)
+        assert told[-1][0] == told[-1][1] == 501
+        assert partial
+        assert not partial[0].complete
+        assert len(partial[0].loops) >= 200
+        assert not partial[0].patterns
+        assert snapshot.number > partial[-1].number
+        assert len(snapshot.loops) == 250
+        starts = [loop.started_at for loop in snapshot.loops.values() if loop.started_at]
+        assert starts == sorted(starts, reverse=True)
+
+    def test_the_records_of_one_big_file_are_counted_while_it_is_read(self, project: Project) -> None:
+        patterns = [{**PATTERN, "pattern_id": f"pat-error-null-check-{n:03d}"} for n in range(900)]
+        project.write("ralph/shared/patterns/error-patterns.json", {"patterns": patterns})
+        told: list[tuple[str, int, int]] = []
+        project.library.on_records = lambda file, done, total: told.append((file, done, total))
+        project.library.load()
+        name = ".aiwg/ralph/shared/patterns/error-patterns.json"
+        assert told == [(name, done, 900) for done in (200, 400, 600, 800)]
+
+    def test_the_lists_come_before_the_reflections_are_read(self, project: Project) -> None:
+        project.state()
+        project.patterns(PATTERN)
+        project.write("ralph/loops/ralph-a-00000001/reflections/reflection-1.json", {"content": "x", "iteration": 1})
+        partial: list[Snapshot] = []
+        snapshot = project.library.load(publish=partial.append)
+        assert (partial[-1].loops, partial[-1].patterns) == (snapshot.loops, snapshot.patterns)
+        assert not partial[-1].reflections
+        assert snapshot.reflections
+
+    def test_bad_neighbours_cost_nothing(self, project: Project) -> None:
+        project.patterns(PATTERN, 7, {"pattern_id": "pat-error-b-001"})
+        project.state()
+        project.write("ralph/loops/ralph-b-00000002/state.json", [1])
+        project.write("ralph/heartbeats/x.json", b"[" * 5000)
+        snapshot = project.library.load()
+        assert set(snapshot.patterns) == {PATTERN["pattern_id"], "pat-error-b-001"}
+        assert set(snapshot.loops) >= {LOOP, "ralph-b-00000002"}
+        assert (".aiwg/ralph/shared/patterns/error-patterns.json", "wrong-type") in codes(snapshot)
+        assert (".aiwg/ralph/loops/ralph-b-00000002/state.json", "wrong-type") in codes(snapshot)
+        assert (".aiwg/ralph/heartbeats/x.json", "too-deep") in codes(snapshot)
+
+    def test_a_file_that_is_wrong_all_over_does_not_bury_the_others(self, project: Project) -> None:
+        project.patterns(PATTERN, *range(250))
+        project.write("ralph/heartbeats/x.json", b"[" * 5000)
+        found = [code for _, code in codes(project.library.load())]
+        assert found.count("wrong-type") == 1
+        assert "too-deep" in found
+
+    def test_violations_of_one_kind_in_many_files_are_one_finding_with_a_count(self, project: Project) -> None:
+        for number in range(1, 13):
+            project.write(f"ralph/tasks/task-{number:03}/metadata.json", b'{"id": "t", "status": "asleep"}')
+        found = project.library.load()
+        (finding,) = found.findings
+        assert (finding.code, finding.count, finding.pointer) == ("not-in-schema", 12, "/status")
+        assert finding.file == ".aiwg/ralph/tasks/task-001/metadata.json"
+        assert "'asleep' is not one of running" in finding.message
+        assert "11 more like it, for example .aiwg/ralph/tasks/task-002/metadata.json" in finding.message
+        assert len(found.tasks) == 12
+
+    def test_findings_are_ordered_by_file(self, project: Project) -> None:
+        for name in ("c", "a", "b"):
+            project.write(f"ralph/heartbeats/{name}.json", b"[" * 5000)
+        files = [finding.file for finding in project.library.load().findings]
+        assert files == sorted(files)
+
+    def test_events_and_decisions_are_read(self, project: Project) -> None:
+        event = {"id": "e", "kind": "applied", "pattern_id": "p", "at": "2026-05-03T10:00:00Z"}
+        project.write("ralph/shared/curation/events.jsonl", json.dumps(event).encode() + b"\n")
+        assert [event.id for event in project.library.load().events] == ["e"]
+
+    def test_a_snapshot_is_never_changed(self, project: Project) -> None:
+        project.state()
+        before = project.library.load()
+        loops = dict(before.loops)
+        with pytest.raises(TypeError):
+            before.loops["x"] = before.loops[LOOP]  # type: ignore[index]
+        project.library.apply([project.state(status="failed")])
+        assert before.loops == loops
+
+
+class TestChanges:
+    def test_a_changed_state_changes_its_loop_only(self, project: Project) -> None:
+        project.state()
+        project.state("ralph-b-00000002")
+        before = project.library.load()
+        after, delta = project.library.apply([project.state(status="failed")])
+        assert delta.loops == {LOOP}
+        assert not delta.patterns
+        assert after.loops[LOOP].status is LoopStatus.FAILED
+        assert after.loops["ralph-b-00000002"] is before.loops["ralph-b-00000002"]
+        assert after.number == before.number + 1
+
+    def test_nothing_new_is_no_new_snapshot(self, project: Project) -> None:
+        file = project.state()
+        before = project.library.load()
+        after, delta = project.library.apply([file])
+        assert not delta
+        assert after is before
+
+    def test_a_changed_pattern_is_one_change(self, project: Project) -> None:
+        other = {**PATTERN, "pattern_id": "pat-error-b-001"}
+        project.patterns(PATTERN, other)
+        project.library.load()
+        after, delta = project.library.apply([project.patterns({**PATTERN, "usage_count": 3}, other)])
+        assert delta.patterns == {PATTERN["pattern_id"]}
+        assert after.patterns["pat-error-null-check-001"].claim.uses == 3
+
+    def test_a_loop_that_is_archived_stays_one_loop(self, project: Project) -> None:
+        folder = project.state().parent
+        project.library.load()
+        archive = project.paths.ralph / "archive"
+        archive.mkdir()
+        moved = folder.rename(archive / folder.name)
+        after, delta = project.library.apply([folder, moved])
+        assert delta.loops == {LOOP}
+        assert after.loops[LOOP].archived
+        assert after.loops[LOOP].sources == ("archive",)
+
+    def test_a_new_folder_is_read_as_a_whole(self, project: Project) -> None:
+        project.library.load()
+        folder = project.state().parent
+        after, _ = project.library.apply([folder])
+        assert set(after.loops) == {LOOP}
+
+    def test_a_removed_folder_takes_everything_in_it(self, project: Project) -> None:
+        folder = project.state().parent
+        project.library.load()
+        shutil.rmtree(folder)
+        after, delta = project.library.apply([folder / "state.json"])
+        assert delta.loops == {LOOP}
+        assert not after.loops
+
+    @pytest.mark.parametrize("named", [True, False])
+    def test_the_whole_root_goes_and_comes_back(self, project: Project, named: bool) -> None:
+        project.state()
+        project.patterns(PATTERN)
+        project.library.load()
+        shutil.rmtree(project.paths.aiwg)
+        after, delta = project.library.apply([project.paths.aiwg] if named else None)
+        assert (after.loops, after.patterns) == ({}, {})
+        assert delta.loops == {LOOP}
+        project.state()
+        after, delta = project.library.apply([project.paths.aiwg] if named else None)
+        assert set(after.loops) == {LOOP}
+
+    def test_a_sweep_finds_what_nobody_told(self, project: Project) -> None:
+        project.state()
+        project.library.load()
+        project.state(status="failed")
+        project.state("ralph-b-00000002")
+        after, delta = project.library.apply(None)
+        assert delta.loops == {LOOP, "ralph-b-00000002"}
+        assert after.loops[LOOP].status is LoopStatus.FAILED
+
+    def test_paths_elsewhere_are_passed_over(self, project: Project) -> None:
+        project.library.load()
+        _, delta = project.library.apply([Path("/etc/passwd"), project.paths.project / "src/main.py"])
+        assert not delta
+
+    def test_many_changes_at_once(self, project: Project) -> None:
+        project.library.load()
+        files = [project.state(f"ralph-a-{number:08x}") for number in range(1100)]
+        after, _ = project.library.apply(files)
+        assert len(after.loops) == 1100
+
+    def test_changes_one_by_one_end_where_a_fresh_load_does(self, tmp_path: Path) -> None:
+        project = Project(tmp_path)
+        project.library.load()
+        for tree in ("upstream", "spec-examples"):
+            shutil.copytree(TREES / tree, tmp_path, dirs_exist_ok=True)
+        files = sorted(file for file in project.paths.aiwg.rglob("*") if file.is_file())
+        for file in files:
+            project.library.apply([file])
+        for file in files[::3]:
+            file.unlink()
+            project.library.apply([file])
+        after = project.library.snapshot
+        fresh = project.open().load()
+        assert dict(after.loops) == dict(fresh.loops)
+        assert dict(after.patterns) == dict(fresh.patterns)
+        assert dict(after.reflections) == dict(fresh.reflections)
+        assert dict(after.memory_tasks) == dict(fresh.memory_tasks)
+        assert after.findings == fresh.findings
+
+
+class TestTornFiles:
+    def test_the_last_good_value_stays_and_the_file_is_to_be_retried(self, project: Project) -> None:
+        file = project.patterns(PATTERN)
+        before = project.library.load()
+        file.write_bytes(b"")
+        after, delta = project.library.apply([file])
+        assert not delta
+        assert after.patterns == before.patterns
+        assert set(project.library.retry_paths) == {file}
+        project.patterns({**PATTERN, "usage_count": 2})
+        after, delta = project.library.apply(project.library.retry_paths)
+        assert delta.patterns
+        assert not project.library.retry_paths
+        assert after.unreadable == {}
+
+    def test_it_is_reported_only_after_a_while(self, project: Project) -> None:
+        file = project.state()
+        project.library.load()
+        file.write_bytes(b'{"loopId": ')
+        torn_at = project.now
+        project.library.apply([file])
+        project.wait(UNREADABLE_AFTER.total_seconds() / 2)
+        after, _ = project.library.apply([file])
+        assert after.unreadable == {}
+        assert after.findings == ()
+        project.wait(UNREADABLE_AFTER.total_seconds())
+        after, delta = project.library.refresh(project.now)
+        name = project.paths.relative(file)
+        assert after.unreadable == {name: torn_at}
+        assert codes(after) == [(name, "bad-json")]
+        assert delta.findings
+        assert after.loops[LOOP].status is LoopStatus.COMPLETED
+        project.state()
+        after, _ = project.library.apply([file])
+        assert after.unreadable == {}
+        assert after.findings == ()
+
+    def test_a_loop_whose_state_was_never_whole_is_a_row(self, project: Project) -> None:
+        project.write(f"ralph/loops/{LOOP}/state.json", b"")
+        assert set(project.library.load().loops) == {LOOP}
+
+    def test_a_torn_file_that_goes_is_forgotten(self, project: Project) -> None:
+        file = project.write("ralph/registry.json", b"{")
+        project.library.load()
+        assert set(project.library.retry_paths) == {file}
+        file.unlink()
+        project.library.apply([file])
+        assert not project.library.retry_paths
+
+
+class TestClosedFolders:
+    def test_they_are_findings_until_they_can_be_read_again(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        project.state()
+        folder = project.write("ralph/archive/b/state.json", {"loopId": "b", "status": "completed"}).parents[1]
+        real = os.scandir
+
+        def scandir(path: str) -> object:
+            if str(path) == str(folder):
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return real(path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "scandir", scandir)
+            snapshot = project.library.load()
+            assert codes(snapshot) == [(".aiwg/ralph/archive", "unreadable")]
+            assert snapshot.findings[0].severity is Severity.ERROR
+            assert set(snapshot.loops) == {LOOP}
+            assert codes(project.library.apply([folder])[0]) == codes(snapshot)
+        snapshot, delta = project.library.apply([folder])
+        assert delta.findings
+        assert snapshot.findings == ()
+        assert set(snapshot.loops) == {LOOP, "b"}
+
+
+class TestReopening:
+    def test_a_second_start_knows_the_same(self, tmp_path: Path, project: Project) -> None:
+        for tree in ("upstream", "spec-examples"):
+            shutil.copytree(TREES / tree, project.paths.project, dirs_exist_ok=True)
+        first = project.open(cache=True).load()
+        again = project.open(cache=True).load()
+        assert dict(again.loops) == dict(first.loops)
+        assert dict(again.patterns) == dict(first.patterns)
+        assert dict(again.reflections) == dict(first.reflections)
+        assert again.findings == first.findings
+
+    def test_what_changed_in_between_is_read(self, project: Project) -> None:
+        project.state()
+        project.patterns(PATTERN)
+        project.open(cache=True).load()
+        project.state(status="failed")
+        (project.paths.patterns / "error-patterns.json").unlink()
+        again = project.open(cache=True).load()
+        assert again.loops[LOOP].status is LoopStatus.FAILED
+        assert not again.patterns
+
+    def test_what_was_refused_is_not_read_again(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        project.write("ralph/heartbeats/x.json", b"[" * 5000)
+        first = project.open(cache=True).load()
+        with monkeypatch.context() as patch:
+            patch.setattr(core.project.index, "read_file", lambda *_args: pytest.fail("read again"))
+            assert project.open(cache=True).load().findings == first.findings != ()
+
+    def test_a_time_that_utc_does_not_have_is_a_finding_and_the_rest_is_kept(self, project: Project) -> None:
+        project.patterns(PATTERN)
+        line = {"kind": "decision", "id": "x", "at": "9999-12-31T23:59:59-23:59", "by": "", "verb": "note"}
+        project.write("ralph/shared/curation/ledger.jsonl", json.dumps({**line, "subject": "p"}).encode() + b"\n")
+        for _ in range(2):
+            snapshot = project.open(cache=True).load()
+            assert codes(snapshot) == [(".aiwg/ralph/shared/curation/ledger.jsonl", "bad-time")]
+            assert set(snapshot.patterns) == {PATTERN["pattern_id"]}
+
+    def test_a_damaged_cache_costs_nothing(self, tmp_path: Path, project: Project) -> None:
+        project.state()
+        first = project.open(cache=True).load()
+        for file in (tmp_path / "cache").rglob("*.sqlite3"):
+            file.write_bytes(b"nonsense")
+        assert dict(project.open(cache=True).load().loops) == dict(first.loops)
+
+
+def test_records_that_no_change_is_about_are_the_very_same_mapping(project: Project) -> None:
+    project.patterns(PATTERN)
+    state = project.state()
+    before = project.library.load()
+    project.state(task="another")
+    after, delta = project.library.apply([state])
+    assert delta.loops and after.loops is not before.loops
+    assert after.loops[LOOP].task == "another"
+    assert after.patterns is before.patterns and after.reflections is before.reflections
+    later, _ = project.library.apply([project.patterns(PATTERN, {**PATTERN, "pattern_id": "pat-error-other-002"})])
+    assert later.patterns is not after.patterns and len(later.patterns) == 2 and later.loops is after.loops
+
+
+def test_a_copy_of_a_record_is_found_also_in_a_file_that_was_written_anew_before(project: Project) -> None:
+    file = project.patterns(PATTERN)
+    project.library.load()
+    file.write_text(json.dumps([PATTERN], indent=4))
+    project.library.apply([file])
+    after, _ = project.library.apply([project.patterns(PATTERN, PATTERN)])
+    assert [code for _, code in codes(after)] == [code for _, code in codes(project.open().load())] == ["duplicate-id"]
+    identifier = PATTERN["pattern_id"]
+    assert len(project.library.copies(str(identifier))) == 2
+    assert dict(after.patterns) == dict(project.open().load().patterns)
+
+
+def test_the_story_of_an_unknown_loop_is_refused(project: Project) -> None:
+    project.library.load()
+    with pytest.raises(UnknownRecord, match="no loop"):
+        project.library.story("\x1b[2J")
+
+
+def test_calls_from_many_threads_leave_it_consistent(project: Project) -> None:
+    project.state()
+    project.library.load()
+    files = [project.paths.ralph / "loops" / f"ralph-t-{number:08x}" / "state.json" for number in range(4)]
+
+    def work(number: int) -> Iterator[None]:
+        for status in ("running", "failed", "completed"):
+            project.state(f"ralph-t-{number:08x}", status=status)
+            project.library.apply([files[number]])
+            project.library.refresh(project.now)
+            yield
+
+    threads = [threading.Thread(target=lambda number=number: list(work(number))) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    snapshot, _ = project.library.apply(None)
+    assert len(snapshot.loops) == 5
+    assert all(loop.status is LoopStatus.COMPLETED for loop in snapshot.loops.values())

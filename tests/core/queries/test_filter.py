@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.learning.scoreboard import Scoreboard
+from core.queries.filter import (
+    DECISION_FIELDS,
+    LOOP_FIELDS,
+    MAX_QUERY,
+    PATTERN_FIELDS,
+    REFLECTION_FIELDS,
+    PatternCatalog,
+    Query,
+    Term,
+    parse_query,
+    select_decisions,
+    select_loops,
+    select_reflections,
+)
+from core.records.decisions import CurationState, Decision, Verb
+from core.records.loops import InjectedUse, Loop, LoopStatus, Outcome
+from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.reflections import Reflection
+from core.records.snapshot import Delta, Snapshot
+from tests.core.learning.making import NOW, SETTINGS, claim, days_ago, make_pattern, pin, source
+
+
+def made(name: str, type: PatternType = PatternType.ERROR, good: int = 0, bad: int = 0, **fields: Any) -> Pattern:
+    return make_pattern(name, type, claim=claim(good, bad), **fields)
+
+
+PATTERNS = {
+    p.id: p
+    for p in (
+        made(
+            "pat-error-null-001", good=20, bad=1, title="Null check", tags=("Auth", "typescript"), last_used=days_ago(1)
+        ),
+        made("pat-error-retry-002", good=2, bad=5, title="ECONNRESET", description="Retry once", last_used=days_ago(9)),
+        made(
+            "pat-success-split-003", PatternType.SUCCESS, good=3, title="Split work", source_loops=(source("loop-One"),)
+        ),
+        made("pat-anti-cast-004", PatternType.ANTI, good=5, bad=1, title="Any cast", category="Shortcut"),
+        made("tmpl-async-005", PatternType.TEMPLATE, title="Async handler", mirror_of="packages/web"),
+    )
+}
+CURATION = CurationState(pins={"pat-success-split-003": pin(Maturity.PROVEN, days_ago(3))})
+BOARD = Scoreboard.build(Snapshot(patterns=PATTERNS, curation=CURATION), NOW, SETTINGS)
+CATALOG = PatternCatalog(PATTERNS, BOARD)
+
+QUERIES = st.one_of(
+    st.text(max_size=80),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["", "-", "--"]),
+            st.sampled_from(["", *(f"{field}:" for field in PATTERN_FIELDS), "nope:", ":"]),
+            st.sampled_from(
+                ['"', '""', "<", ">=2", "50%", "e", "proven", "null", '"null check"', "é", "\ud800", "1e999"]
+            ),
+        ).map("".join),
+        max_size=5,
+    ).map(" ".join),
+)
+
+
+def found(text: str, sort: str = "id", descending: bool = False) -> list[str]:
+    return CATALOG.select(parse_query(text, PATTERN_FIELDS), sort, descending)
+
+
+def ends(ids: list[str]) -> list[str]:
+    return [key[-3:] for key in ids]
+
+
+# The language
+
+
+def test_words_fields_quotes_and_negation_are_understood() -> None:
+    query = parse_query('type:Error -flaky "Two Words" tag:"a b" -state:proven', PATTERN_FIELDS)
+    assert query == Query(
+        (
+            Term("type", "error"),
+            Term("", "flaky", negated=True),
+            Term("", "two words"),
+            Term("tag", "a b"),
+            Term("state", "proven", negated=True),
+        )
+    )
+
+
+def test_an_unknown_field_is_said_and_looked_for_as_text() -> None:
+    query = parse_query("colour:red", PATTERN_FIELDS)
+    assert query.terms == (Term("", "colour:red"),)
+    assert "no field 'colour'" in query.problems[0]
+
+
+def test_a_field_that_is_still_being_typed_narrows_nothing() -> None:
+    assert parse_query("type: state: -uses:", PATTERN_FIELDS) == Query(())
+
+
+@pytest.mark.parametrize("text", ["uses:<", "uses:many", "rate:>x", "score:1e3"])
+def test_a_number_that_is_none_is_said_and_narrows_nothing(text: str) -> None:
+    query = parse_query(text, PATTERN_FIELDS)
+    assert query.terms == ()
+    assert "wants a number" in query.problems[0]
+
+
+def test_only_the_beginning_of_an_endless_query_is_read() -> None:
+    assert len(parse_query("a " * 10_000, ()).terms) == MAX_QUERY // 2
+
+
+@given(QUERIES)
+@settings(deadline=None, max_examples=150)
+def test_no_query_raises_and_what_it_finds_is_there(text: str) -> None:
+    query = parse_query(text, PATTERN_FIELDS)
+    ids = CATALOG.select(query)
+    assert len(set(ids)) == len(ids)
+    assert set(ids) <= set(PATTERNS)
+    for problem in query.problems:
+        problem.encode("utf-8")
+    for fields in (LOOP_FIELDS, REFLECTION_FIELDS, DECISION_FIELDS):
+        query = parse_query(text, fields)
+        assert set(select_loops(LOOPS, query, injected)) <= set(LOOPS)
+        assert set(select_reflections(REFLECTIONS, query)) <= set(REFLECTIONS)
+        assert set(select_decisions(DECISIONS, query)) <= {d.id for d in DECISIONS}
+
+
+@given(st.sampled_from((*PATTERN_FIELDS, "")), st.sampled_from(["e", "3", ">.5", "proven", "null", "auth", "p"]))
+@settings(deadline=None)
+def test_a_minus_finds_exactly_the_others(field: str, value: str) -> None:
+    term = Query((Term(field, value),))
+    turned = Query((Term(field, value, negated=True),))
+    assert sorted(CATALOG.select(term) + CATALOG.select(turned)) == sorted(PATTERNS)
+    assert not set(CATALOG.select(term)) & set(CATALOG.select(turned))
+
+
+# Patterns
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "001 002 003 004 005"),
+        ("null", "001"),
+        ("NULL CHECK", "001"),
+        ("check null", "001"),
+        ('"check null"', ""),
+        ("retry once", "002"),
+        ("shortcut", "004"),
+        ("type:error", "001 002"),
+        ("type:t", "005"),
+        ("-type:error", "003 004 005"),
+        ("state:proven", "001 003"),
+        ("state:depr", "002"),
+        ("uses:>3", "001 002 004"),
+        ("uses:3", "003"),
+        ("uses:<=3", "003 005"),
+        ("rate:>80%", "001 003 004"),
+        ("rate:>80", "001 003 004"),
+        ("rate:.95", "001"),
+        ("rate:29%", "002"),
+        ("-rate:>0", "005"),
+        ("score:>=1", "001 003"),
+        ("tag:auth", "001"),
+        ("tag:TYPE -tag:python", "001"),
+        ("loop:one", "003"),
+        ("id:retry", "002"),
+        ("is:pinned", "003"),
+        ("is:due", "002"),
+        ("is:mirror", "005"),
+        ("-is:injectable", "002"),
+        ("type:error state:proven uses:>3 null", "001"),
+        ("type:error type:success", ""),
+        ("is:nonsense", ""),
+    ],
+)
+def test_what_a_filter_finds(text: str, expected: str) -> None:
+    assert " ".join(sorted(ends(found(text)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("sort", "descending", "expected"),
+    [
+        ("id", False, "004 001 002 003 005"),
+        ("id", True, "005 003 002 001 004"),
+        ("title", False, "004 005 002 001 003"),
+        ("type", False, "004 001 002 003 005"),
+        ("uses", True, "001 002 004 003 005"),
+        ("rate", True, "003 001 004 002 005"),
+        ("last_used", True, "001 002"),
+        ("last_used", False, "002 001"),
+    ],
+)
+def test_the_order_of_a_list(sort: str, descending: bool, expected: str) -> None:
+    order = " ".join(ends(found("", sort, descending)))
+    assert order.startswith(expected)
+
+
+def test_what_is_not_known_sorts_last_either_way() -> None:
+    assert ends(found("", "rate", True))[-1] == ends(found("", "rate", False))[-1] == "005"
+
+
+def test_a_score_is_sorted_by_default() -> None:
+    scores = [BOARD.assessment(key).score for key in CATALOG.select(Query(()))]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_an_updated_catalog_equals_a_new_one(others: bool) -> None:
+    """`others`: patterns came and went, too; without, one came and went since the older catalog."""
+    changed = {**PATTERNS, "pat-error-null-001": made("pat-error-null-001", good=1, title="Renamed", tags=("css",))}
+    ids = frozenset({"pat-error-null-001", "pat-error-retry-002", "pat-error-new-006"})
+    if others:
+        del changed["pat-error-retry-002"]
+        changed["pat-error-new-006"] = made("pat-error-new-006", good=4, title="New one")
+    snapshot = Snapshot(patterns=changed, curation=CURATION)
+    board = BOARD.updated(snapshot, Delta(patterns=ids), NOW + timedelta(seconds=1))
+    updated = CATALOG.updated(changed, board, ids)
+    rebuilt = PatternCatalog(changed, Scoreboard.build(snapshot, NOW, SETTINGS))
+    for text in ("", "null", "renamed", "new", "css", "type:error", "uses:>3", "is:pinned", "state:deprecated"):
+        query = parse_query(text, PATTERN_FIELDS)
+        assert updated.select(query, "id", False) == rebuilt.select(query, "id", False), text
+    assert CATALOG.select(parse_query("renamed", PATTERN_FIELDS)) == []
+
+
+def test_a_catalog_without_patterns_finds_nothing() -> None:
+    empty = PatternCatalog({}, Scoreboard.build(Snapshot(), NOW, SETTINGS))
+    assert empty.select(parse_query("uses:>3 is:mirror null -x", PATTERN_FIELDS)) == []
+
+
+# Loops, reflections, decisions
+
+LOOPS = {
+    loop.id: loop
+    for loop in (
+        Loop(
+            id="ralph-fix-auth-1", task="Fix login", status=LoopStatus.RUNNING, sources=("loops", "registry"),
+            tags=("Auth",), injected=(InjectedUse(pattern_id="pat-error-null-001"),), owner="test-engineer",
+        ),
+        Loop(
+            id="ralph-docs-2", task="Write docs", status=LoopStatus.CRASHED, raw_status="in_progress",
+            sources=("external",), badges=("crashed", "orphan"),
+        ),
+        Loop(id="ralph-old-3", task="Old thing", status=LoopStatus.COMPLETED, sources=("archive",), archived=True),
+    )
+}  # fmt: skip
+
+
+def injected(loop_id: str) -> list[str]:
+    return [use.pattern_id for use in LOOPS[loop_id].injected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "123"),
+        ("login", "1"),
+        ("engineer", "1"),
+        ("status:running", "1"),
+        ("status:in_prog", "2"),
+        ("-status:running", "23"),
+        ("source:ext", "2"),
+        ("source:loops", "1"),
+        ("id:docs", "2"),
+        ("tag:auth", "1"),
+        ("pattern:null", "1"),
+        ("is:orphan", "2"),
+        ("is:live", "1"),
+        ("is:ended", "23"),
+        ("-is:archived", "12"),
+        ("is:archived thing", "3"),
+    ],
+)
+def test_what_a_loop_filter_finds(text: str, expected: str) -> None:
+    assert "".join(key[-1] for key in select_loops(LOOPS, parse_query(text, LOOP_FIELDS), injected)) == expected
+
+
+REFLECTIONS = {
+    r.id: r
+    for r in (
+        Reflection(
+            id="1", shape="episodic", file="a", loop_id="Loop-A", kind="error_analysis", effectiveness="helpful",
+            outcome=Outcome.FAILURE, learning="Raise the Timeout",
+        ),
+        Reflection(
+            id="2", shape="hook", file="b", task_id="task-9", kind="strategy_change", effectiveness="unhelpful",
+            actions=("Run the linter",), observation="Slow", analysis="Too many mocks",
+        ),
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "12"),
+        ("timeout", "1"),
+        ("linter", "2"),
+        ("mocks slow", "2"),
+        ("loop-a", "1"),
+        ("task-9", "2"),
+        ("kind:error", "1"),
+        ("kind:strategy-change", "2"),
+        ("loop:a", "1"),
+        ("task:9", "2"),
+        ("effect:helpful", "1"),
+        ("-effect:helpful", "2"),
+        ("shape:hook", "2"),
+        ("outcome:fail", "1"),
+    ],
+)
+def test_what_a_reflection_filter_finds(text: str, expected: str) -> None:
+    assert "".join(select_reflections(REFLECTIONS, parse_query(text, REFLECTION_FIELDS))) == expected
+
+
+DECISIONS = (
+    Decision(id="1", at=days_ago(3), by="Ana", verb=Verb.PROMOTE, subject="pat-a"),
+    Decision(id="2", at=days_ago(2), by="ben", verb=Verb.ACCEPT_INVERSION, subject="pat-b", reason="Failed Often"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "12"),
+        ("verb:promote", "1"),
+        ("verb:accept-inv", "2"),
+        ("verb:accept_inversion", "2"),
+        ("by:ana", "1"),
+        ("subject:pat-b", "2"),
+        ("often", "2"),
+        ("-verb:promote", "2"),
+        ("ana promote", "1"),
+    ],
+)
+def test_what_a_decision_filter_finds(text: str, expected: str) -> None:
+    assert "".join(select_decisions(DECISIONS, parse_query(text, DECISION_FIELDS))) == expected
+
+
+NEWER = {**PATTERNS, "pat-error-new-006": made("pat-error-new-006", title="New one", first_discovered=days_ago(2))}
+PINNED = PatternCatalog(
+    NEWER,
+    Scoreboard.build(Snapshot(patterns=NEWER, curation=CURATION), NOW, SETTINGS),
+    CURATION.pins,
+    me="Ada",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("last:<7d", {"pat-error-null-001"}),
+        ("last:>1w", {"pat-error-retry-002"}),
+        ("last:2w", {"pat-error-null-001", "pat-error-retry-002"}),
+        ("-last:<999999y -uses:0", {"pat-success-split-003", "pat-anti-cast-004"}),
+        ("age:<7d", {"pat-error-new-006"}),
+        ("age:<1d", set()),
+        ("low:>75%", {"pat-error-null-001"}),
+        ("is:pinned by:me", {"pat-success-split-003"}),
+        ("by:AD", {"pat-success-split-003"}),
+        ("is:pinned by:imre", set()),
+    ],
+)
+def test_times_bounds_and_who_pinned_it(text: str, found: set[str]) -> None:
+    query = parse_query(text, PATTERN_FIELDS)
+    assert query.problems == ()
+    assert set(PINNED.select(query)) == found
+
+
+@pytest.mark.parametrize("text", ["last:7", "age:soon", "last:<-3d", "age:<9999999d"])
+def test_a_time_that_is_none_narrows_nothing_and_is_said(text: str) -> None:
+    query = parse_query(text, PATTERN_FIELDS)
+    assert query.terms == ()
+    assert "wants a time, as in" in query.problems[0]

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from core.queries.filter import MAX_ANY_ID, PATTERN_FIELDS, any_id, parse_query
+from core.queries.memory_filter import MemoryCatalog
+from core.queries.memory_links import MemoryLinks
+from core.records.debug_sessions import DebugSession
+from core.records.episodes import Attempt, Task
+from core.records.events import Event
+from core.records.loops import ExtractedPattern, InjectedUse, Loop
+from core.records.patterns import Pattern, PatternType, SourceLoop
+from core.records.reflections import Reflection
+from core.records.snapshot import Delta, Snapshot
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+TASK = Task(id="task-001", loop_id="ralph-a1")
+ALONE = Task(id="task-002", description="nobody's loop")
+FIRST, SECOND = Attempt(task_id="task-001", number=1), Attempt(task_id="task-001", number=2)
+IN_LOOP = DebugSession(id="dm-1", loop_id="uuid-a1")
+OF_TASK = DebugSession(id="dm-2", task_id="task-001")
+STRAY = DebugSession(id="dm-3", loop_id="gone")
+
+
+def pattern(id: str, *loops: str) -> Pattern:
+    return Pattern(
+        id=id, type=PatternType.ERROR, title=id, source_loops=tuple(SourceLoop(loop_id=loop) for loop in loops)
+    )
+
+
+def make_links(*events: Event) -> MemoryLinks:
+    snapshot = Snapshot(
+        patterns={
+            one.id: one for one in (pattern("p-given", "ralph-a1"), pattern("p-session", "dm-2"), pattern("p-used"))
+        },
+        loops={
+            "ralph-a1": Loop(
+                id="ralph-a1",
+                aliases=("uuid-a1",),
+                injected=(InjectedUse(pattern_id="p-used"), InjectedUse(pattern_id="p-not-in-the-registry")),
+                extracted=(ExtractedPattern(pattern_id="p-given"),),
+            )
+        },
+        tasks={task.id: task for task in (TASK, ALONE)},
+        attempts={attempt.id: attempt for attempt in (FIRST, SECOND)},
+        debug_sessions={session.id: session for session in (IN_LOOP, OF_TASK, STRAY)},
+        reflections={
+            "r-2": Reflection(id="r-2", shape="episodic", file="", task_id="task-001", attempt=2),
+            "r-1": Reflection(id="r-1", shape="episodic", file="", task_id="task-001", attempt=1),
+            "r-0": Reflection(id="r-0", shape="hook", file="", loop_id="ralph-a1"),
+        },
+        events=events,
+    )
+    return MemoryLinks(snapshot, MemoryCatalog(snapshot))
+
+
+def test_the_loop_of_each() -> None:
+    links = make_links()
+    assert links.loop_of(TASK) == links.task_loop(TASK)[0] == "ralph-a1"
+    assert links.task_loop(ALONE) == ("", "")
+    assert links.loop_of(IN_LOOP) == "ralph-a1"
+    assert links.loop_of(OF_TASK) == "ralph-a1"
+    assert links.loop_of(STRAY) == ""
+
+
+def test_the_patterns_that_each_gave_or_used() -> None:
+    applied = Event(id="e-1", at=NOW, kind="applied", pattern_id="p-session", loop_id="task-001.2")
+    links = make_links(applied)
+    assert links.patterns_of(TASK) == ("p-session", "p-given", "p-used")
+    assert links.patterns_of(FIRST) == ("p-given", "p-used")
+    assert links.patterns_of(SECOND) == ("p-session",)
+    assert links.patterns_of(OF_TASK) == ("p-session",)
+    assert links.patterns_of(IN_LOOP) == ("p-given", "p-used")
+    assert links.patterns_of(STRAY) == ()
+    assert links.patterns_of(ALONE) == ()
+
+
+def test_the_reflections_on_each_newest_first() -> None:
+    links = make_links()
+    assert [one.id for one in links.reflections_of(TASK)] == ["r-2", "r-1"]
+    assert [one.id for one in links.reflections_of(FIRST)] == ["r-1"]
+    assert [one.id for one in links.reflections_of(OF_TASK)] == ["r-2", "r-1"]
+    assert [one.id for one in links.reflections_of(IN_LOOP)] == ["r-0"]
+    assert links.reflections_of(STRAY) == ()
+
+
+def test_a_query_for_several_patterns_is_as_long_as_it_may_be() -> None:
+    ids = [f"pat-error-null-check-{number:03d}" for number in range(40)]
+    text, left = any_id(ids)
+    assert left == len(ids) - len(text.split(",")) > 0 and any_id(ids[:2])[1] == 0
+    assert len(text) <= MAX_ANY_ID
+    (term,) = parse_query(text, PATTERN_FIELDS).terms
+    assert term.field == "id"
+    assert ids[: len(term.value.split(","))] == term.value.split(",")
+    assert len(term.value.split(",")) > 5
+
+
+def test_later_links_know_what_changed_and_keep_the_rest() -> None:
+    links = make_links()
+    assert links.patterns_of(SECOND) == ("p-given", "p-used")
+    newer = Snapshot(
+        patterns={"p-new": pattern("p-new", "task-001.2")},
+        tasks={"task-001": TASK},
+        attempts={SECOND.id: SECOND},
+    )
+    catalog = MemoryCatalog(newer)
+    later = links.updated(newer, catalog, Delta(patterns=frozenset({"p-new"})))
+    assert later.patterns_of(SECOND) == ("p-new",)
+    assert later.loop_of(TASK) == "ralph-a1", "loops did not change, as the delta says"
+    assert links.updated(newer, catalog, Delta(loops=frozenset({"ralph-a1"}))).loop_of(TASK) == ""

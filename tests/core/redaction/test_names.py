@@ -1,0 +1,19 @@
+"""The fast search for values that are assigned to names of secrets."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.redaction.names import find_assigned
+from core.redaction.patterns import _ASSIGNED
+
+PARTS = ("private_key", "PassWord", "db-pass", "X_PASS", "to\u212aen", "\u017fecret", "_authToken", "pwd", "key", "İ")
+BETWEEN = (" = ", ": ", "=", "=> ", '": "', "\n", " ", "abc123DEF456xyz", '"q w"', "a")
+
+
+@given(st.lists(st.sampled_from(PARTS + BETWEEN), max_size=12).map("".join))
+@settings(max_examples=200, deadline=None)
+def test_it_finds_what_the_rule_finds_at_every_place(text: str) -> None:
+    expected = [found.span() for found in _ASSIGNED.finditer(text)]
+    assert [found.span() for found in find_assigned(_ASSIGNED, text)] == expected

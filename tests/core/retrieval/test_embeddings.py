@@ -1,0 +1,212 @@
+"""The vectors of a project: made once, kept, and used as far as there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from core.base.errors import Unwritable
+from core.config.paths import ProjectPaths
+from core.records.episodes import Task
+from core.records.patterns import Pattern
+from core.records.reflections import MemoryTask
+from core.retrieval import embeddings
+from core.retrieval.embedding import Embedder, Floats32, ModelUnusable
+from core.retrieval.embeddings import PATTERNS, TASKS, Embeddings, PastTask
+from core.retrieval.index import PatternIndex
+from tests.core.learning.making import make_pattern
+
+Patterns = dict[str, Pattern]
+
+
+class Counting(Embedder):
+    """Texts with the same first word have the same vector; each one read is counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Floats32:
+        self.read += texts
+        vectors = np.zeros((len(texts), 384), np.float32)
+        for row, text in enumerate(texts):
+            vectors[row, sha256(text.split()[0].encode()).digest()[0]] = 1
+        return vectors
+
+
+class Broken(Embedder):
+    def embed(self, texts: Sequence[str]) -> Floats32:
+        raise ModelUnusable("it does not load")
+
+
+@pytest.fixture(autouse=True)
+def _switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_MEANING")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> ProjectPaths:
+    return ProjectPaths(tmp_path)
+
+
+def patterns(*titles: str) -> Patterns:
+    made = {title: make_pattern(f"pat-{number}", title=title) for number, title in enumerate(titles)}
+    return {p.id: replace(p, content_hash=sha256(title.encode()).hexdigest()) for title, p in made.items()}
+
+
+def close(of: Embeddings[Pattern], task: str, known: Patterns) -> list[float | None]:
+    """The closeness of each pattern, None for one without a vector."""
+    found = of.closeness(task, PatternIndex.build(known).ids, known)
+    assert found is not None
+    return [None if np.isnan(value) else round(float(value), 3) for value in found]
+
+
+def test_vectors_are_made_once_and_found_again(project: ProjectPaths) -> None:
+    known = patterns("null user", "cache order")
+    first = Embeddings(project, PATTERNS, Counting())
+    assert (first.make(known), first.make(known)) == (2, 0)
+    assert close(first, "null", known) == [1, 0]
+    reader = Counting()
+    again = Embeddings(project, PATTERNS, reader)
+    assert again.missing(known) == {} and again.make(known) == 0
+    assert close(again, "cache", known) == [0, 1]
+    assert reader.read == ["cache"]
+
+
+def test_a_changed_pattern_needs_a_new_vector_and_a_new_count_does_not(project: ProjectPaths) -> None:
+    known = patterns("null user", "cache order")
+    embedder = Counting()
+    made = Embeddings(project, PATTERNS, embedder)
+    made.make(known)
+    edited = {"pat-0": patterns("other words")["pat-0"], "pat-1": replace(known["pat-1"], tags=("new",))}
+    assert close(made, "null", edited) == [None, 0]
+    assert made.make(edited) == 1 and len(embedder.read) == 4
+    assert close(made, "other", edited) == [1, 0]
+
+
+def test_it_can_be_stopped_and_goes_on_where_it_was(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "_BATCH", 2)
+    known = patterns("a", "b", "c", "d", "e")
+    told: list[tuple[int, int]] = []
+    made = Embeddings(project, PATTERNS, Counting())
+    assert made.make(known, lambda *progress: told.append(progress), stop=lambda: len(told) == 2) == 4
+    assert told == [(0, 5), (2, 5), (4, 5)]
+    again = Embeddings(project, PATTERNS, Counting())
+    assert list(again.missing(known).values()) == ["e"]
+    assert again.make(known) == 1
+
+
+def test_what_another_process_made_meanwhile_is_not_made_again(project: ProjectPaths) -> None:
+    known = patterns("a", "b")
+    embedder = Counting()
+    here, there = Embeddings(project, PATTERNS, embedder), Embeddings(project, PATTERNS, Counting())
+    assert len(here.missing(known)) == 2
+    there.make(known)
+    assert here.make(known) == 0 and embedder.read == []
+    assert close(here, "a", known) == [1, 0]
+
+
+def test_rows_of_removed_patterns_have_no_vector(project: ProjectPaths) -> None:
+    known = patterns("a", "b", "c", "d", "e", "f")
+    made = Embeddings(project, PATTERNS, Counting())
+    made.make(known)
+    index = PatternIndex.build(known)
+    fewer = {id: pattern for id, pattern in known.items() if id != "pat-2"}
+    found = made.closeness("a", index.updated(fewer, {"pat-2"}).ids, fewer)
+    assert found is not None and np.isnan(found).tolist() == [False, False, True, False, False, False]
+
+
+@pytest.mark.parametrize("switch", ["off", "OFF"])
+def test_switched_off_there_is_no_meaning(switch: str, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = patterns("a")
+    made = Embeddings(project, PATTERNS, Counting())
+    made.make(known)
+    monkeypatch.setenv("RALPHDECK_MEANING", switch)
+    assert made.closeness("a", PatternIndex.build(known).ids, known) is None
+    assert made.missing(patterns("b")) == {}
+
+
+def test_without_vectors_the_model_is_not_loaded(project: ProjectPaths) -> None:
+    embedder = Counting()
+    known = patterns("a")
+    assert Embeddings(project, PATTERNS, embedder).closeness("a", PatternIndex.build(known).ids, known) is None
+    assert embedder.read == []
+
+
+def test_a_model_that_does_not_load_leaves_words_and_says_why(project: ProjectPaths) -> None:
+    known = patterns("a")
+    Embeddings(project, PATTERNS, Counting()).make(known)
+    broken = Embeddings(project, PATTERNS, Broken())
+    assert broken.closeness("a", PatternIndex.build(known).ids, known) is None
+    assert broken.problem == "it does not load"
+
+
+def test_what_cannot_be_kept_is_an_error(project: ProjectPaths) -> None:
+    project.ralph.mkdir(parents=True)
+    (project.ralph / "memory").write_text("in the way")
+    with pytest.raises(Unwritable):
+        Embeddings(project, PATTERNS, Counting()).make(patterns("a"))
+
+
+def test_a_file_of_vectors_by_somebody_else_makes_no_error(project: ProjectPaths) -> None:
+    known: Mapping[str, Pattern] = patterns("a")
+    Embeddings(project, PATTERNS, Counting()).make(known)
+    file = project.ralph / "memory" / "embeddings" / "patterns.vec"
+    file.write_bytes(file.read_bytes()[:-100] + b"\xff" * 5000)
+    made = Embeddings(project, PATTERNS, Counting())
+    assert len(made.missing(known)) == 1
+    assert made.make(known) == 1 and close(made, "a", dict(known)) == [1]
+
+
+def test_tasks_of_both_memories_have_vectors_of_their_own(project: ProjectPaths) -> None:
+    task = Task(id="task-001", description="login crash", criteria="tests pass", tags=("auth",))
+    tasks: dict[str, PastTask] = {
+        "task-001": task,
+        "m-1": MemoryTask(id="m-1", description="cache order"),
+        "bare": Task(id="bare"),
+    }
+    embedder = Counting()
+    made = Embeddings(project, TASKS, embedder)
+    assert made.make(tasks) == 2 and made.count(tasks) == 2
+    assert embedder.read == ["login crash. tests pass. auth", "cache order"]
+    assert (project.ralph / "index" / "embeddings" / "tasks.vec").is_file()
+    found = made.closeness("login", tuple(tasks), tasks)
+    assert found is not None and found[:2].tolist() == [1, 0] and np.isnan(found[2])
+    tagged = {"task-001": replace(task, tags=("other",))}
+    assert len(made.missing(tagged)) == 1
+
+
+def test_a_huge_task_is_cut_before_the_model_reads_it(project: ProjectPaths) -> None:
+    huge = {"t": Task(id="t", description="word " * 1_000_000, tags=("x" * 100_000,) * 1000)}
+    embedder = Counting()
+    assert Embeddings(project, TASKS, embedder).make(huge) == 1
+    assert len(embedder.read[0]) < 5000
+
+
+def test_vectors_that_are_only_supposed_are_found_by_and_not_kept(
+    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = patterns("null user", "cache order")
+    embedder = Counting()
+    real = Embeddings(project, PATTERNS, embedder)
+    real.make(known)
+    more = known | {"pat-9": replace(patterns("retry user")["pat-0"], id="pat-9")}
+    supposed = real.supposing(more)
+    assert close(supposed, "retry", more) == [0, 0, 1] and close(real, "retry", more) == [0, 0, None]
+    assert embedder.read.count("retry") == 1  # a task is read once for both
+    assert real.coverage(more) == (2, 3) and supposed.coverage(more) is None
+    assert Embeddings(project, PATTERNS, Counting()).coverage(more) == (2, 3)
+    assert supposed.supposing(more) is supposed
+    monkeypatch.setattr(embeddings, "FEW", 0)
+    assert real.supposing(more) is real and real.make_few(more) == 1
+
+
+def test_without_a_model_that_works_nothing_is_supposed(project: ProjectPaths) -> None:
+    broken = Embeddings(project, PATTERNS, Broken())
+    assert broken.supposing(patterns("null user")) is broken
+    assert broken.problem == "it does not load"

@@ -1,0 +1,134 @@
+"""Near-duplicates: found by their words, whatever was added or changed since."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from core.records.patterns import Pattern, PatternType
+from core.retrieval.similarity import LazySimilarity, SimilarityIndex, similarity
+from tests.core.learning.making import make_pattern
+
+_NULL = "Cannot read property '.*' of null"
+_FIX = "Add a null check before the property is read"
+
+
+def error(number: int, pattern: str = _NULL, description: str = _FIX, error_type: str = "TypeError") -> Pattern:
+    id = f"pat-error-made-{number:03}"
+    return make_pattern(id, error_type=error_type, error_pattern=pattern, description=description)
+
+
+def test_the_order_of_words_case_and_marks_make_no_difference() -> None:
+    other = error(2, "of null: cannot read property", "before the property is read, add a NULL check")
+    assert similarity(error(1), other) == 1
+
+
+def test_a_text_within_a_longer_one_is_not_the_same() -> None:
+    long = f"{_FIX}; log what was missing, tell the caller, and write a test that fails without the check"
+    assert similarity(error(1), error(2, description=long)) < 0.8
+
+
+def test_classes_of_a_regex_are_no_words() -> None:
+    assert similarity(error(1, r"line \d+ of \w+"), error(2, "line 12 of main")) < 1
+    assert similarity(error(1, r"line \d+"), error(2, r"line \s")) == 1
+
+
+def test_different_types_and_empty_texts_are_never_alike() -> None:
+    anti = make_pattern("pat-anti-made-001", PatternType.ANTI, description=_FIX, category=_NULL)
+    assert similarity(error(1), anti) == 0
+    empty = error(1, "", "", ""), error(2, "", "", "")
+    assert similarity(*empty) == 0
+    assert not SimilarityIndex.build({pattern.id: pattern for pattern in empty}).pairs(0.5)
+
+
+def test_nearest_is_best_first_and_never_itself() -> None:
+    patterns = {
+        pattern.id: pattern
+        for pattern in (
+            error(1),
+            error(2, description=f"{_FIX} twice"),
+            error(3),
+            error(4, "connection refused by host", "Retry with a delay"),
+        )
+    }
+    index = SimilarityIndex.build(patterns)
+    found = index.nearest(patterns["pat-error-made-001"], 0.8)
+    assert [id for id, _ in found] == ["pat-error-made-003", "pat-error-made-002"]
+    assert found[0][1] == 1
+    assert index.nearest(error(9, "never seen", "nothing like it", "Other"), 0.8) == ()
+
+
+def test_a_threshold_is_exceeded_not_reached() -> None:
+    index = SimilarityIndex.build({pattern.id: pattern for pattern in (error(1), error(2))})
+    assert not index.pairs(1.0)
+    assert len(index.pairs(0.999)) == 1
+
+
+def test_huge_texts_cost_little() -> None:
+    index = SimilarityIndex.build({p.id: p for p in (error(1, "word " * 2_000_000), error(2, "word " * 1_000_000))})
+    assert len(index.pairs(0.8)) == 1
+
+
+_WORDS = ["null", "check", "parse", "cache", "user", "token", "read", "write"]
+_TEXTS = st.lists(st.sampled_from(_WORDS), max_size=6, unique=True).map(" ".join)
+_DRAWN = st.dictionaries(st.integers(1, 12), st.tuples(_TEXTS, _TEXTS), max_size=12)
+
+
+def _made(drawn: dict[int, tuple[str, str]]) -> dict[str, Pattern]:
+    return {pattern.id: pattern for pattern in (error(number, *texts) for number, texts in drawn.items())}
+
+
+@settings(deadline=None, max_examples=50)
+@given(_DRAWN, _DRAWN, _DRAWN, st.booleans())
+def test_updated_is_a_new_index_of_what_changed(
+    one: dict[int, tuple[str, str]], two: dict[int, tuple[str, str]], three: dict[int, tuple[str, str]], asked: bool
+) -> None:
+    before = _made(one)
+    lazy = LazySimilarity(before)
+    for after in (_made(two), _made(three)):
+        if asked:
+            lazy.get()
+        changed = frozenset(id for id in before.keys() | after.keys() if before.get(id) != after.get(id))
+        lazy, before = lazy.updated(after, changed), after
+    fresh = SimilarityIndex.build(before)
+    assert lazy.get().pairs(0.6) == fresh.pairs(0.6)
+    for pattern in before.values():
+        assert lazy.get().nearest(pattern, 0.6) == fresh.nearest(pattern, 0.6)
+
+
+@settings(deadline=None, max_examples=50)
+@given(_DRAWN)
+@example({1: ("", "check"), 2: ("", "cache")})  # alike in their letters, but in one word of two
+def test_blocking_loses_no_pair_that_shares_most_of_its_words(drawn: dict[int, tuple[str, str]]) -> None:
+    patterns = _made(drawn)
+    words = {
+        id: {pattern.error_type, *f"{pattern.error_pattern} {pattern.description}".split()}
+        for id, pattern in patterns.items()
+    }
+    alike = {
+        (one, other)
+        for one, other in combinations(sorted(patterns), 2)
+        if similarity(patterns[one], patterns[other]) > 0.85
+    }
+    found = {(one, other) for one, other, _ in SimilarityIndex.build(patterns).pairs(0.85)}
+    assert found <= alike
+    assert {(one, other) for one, other in alike - found if _share(words[one], words[other]) > 0.75} == set()
+
+
+def _share(one: set[str], other: set[str]) -> float:
+    """The words that both have, of those of the one that has more."""
+    return len(one & other) / max(len(one), len(other))
+
+
+def test_the_same_steps_for_another_kind_of_task_are_no_copy() -> None:
+    steps = ("Run the suite and read what fails", "Mend one thing at a time", "Run the suite once more")
+    one = Pattern(id="pat-success-a-001", type=PatternType.SUCCESS, title="a", category="debugging", steps=steps)
+    other = Pattern(id="pat-success-b-001", type=PatternType.SUCCESS, title="b", category="refactoring", steps=steps)
+    alike = Pattern(id="pat-success-c-001", type=PatternType.SUCCESS, title="c", category="debugging", steps=steps)
+    index = SimilarityIndex.build({pattern.id: pattern for pattern in (one, other, alike)})
+    assert similarity(one, other) == 0.0
+    assert similarity(one, alike) == 1.0
+    assert [id for id, _ in index.nearest(one, 0.8)] == [alike.id]
+    assert [pair[:2] for pair in index.pairs(0.8)] == [(one.id, alike.id)]

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from core.config.settings import Settings
+from core.learning.scoreboard import Scoreboard
+from core.records.patterns import Pattern
+from core.records.snapshot import Snapshot
+from core.review.impact import Stakes, net, worth
+from tests.bench.queue import TRUTHS, spared
+from tests.core.curation.making import NOW, make_pattern
+from tests.core.review.test_queue import used
+
+SETTINGS = Settings()
+LATER = NOW + timedelta(days=10)
+
+
+def stakes(**results: str) -> tuple[Scoreboard, Stakes]:
+    patterns: dict[str, Pattern] = {name: make_pattern(name) for name in results}
+    events = [event for name, told in results.items() for event in used(name, told)]
+    board = Scoreboard.build(Snapshot(patterns=patterns, events=tuple(events)), LATER, SETTINGS)
+    return board, Stakes.of(board, SETTINGS)
+
+
+@pytest.mark.parametrize("truth", ["most good, few bad", "good or bad", "anything"])
+def test_the_order_spares_more_than_simple_ones_where_the_prior_is_wrong(truth: str) -> None:
+    found = {name: values[0] for name, values in spared(TRUTHS[truth], 600, range(3), (20,)).items()}
+    ours, hindsight = found.pop("ours"), found.pop("hindsight")
+    assert ours >= 1.5 * max(found.values())
+    assert ours <= hindsight
+
+
+def test_more_is_at_stake_where_loops_get_more_and_where_less_is_known() -> None:
+    board, found = stakes(sure="+" * 30, unsure="++-+" * 3, often="+++-" * 20, rare="+++-", never="")
+    held = {id: found.held[board.row(id)] for id in board.ids}
+    assert held["unsure"] > held["sure"]
+    assert held["often"] > 0
+    assert held["never"] < held["rare"]
+
+
+def test_what_is_kept_out_costs_if_it_is_good_and_what_loops_get_if_it_is_not() -> None:
+    board, found = stakes(failing="-" * 9 + "+", working="+" * 9 + "-")
+    failing, working = board.row("failing"), board.row("working")
+    assert found.kept_out[failing]
+    assert not found.kept_out[working]
+    assert found.chance[failing] > 0.9
+    assert found.chance[working] < 0.2
+    np.testing.assert_allclose(found.held, found.uses * np.where(found.kept_out, found.above, found.below))
+
+
+def test_a_registry_that_is_empty_has_a_prior_all_the_same() -> None:
+    _, found = stakes(new="")
+    assert 0 < found.unjudged[0] < 0.7
+    assert 0 < found.unjudged[1] < 0.3
+
+
+def test_a_worth_is_nothing_where_reading_costs_more() -> None:
+    assert net(1.0, 3600.0, SETTINGS) == 0.0
+    assert worth(1.0, 7200.0, SETTINGS) == 0.0
+    assert 0.0 < worth(0.1, 20.0, SETTINGS) < worth(1.0, 20.0, SETTINGS) < 1.0

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from core.base.errors import Refused
+from core.config.settings import Settings
+from core.extraction.clustering import Cluster, Member
+from core.extraction.proposals import Extraction
+from core.learning.scoreboard import Scoreboard
+from core.records.loops import Loop
+from core.records.patterns import Claim, Pattern
+from core.records.reflections import Reflection
+from core.records.snapshot import Snapshot
+from core.review.incremental_checks import Probes, match_share
+from tests.core.curation.making import NOW, make_pattern
+from tests.core.review.test_queue import offer, used
+
+SETTINGS = Settings()
+
+
+def cluster(number: int) -> Cluster:
+    said = Reflection(id=f"r{number}", learning="lock the rows first", shape="episodic", file="r.json")
+    members = (Member("a", said), Member("b", said))
+    return Cluster(
+        id=f"recurring-{number}",
+        central=said,
+        members=members,
+        sources=("a", "b"),
+        kinds=(),
+        first_at=None,
+        last_at=None,
+    )
+
+
+def looked(
+    probes: Probes, snapshot: Snapshot, clusters: Sequence[Cluster] = (), offers: dict[str, Extraction] | None = None
+) -> list[bool]:
+    """Look until nothing is left; what each look said."""
+    board = Scoreboard.build(snapshot, NOW + timedelta(days=9), SETTINGS)
+
+    def draft(cluster: Cluster) -> Extraction:
+        if offers is None or cluster.id not in offers:
+            raise Refused("gone")
+        return offers[cluster.id]
+
+    said = []
+    while (changed := probes.look(snapshot, board, lambda: clusters, draft)) is not None:
+        said.append(changed)
+        assert len(said) < 100
+    return said
+
+
+@pytest.mark.parametrize(
+    ("trigger", "share"),
+    [(".*", 1.0), (r"[Ee]rror|the|a", 1.0), (r"TypeError: Cannot read", 1 / 20), (r"(a+)+$", 0.0), ("(", 3 / 20)],
+)
+def test_a_trigger_is_tried_on_everyday_messages(trigger: str, share: float) -> None:
+    assert match_share(make_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06)
+
+
+def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
+    return Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **more)
+
+
+def test_a_trigger_is_tried_again_only_when_its_text_is_another() -> None:
+    probes = Probes(SETTINGS)
+    broad = make_pattern("p", error_pattern="e|o", content_hash="v1")
+    assert any(looked(probes, snapshot_of(broad)))
+    assert set(probes.broad) == {"p"}
+    narrow = make_pattern("p", error_pattern="ENOSPC", content_hash="v2")
+    looked(probes, snapshot_of(narrow))
+    assert probes.broad == {}
+    looked(probes, snapshot_of(broad))
+    looked(probes, snapshot_of())
+    assert probes.broad == {}
+
+
+def test_a_record_that_counts_less_than_the_evidence_is_doubted_until_it_does_not() -> None:
+    probes = Probes(SETTINGS)
+    events = tuple(used("p", "+++--", start=NOW - timedelta(days=3)))
+    wrong = make_pattern("p", claim=Claim(uses=2, rate=1.0), last_used=NOW)
+    looked(probes, snapshot_of(wrong, make_pattern("q", claim=Claim(uses=7, rate=0.5)), events=events))
+    assert set(probes.unreconciled) == {"p"}
+    assert "registry says 2 uses" in probes.unreconciled["p"].message
+    right = make_pattern("p", claim=Claim(uses=5, rate=0.6), last_used=NOW)
+    looked(probes, snapshot_of(right, events=events))
+    assert probes.unreconciled == {}
+
+
+def test_learnings_that_recur_are_offered_if_no_pattern_covers_them() -> None:
+    probes = Probes(SETTINGS)
+    found = {"recurring-1": offer("recurring-1", new=1), "recurring-2": offer("recurring-2", merges=1)}
+    snapshot = snapshot_of(make_pattern("p"))
+    assert looked(probes, snapshot, [cluster(1), cluster(2), cluster(3)], found)[-1]
+    assert [one.id for one, _ in probes.recurring] == ["recurring-1"]
+    assert not any(looked(probes, snapshot, [cluster(1)], found))
+    probes.take("recurring-1")
+    assert probes.recurring == ()
+
+
+def test_while_learnings_are_still_being_found_nothing_waits_and_what_was_found_is_offered_first() -> None:
+    probes, board = Probes(SETTINGS), Scoreboard.build(Snapshot(), NOW, SETTINGS)
+    answers: list[list[Cluster] | None] = [None, None, [cluster(1), cluster(2)], [cluster(2)]]
+    asked: list[str] = []
+
+    def draft(cluster: Cluster) -> Extraction:
+        asked.append(cluster.id)
+        return offer(cluster.id, new=1)
+
+    def look(snapshot: Snapshot) -> bool | None:
+        return probes.look(snapshot, board, lambda: answers.pop(0), draft)
+
+    begun, later = snapshot_of(), snapshot_of()
+    assert [look(begun), look(later)] == [False, False]
+    assert [look(later), look(later), look(later)] == [False, False, True], "found, the first, the second"
+    assert [one.id for one, _ in probes.recurring] == ["recurring-1", "recurring-2"]
+    assert [look(later), look(later)] == [False, True], "what has changed meanwhile is looked at, too"
+    assert [one.id for one, _ in probes.recurring] == ["recurring-2"]
+    assert look(later) is None
+    assert asked == ["recurring-1", "recurring-2", "recurring-2"] and not answers
+
+
+def test_a_learning_is_looked_at_again_when_a_loop_that_told_it_is_to_do_something_else() -> None:
+    probes, asked = Probes(SETTINGS), []
+    board = Scoreboard.build(Snapshot(), NOW, SETTINGS)
+
+    def draft(cluster: Cluster) -> Extraction:
+        asked.append(cluster.id)
+        return offer(cluster.id, new=1)
+
+    snapshot = Snapshot(loops={id: Loop(id=id, task="x") for id in ("a", "b", "c")})
+    for changed, again in (({}, True), ({"c": "y"}, False), ({"a": "y"}, True), ({"a": "y"}, False)):
+        loops = {id: structs.replace(loop, task=changed.get(id, loop.task)) for id, loop in snapshot.loops.items()}
+        snapshot = replace(snapshot, loops=loops)
+        asked.clear()
+        while probes.look(snapshot, board, lambda: [cluster(1)], draft) is not None:
+            pass
+        assert bool(asked) is again, changed

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from core.config.settings import WatchSettings
+from core.records.loops import Liveness, LoopStatus
+from core.sources.loop_join import LoopBook
+from core.sources.loops import LoopFact
+from tests.core.sources.making import (
+    EXTERNAL,
+    INTERNAL,
+    NOW,
+    UUID,
+    Running,
+    ago,
+    archived,
+    external,
+    facts,
+    internal,
+    joined,
+    registry,
+)
+
+
+def test_a_live_process_keeps_it_running_until_it_dies() -> None:
+    processes = Running({7: NOW - timedelta(hours=1)})
+    book = LoopBook()
+    (fact,) = internal("a", currentPid=7)
+    book.replace(fact.file, [fact])
+    assert book.join(NOW, WatchSettings(), processes) == {"a"}
+    assert book.loops["a"].liveness is Liveness.ALIVE
+    assert book.join(NOW, WatchSettings(), processes) == frozenset()
+    processes.starts.clear()
+    assert book.join(NOW, WatchSettings(), processes) == frozenset()
+    assert book.join(NOW, WatchSettings(), processes, anew=True) == {"a"}
+    assert book.loops["a"].status is LoopStatus.CRASHED
+
+
+def test_a_busy_neighbour_does_not_keep_a_loop_from_being_judged() -> None:
+    processes = Running({7: NOW - timedelta(hours=1)})
+    book = LoopBook()
+    (fact,) = internal("a", currentPid=7)
+    book.replace(fact.file, [fact])
+    book.join(NOW, WatchSettings(), processes)
+    processes.starts.clear()
+    for second in range(1, 7):
+        (busy,) = internal("b", iteration=second)
+        book.replace(busy.file, [busy])
+        book.join(NOW + timedelta(seconds=second), WatchSettings(), processes)
+    assert book.loops["a"].status is LoopStatus.CRASHED
+
+
+def test_silence_makes_a_loop_stale_without_any_file_changing() -> None:
+    book = LoopBook()
+    (fact,) = internal("a")
+    book.replace(fact.file, [fact])
+    book.join(NOW, WatchSettings(), Running())
+    assert book.join(NOW + timedelta(minutes=21), WatchSettings(), Running()) == {"a"}
+    assert book.loops["a"].liveness is Liveness.STALE
+
+
+def test_an_id_in_both_trees_is_two_rows() -> None:
+    assert set(joined(internal("a"), external("a"))) == {"a", "a@external"}
+
+
+def test_a_uuid_may_be_the_id_of_an_internal_loop() -> None:
+    loops = joined(internal(UUID), facts(f"{INTERNAL}/heartbeats/{UUID}.json", {"timestamp": 1777636740000}))
+    assert loops[UUID].last_sign == NOW - timedelta(minutes=1)
+
+
+def test_a_change_touches_only_its_own_row() -> None:
+    book = LoopBook()
+    for loop_id in ("a", "b"):
+        (fact,) = internal(loop_id)
+        book.replace(fact.file, [fact])
+    entries = [{"loop_id": "a", "iteration": 1}, {"loop_id": "b", "iteration": 1}]
+    book.replace(f"{INTERNAL}/registry.json", registry(*entries))
+    assert book.join(NOW, WatchSettings(), Running()) == {"a", "b"}
+    before = book.loops["b"]
+    book.replace(f"{INTERNAL}/registry.json", registry({"loop_id": "a", "owner": "me"}, entries[1]))
+    assert book.join(NOW, WatchSettings(), Running()) == {"a"}
+    assert book.loops["b"] == before
+    book.replace(f"{INTERNAL}/loops/b/state.json", ())
+    assert book.join(NOW, WatchSettings(), Running()) == {"b"}
+    assert book.loops["b"].badges == ("registered-only",)
+    book.replace(f"{INTERNAL}/registry.json", ())
+    assert book.join(NOW, WatchSettings(), Running()) == {"a", "b"}
+    assert set(book.loops) == {"a"}
+
+
+KEPT = st.sampled_from(["a", "b", UUID])
+WORDS = st.sampled_from(["running", "completed", "paused", "x", ""])
+TIMES = st.sampled_from([ago(minutes=5), ago(minutes=5, seconds=2), ago(days=2), "2031-01-01T00:00:00Z", None])
+STATES = st.fixed_dictionaries(
+    {"status": WORDS, "startTime": TIMES, "endTime": TIMES, "lastUpdate": TIMES, "objective": WORDS},
+    optional={"currentPid": st.integers(-1, 9), "loopId": KEPT, "currentIteration": st.integers(-1, 5)},
+)
+TOLD = st.one_of(
+    st.builds(lambda i, s: internal(i, **s), KEPT, STATES),
+    st.builds(lambda i, s: archived(i, **s), KEPT, STATES),
+    st.builds(lambda i, s: external(i, **s), KEPT, STATES),
+    st.builds(lambda i, s: external(i, "archive", **s), KEPT, STATES),
+    st.builds(lambda s: facts(f"{EXTERNAL}/session-state.json", s), STATES),
+    st.builds(lambda i, s: registry({**s, "loop_id": i}), KEPT, STATES),
+    st.builds(lambda i, s: registry({**s, "loop_id": i}, root=EXTERNAL), KEPT, STATES),
+    st.builds(lambda s: facts(f"{EXTERNAL}/launcher-registry.json", {"loops": {"launched": s}}), STATES),
+    st.builds(lambda i, s: facts(f"{INTERNAL}/heartbeats/{i}.json", {"timestamp": s["endTime"]}), KEPT, STATES),
+    st.builds(lambda i, s: facts(f"{EXTERNAL}/analytics/{i}.json", {**s, "loop_id": i}), KEPT, STATES),
+)
+
+
+@hypothesis_settings(deadline=None, max_examples=200)
+@given(st.lists(TOLD, max_size=8))
+def test_any_facts_join_to_rows_in_any_order_and_step_by_step(told: list[tuple[LoopFact, ...]]) -> None:
+    by_file = {part[0].file: part for part in told if part}
+    whole = joined(*by_file.values())
+    assert whole == joined(*reversed(by_file.values()))
+    book = LoopBook()
+    for file, part in by_file.items():
+        book.replace(file, part)
+        book.join(NOW, WatchSettings(), Running())
+    assert book.loops == whole
+    files = {file for loop in whole.values() for file in loop.files}
+    assert files >= {fact.file for part in by_file.values() for fact in part if fact.directory}
+    for loop in whole.values():
+        assert not (loop.status.ended and loop.ended_at is None and (loop.started_at or loop.last_sign))

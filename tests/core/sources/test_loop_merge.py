@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from core.config.settings import WatchSettings
+from core.records.loops import Liveness, LoopStatus
+from core.sources.loop_join import LoopBook
+from core.sources.loops import LoopFact, directory_fact, read_crash_log
+from tests.core.sources.making import (
+    EXTERNAL,
+    INTERNAL,
+    NOW,
+    Running,
+    ago,
+    archived,
+    external,
+    facts,
+    internal,
+    joined,
+    registry,
+)
+
+
+def test_state_registry_and_heartbeat_are_one_row() -> None:
+    heartbeat = facts(f"{INTERNAL}/heartbeats/a.json", {"timestamp": 1777636740000})
+    loops = joined(registry({"loop_id": "a", "owner": "me", "iteration": 1}), internal("a", task="t"), heartbeat)
+    (loop,) = loops.values()
+    assert (loop.id, loop.task, loop.owner, loop.sources) == ("a", "t", "me", ("loops", "registry"))
+    assert loop.last_sign == NOW - timedelta(minutes=1)
+    assert loop.files[0] == f"{INTERNAL}/loops/a/state.json"
+    assert loop.liveness is Liveness.FRESH
+
+
+def test_the_state_is_believed_and_the_registry_contradiction_is_shown() -> None:
+    loops = joined(
+        internal("a", status="completed", endTime=ago(minutes=1)),
+        registry({"loop_id": "a", "status": "running"}),
+    )
+    assert loops["a"].status is LoopStatus.COMPLETED
+    assert loops["a"].badges == ("status-disagrees",)
+
+
+@pytest.mark.parametrize(
+    ("told", "badges"),
+    [
+        (internal("a"), ("orphan",)),
+        (internal("a", status="paused"), ("orphan",)),
+        (internal("a", status="failed"), ("unregistered",)),
+        (archived("a"), ()),
+        ((*archived("a"), *registry({"loop_id": "a", "status": "completed"})), ("archived-but-registered",)),
+        (registry({"loop_id": "a", "status": "completed"}), ("registered-only",)),
+        (internal("a", loopId="b"), ("id-disagrees", "orphan")),
+        (internal("a", startTime=ago(hours=1)), ("orphan", "stale")),
+        (internal("a", currentPid=7), ("crashed", "orphan")),
+        (external("a"), ()),
+    ],
+)
+def test_badges_say_what_is_odd(told: tuple[LoopFact, ...], badges: tuple[str, ...]) -> None:
+    assert joined(told, registry({"loop_id": "other"}))["a"].badges == badges
+
+
+def test_without_a_registry_nobody_is_an_orphan() -> None:
+    assert joined(internal("a"))["a"].badges == ()
+
+
+def test_an_external_loop_unknown_to_its_registry_is_an_orphan() -> None:
+    assert joined(external("a"), registry(root=EXTERNAL))["a"].badges == ("orphan",)
+
+
+def test_a_loop_directory_without_readable_state_is_a_row_and_a_finding() -> None:
+    book = LoopBook()
+    fact = directory_fact(f"{INTERNAL}/loops/a/", NOW)
+    assert fact is not None
+    book.replace(fact.file, [fact])
+    book.join(NOW, WatchSettings(), Running())
+    loop = book.loops["a"]
+    assert (loop.status, loop.sources, loop.liveness) == (LoopStatus.UNKNOWN, ("loops",), Liveness.UNKNOWN)
+    (finding,) = book.findings
+    assert (finding.code, finding.file) == ("no-state", f"{INTERNAL}/loops/a")
+
+
+def test_a_crash_log_alone_makes_a_row_of_its_directory() -> None:
+    told, _ = read_crash_log(f"{INTERNAL}/loops/a/crash.log", b"[2026-05-01T11:00:00Z] boom", NOW)
+    assert joined(told)["a"].crashes == 1
+
+
+def test_a_heartbeat_alone_is_no_loop() -> None:
+    assert joined(facts(f"{INTERNAL}/heartbeats/a.json", {"timestamp": 1777636740000})) == {}
+
+
+def test_a_dead_process_makes_a_running_loop_crashed_and_stops_its_clock() -> None:
+    iterations = [{"number": 1, "timestamp": ago(minutes=7)}]
+    loop = joined(internal("a", currentPid=7, iterations=iterations))["a"]
+    assert (loop.status, loop.raw_status, loop.badges) == (LoopStatus.CRASHED, "running", ("crashed",))
+    assert (loop.ended_at, loop.ended_approximate) == (NOW - timedelta(minutes=7), True)
+
+
+def test_a_crash_log_entry_after_the_last_sign_is_a_hint_only() -> None:
+    log, _ = read_crash_log(f"{INTERNAL}/loops/a/crash.log", b"[2026-05-01T11:55:00Z] boom", NOW)
+    loop = joined(internal("a"), log)["a"]
+    assert loop.status is LoopStatus.RUNNING
+    assert "crash.log tells of a crash" in loop.liveness_reason
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "approximate"),
+    [
+        ({"endTime": ago(minutes=1)}, 1, False),
+        ({"iterations": [{"timestamp": ago(minutes=2)}], "lastUpdate": ago(minutes=1)}, 2, True),
+        ({"lastUpdate": ago(minutes=3)}, 3, True),
+        ({}, 10, True),
+        ({"endTime": ago(hours=5), "lastUpdate": ago(minutes=3)}, 3, True),
+        ({"endTime": "2030-01-01T00:00:00Z", "iterations": [{"timestamp": ago(minutes=4)}]}, 4, True),
+        ({"status": "crashed", "endTime": ago(minutes=5), "lastUpdate": ago(minutes=3)}, 5, False),
+        ({"status": "crashed", "iterations": [{"timestamp": ago(minutes=5)}], "lastUpdate": ago(minutes=3)}, 3, True),
+    ],
+)
+def test_the_end_is_told_or_inferred(state: dict[str, Any], ended: int, approximate: bool) -> None:
+    loop = joined(internal("a", **{"status": "completed", **state}))["a"]
+    assert (loop.ended_at, loop.ended_approximate) == (NOW - timedelta(minutes=ended), approximate)
+
+
+def test_an_archived_loop_that_says_running_has_ended() -> None:
+    loop = joined(archived("a", status="running"))["a"]
+    assert (loop.status, loop.liveness, loop.archived) == (LoopStatus.RUNNING, Liveness.ENDED, True)
+    assert loop.ended_at is not None
+
+
+def test_times_to_come_are_findings_and_no_sign_of_life() -> None:
+    book = LoopBook()
+    (fact,) = internal("a", lastUpdate="2030-01-01T00:00:00Z", iterations=[{"timestamp": ago(hours=2)}])
+    book.replace(fact.file, [fact])
+    book.join(NOW, WatchSettings(), Running())
+    assert [finding.code for finding in book.findings] == ["future-time"]
+    assert book.loops["a"].last_sign is None
+
+
+def test_two_runs_with_one_id_are_two_rows_and_a_copy_is_one() -> None:
+    two = joined(internal("a"), archived("a"))
+    assert {loop.id: loop.archived for loop in two.values()} == {"a": False, "a@archive": True}
+    one = joined(internal("a", startTime=ago(hours=3)), archived("a"))
+    assert [loop.sources for loop in one.values()] == [("archive", "loops")]
+
+
+def test_ids_that_would_leave_the_tree_are_only_text() -> None:
+    loop = joined(registry({"loop_id": "../../escaped", "status": "running"}))["../../escaped"]
+    assert (loop.directory, loop.files) == ("", (f"{INTERNAL}/registry.json",))

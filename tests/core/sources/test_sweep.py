@@ -1,0 +1,189 @@
+"""Which files are read, and that a sweep finds exactly those."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from core.config.paths import ProjectPaths
+from core.sources.cross_task_memory import is_memory_file
+from core.sources.debug_sessions import is_debug_memory
+from core.sources.episodes import episode_file
+from core.sources.path_kinds import loop_source
+from core.sources.reflections import reflection_shape
+from core.sources.sweep import Kind, can_hold, scan, scan_path, wanted
+from core.storage.file_reader import Problem
+
+TREES = Path(__file__).parents[2] / "trees"
+LOOP = ".aiwg/ralph/loops/ralph-a-00000001"
+
+
+def make(project: Path, *names: str) -> ProjectPaths:
+    for name in names:
+        file = project / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"{}")
+    return ProjectPaths(project)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (".aiwg/ralph/shared/patterns/error-patterns.json", Kind.PATTERNS),
+        (".aiwg/ralph/shared/patterns/anything.jsonl", Kind.PATTERNS),
+        (".aiwg/ralph/shared/patterns/effectiveness-metrics.json", Kind.METRICS),
+        (".aiwg/ralph/shared/patterns/archive/2026-01-patterns.json", None),
+        (".aiwg/ralph/shared/archive/2026-01-patterns.json", None),
+        (".aiwg/ralph/memory/patterns/error-patterns.json", Kind.MIRROR),
+        (".aiwg/ralph/memory/patterns-index.json", Kind.MIRROR),
+        (".aiwg/ralph/debug-memory/patterns/learned-patterns.yaml", Kind.MIRROR),
+        (".aiwg/ralph/reflections/patterns/x.yaml", Kind.MIRROR),
+        (".aiwg/ralph/shared/curation/ledger.jsonl", Kind.LEDGER),
+        (".aiwg/ralph/shared/curation/events.jsonl", Kind.EVENTS),
+        (".aiwg/ralph/debug-memory/sessions/session-1.yaml", Kind.HISTORY),
+        (f"{LOOP}/debug-memory/sessions/1.json", Kind.HISTORY),
+        (f"{LOOP}/state.json", Kind.HISTORY),
+        (f"{LOOP}/crash.log", Kind.HISTORY),
+        (f"{LOOP}/", Kind.DIRECTORY),
+        (f"{LOOP}/iterations/iteration-1.json", None),
+        (f"{LOOP}/iterations/iteration-001/state.json", None),
+        (f"{LOOP}/state.json.tmp", None),
+        (f"{LOOP}/.state.json", None),
+        (".aiwg/ralph/registry.json.lock", None),
+        (".aiwg/ralph-external/session-state.json.bak", None),
+        (".aiwg/ralph-external/outputs/parsed-events.json", None),
+        (".aiwg/ralph/home/me/app/.aiwg/ralph/loops/x/state.json", None),
+        (".aiwg/ralph/loops/\udcff/state.json", None),
+        ("src/state.json", None),
+    ],
+)
+def test_what_is_wanted(name: str, kind: Kind | None) -> None:
+    assert wanted(name) is kind
+
+
+@pytest.mark.parametrize("tree", ["upstream", "spec-examples"])
+def test_the_sweep_finds_what_the_readers_want(tree: str) -> None:
+    paths = ProjectPaths(TREES / tree)
+    found = {name for name in scan(paths) if wanted(name) in (Kind.HISTORY, Kind.ACTIONS)}
+    every = {paths.relative(file) for file in paths.aiwg.rglob("*") if file.is_file()}
+    assert found == {
+        name
+        for name in every
+        if loop_source(name)
+        or reflection_shape(name)
+        or is_memory_file(name)
+        or episode_file(name)
+        or is_debug_memory(name)
+    }
+
+
+def test_every_loop_folder_is_found_even_if_nothing_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / LOOP).mkdir(parents=True)
+    assert set(scan(ProjectPaths(tmp_path))) == {f"{LOOP}/"}
+
+
+def test_no_project_is_an_empty_sweep(tmp_path: Path) -> None:
+    assert scan(ProjectPaths(tmp_path)) == {}
+
+
+def test_a_stamp_changes_with_the_file(tmp_path: Path) -> None:
+    name = f"{LOOP}/state.json"
+    paths = make(tmp_path, name)
+    before = scan(paths)[name]
+    (tmp_path / name).write_bytes(b"[]")
+    os.utime(tmp_path / name, ns=(0, before.mtime_ns))
+    assert scan(paths)[name] != before
+
+
+def test_links_to_folders_are_not_entered(tmp_path: Path) -> None:
+    outside = make(tmp_path / "outside", "state.json").project
+    (tmp_path / "in/.aiwg/ralph/loops").mkdir(parents=True)
+    (tmp_path / "in" / LOOP).symlink_to(outside)
+    paths = ProjectPaths(tmp_path / "in")
+    assert scan(paths) == {}
+    assert scan_path(paths, f"{LOOP}/state.json") == {}
+    assert scan_path(paths, LOOP) == {}
+
+
+def test_links_to_files_are_followed_only_inside(tmp_path: Path) -> None:
+    name = ".aiwg/ralph-external/session-state.json"
+    paths = make(tmp_path, ".aiwg/ralph-external/loops/a/session-state.json", "outside.json")
+    (tmp_path / name).symlink_to("loops/a/session-state.json")
+    assert name in scan(paths)
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to(tmp_path / "outside.json")
+    assert name not in scan(paths)
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("nowhere")
+    assert name not in scan(paths)
+
+
+def test_a_fifo_is_not_found(tmp_path: Path) -> None:
+    (tmp_path / LOOP).mkdir(parents=True)
+    os.mkfifo(tmp_path / LOOP / "state.json")
+    assert f"{LOOP}/state.json" not in scan(ProjectPaths(tmp_path))
+
+
+def test_one_path_finds_what_the_sweep_finds_there(tmp_path: Path) -> None:
+    paths = make(tmp_path, f"{LOOP}/state.json", f"{LOOP}/reflections/reflection-1.json", ".aiwg/ralph/registry.json")
+    everything = scan(paths)
+    inside = {name: stamp for name, stamp in everything.items() if name.startswith(LOOP)}
+    assert scan_path(paths, LOOP) == inside
+    assert scan_path(paths, ".aiwg") == everything
+    assert set(scan_path(paths, f"{LOOP}/state.json")) == {f"{LOOP}/state.json", f"{LOOP}/"}
+    assert scan_path(paths, "src/main.py") == {}
+    assert scan_path(paths, f"{LOOP}/../../registry.json") == {}
+
+
+def test_only_folders_that_matter_can_hold_something() -> None:
+    assert can_hold(".aiwg")
+    assert can_hold(LOOP)
+    assert not can_hold(f"{LOOP}/iterations")
+    assert not can_hold(f"{LOOP}/state.json.tmp")
+    assert not can_hold("src")
+
+
+@pytest.mark.parametrize("id", ["analysis", "results", "node_modules", "notes.md", "v1.json"])
+def test_an_id_may_be_the_word_for_a_folder_or_end_like_a_file(tmp_path: Path, id: str) -> None:
+    files = [
+        f".aiwg/ralph/tasks/{id}/metadata.json",
+        f".aiwg/ralph/tasks/{id}/attempts/001/attempt.json",
+        f".aiwg/ralph/loops/{id}/state.json",
+        f".aiwg/ralph-external/archive/{id}/state.json",
+    ]
+    paths = make(tmp_path, *files, f".aiwg/ralph/tasks/{id}/attempts/001/results/state.json")
+    found = scan(paths)
+    assert [name for name in sorted(found) if not name.endswith("/")] == sorted(files)
+    assert can_hold(f".aiwg/ralph/tasks/{id}")
+    assert set(scan_path(paths, f".aiwg/ralph/tasks/{id}")) == set(files[:2])
+    assert not can_hold(f".aiwg/ralph/tasks/{id}/analysis")
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = make(tmp_path, f"{LOOP}/state.json", ".aiwg/ralph/archive/b/state.json")
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith("/archive"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    closed: dict[str, Problem] = {}
+    assert set(scan(paths, closed)) == {f"{LOOP}/", f"{LOOP}/state.json"}
+    assert {folder: problem.code for folder, problem in closed.items()} == {".aiwg/ralph/archive": "unreadable"}
+    assert "Permission denied" in closed[".aiwg/ralph/archive"].message
+    again: dict[str, Problem] = {}
+    scan_path(paths, ".aiwg/ralph/archive", again)
+    assert again == closed
+
+
+def test_what_is_not_there_is_not_unreadable(tmp_path: Path) -> None:
+    closed: dict[str, Problem] = {}
+    scan(make(tmp_path, ".aiwg/ralph/archive"), closed)
+    assert closed == {}

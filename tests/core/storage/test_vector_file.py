@@ -1,0 +1,179 @@
+"""The file of vectors: what is written comes back, and nothing else ever does."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from core.base.errors import Unwritable
+from core.config.paths import ProjectPaths
+from core.storage import vector_file
+from core.storage.locks import file_lock
+from core.storage.vector_file import VectorFile
+
+SIZE = 8
+FILE = "memory/embeddings/patterns.vec"
+HASHES = [sha256(bytes([number])).hexdigest() for number in range(20)]
+CODES = np.arange(20 * SIZE, dtype=np.int8).reshape(20, SIZE)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> VectorFile:
+    return VectorFile(ProjectPaths(tmp_path), FILE, "model", SIZE)
+
+
+def write(file: VectorFile, *numbers: int, wanted: list[str] = HASHES) -> None:
+    with file.writing(set(wanted)) as append:
+        append([HASHES[number] for number in numbers], CODES[list(numbers)])
+
+
+def numbers(file: VectorFile) -> list[int]:
+    """Which vectors there are; each must be as it was written."""
+    hashes, codes = file.read()
+    found = [HASHES.index(hash) for hash in hashes]
+    assert codes.dtype == np.int8 and np.array_equal(codes, CODES[found])
+    return found
+
+
+def test_what_is_written_comes_back(file: VectorFile) -> None:
+    assert numbers(file) == []
+    write(file, 0, 1)
+    write(file, 2)
+    assert numbers(file) == [0, 1, 2]
+
+
+def test_vectors_of_another_model_are_no_use(file: VectorFile, tmp_path: Path) -> None:
+    write(file, 0)
+    other = VectorFile(ProjectPaths(tmp_path), FILE, "other", SIZE)
+    assert numbers(other) == []
+    write(other, 1)
+    assert (numbers(other), numbers(file)) == ([1], [])
+
+
+def test_a_torn_end_costs_what_was_torn_and_is_mended(file: VectorFile) -> None:
+    write(file, 0, 1, 2)
+    os.truncate(file.path, file.path.stat().st_size - 5)
+    assert numbers(file) == [0, 1]
+    write(file, 3)
+    assert numbers(file) == [0, 1, 3]
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_anywhere_costs_records_and_makes_none_up(file: VectorFile, data: st.DataObject) -> None:
+    file.path.unlink(missing_ok=True)
+    write(file, *range(6))
+    content = bytearray(file.path.read_bytes())
+    start = data.draw(st.integers(0, len(content)))
+    content[start : start + data.draw(st.integers(0, 60))] = data.draw(st.binary(max_size=60))
+    file.path.write_bytes(content)
+    kept = numbers(file)
+    write(file, 9)
+    assert numbers(file) == [*kept, 9]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"ralphdeck vectors", b"\x00" * 5000, b"ralphdeck vectors 1 model 8\n" + b"x"]
+)
+def test_what_is_no_such_file_reads_as_empty_and_is_replaced(content: bytes, file: VectorFile) -> None:
+    file.path.parent.mkdir(parents=True)
+    file.path.write_bytes(content)
+    assert numbers(file) == []
+    write(file, 4)
+    assert numbers(file) == [4]
+
+
+def test_a_huge_file_is_not_read(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, *range(20))
+    monkeypatch.setattr(vector_file, "MAX_VECTOR_BYTES", 200)
+    assert numbers(file) == []
+
+
+def test_a_file_grows_no_further_than_it_is_read(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, 0, 1)
+    monkeypatch.setattr(vector_file, "MAX_VECTOR_BYTES", file.path.stat().st_size)
+    with pytest.raises(Unwritable, match="would not be read again"):
+        write(file, 2)
+    assert numbers(file) == [0, 1]
+
+
+def test_a_link_or_a_pipe_in_its_place_is_neither_followed_nor_waited_for(file: VectorFile, tmp_path: Path) -> None:
+    file.path.parent.mkdir(parents=True)
+    secret = tmp_path / "secret"
+    secret.write_text("mine")
+    file.path.symlink_to(secret)
+    write(file, 0)
+    assert (numbers(file), secret.read_text(), file.path.is_symlink()) == ([0], "mine", False)
+    file.path.unlink()
+    os.mkfifo(file.path)
+    assert numbers(file) == []
+
+
+def test_a_folder_that_leads_out_of_the_project_is_left_alone(file: VectorFile, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    file.path.parent.parent.mkdir(parents=True)
+    file.path.parent.symlink_to(outside)
+    assert numbers(file) == []
+    with pytest.raises(Unwritable, match="leads out of"):
+        write(file, 0)
+    assert list(outside.iterdir()) == []
+
+
+def test_a_folder_that_is_a_link_to_another_one_of_the_project_is_left_alone(file: VectorFile, tmp_path: Path) -> None:
+    registry = tmp_path / ".aiwg/ralph/shared/patterns"
+    registry.mkdir(parents=True)
+    file.path.parent.parent.mkdir(parents=True, exist_ok=True)
+    file.path.parent.symlink_to(registry)
+    with pytest.raises(Unwritable, match="is a link"):
+        write(file, 0)
+    assert list(registry.iterdir()) == []
+
+
+def test_one_process_writes_at_a_time(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_file, "_WAIT_SECONDS", 0.0)
+    with file_lock(file.path.with_name("patterns.vec.lock")), pytest.raises(Unwritable, match="another process"):
+        write(file, 0)
+
+
+def test_what_nobody_wants_goes_once_it_is_a_quarter(file: VectorFile) -> None:
+    write(file, *range(8))
+    write(file, 8, wanted=HASHES[2:])
+    assert numbers(file) == list(range(9))
+    write(file, 9, wanted=HASHES[3:])
+    assert numbers(file) == [*range(3, 10)]
+
+
+def test_leftovers_of_a_killed_writer_are_removed(file: VectorFile) -> None:
+    write(file, 0)
+    draft = file.path.with_name(".patterns.vec.tmp-4194304-0123abcd")
+    draft.write_bytes(b"half")
+    write(file, 1)
+    assert not draft.exists() and numbers(file) == [0, 1]
+
+
+def test_a_full_disk_is_one_error_and_the_file_stays(file: VectorFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, 0)
+
+    def full(_handle: int, _data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(vector_file, "append_bytes", full)
+    with pytest.raises(Unwritable, match="No space left"):
+        write(file, 1)
+    assert numbers(file) == [0]
+
+
+def test_an_error_of_the_caller_stays_what_it_is(file: VectorFile) -> None:
+    def fail(append: object) -> NDArray[np.int8]:
+        raise BrokenPipeError("nobody reads the progress")
+
+    with pytest.raises(BrokenPipeError), file.writing(set()) as append:
+        fail(append)
