@@ -39,11 +39,11 @@ from core.base.time_parsing import LAST_SEEN, LAST_VISIT
 from core.curation.curator import Decided
 from core.curation.rules import subject_text, verb_text
 from core.project.notifications import happenings
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import Decision, Verb
 from core.records.snapshot import Delta
 from core.records.times import iso, parse_time
+from core.state.project_state import ProjectState
 from core.storage.watcher import WatchState
 from tui.actions import ACTIONS, PLACES, SCREENS, key_name
 from tui.comforts import Comforts
@@ -107,7 +107,7 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     def __init__(
         self,
-        deck: Deck,
+        deck: Project,
         kept: Kept,
         keymap_file: Path,
         *,
@@ -125,7 +125,7 @@ class DeckApp(Comforts, inherit_bindings=False):
         """When a dashboard was open on this project last, before this one; None if that is not known."""
         self.engine = Engine(deck, self, looks_further=looks_further, extracts=extracts)
         self._vectors = VectorMaker(deck, self)
-        self.view: View = deck.view
+        self.view: ProjectState = deck.view
         self.progress: tuple[int, int] | None = (0, 0)
         self.records: frame.Records | None = None
         """How far one big file is read, while one is."""
@@ -339,7 +339,7 @@ class DeckApp(Comforts, inherit_bindings=False):
 
     # What places ask for
 
-    def decide(self, decide: Callable[[Deck], Decided], seen: View | None = None) -> None:
+    def decide(self, decide: Callable[[Project], Decided], seen: ProjectState | None = None) -> None:
         """Hand a decision to the engine.
 
         Args:
@@ -661,7 +661,7 @@ class DeckApp(Comforts, inherit_bindings=False):
             place.tick()
 
 
-def _everything(view: View) -> Delta:
+def _everything(view: ProjectState) -> Delta:
     return Delta(
         frozenset(view.snapshot.patterns),
         frozenset(view.snapshot.loops),
@@ -676,7 +676,7 @@ def _everything(view: View) -> Delta:
 
 
 def run(
-    deck: Deck,
+    deck: Project,
     *,
     state_file: Path,
     keymap_file: Path,

@@ -17,9 +17,9 @@ from textual.message_pump import MessagePump
 from core.base.errors import RalphdeckError
 from core.curation.curator import Decided
 from core.project.auto_extraction import AutoExtraction, is_wanted
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from core.storage.watcher import Changes, Watcher, WatchState
 from tui.present.frame import Records
 
@@ -140,7 +140,9 @@ class Engine:
             super().__init__()
             self.decided = decided
 
-    def __init__(self, deck: Deck, target: MessagePump, *, looks_further: bool = True, extracts: bool = False) -> None:
+    def __init__(
+        self, deck: Project, target: MessagePump, *, looks_further: bool = True, extracts: bool = False
+    ) -> None:
         self.deck = deck
         self._target = target
         self._condition = threading.Condition()
@@ -165,12 +167,12 @@ class Engine:
 
     # Called from the app's thread.
 
-    def decide(self, decide: Callable[[Deck], Decided], seen: View) -> None:
+    def decide(self, decide: Callable[[Project], Decided], seen: ProjectState) -> None:
         """Carry a decision out, in turn; its result comes as `Engine.Decision`.
 
         Args:
             decide: Makes the decision.
-            seen: What the person looked at; see `Deck.decide`.
+            seen: What the person looked at; see `Project.decide`.
         """
 
         def job() -> None:
@@ -192,7 +194,7 @@ class Engine:
 
         self.submit(job)
 
-    def write(self, write: Callable[[Deck], str]) -> None:
+    def write(self, write: Callable[[Project], str]) -> None:
         """Write events that are no decision, in turn; what `write` tells of it comes as `Engine.Written`."""
 
         def job() -> None:
@@ -210,7 +212,7 @@ class Engine:
             self._jobs.append(job)
             self._condition.notify()
 
-    def take(self) -> tuple[View, Delta]:
+    def take(self) -> tuple[ProjectState, Delta]:
         """The newest view, and all that changed since the last call."""
         with self._lock:
             delta, self._delta = self._delta, Delta()
@@ -237,7 +239,7 @@ class Engine:
                 self._guarded(lambda: self._turn(watcher))
 
     def _load(self) -> None:
-        def publish(_view: View) -> None:
+        def publish(_view: ProjectState) -> None:
             self._target.post_message(self.Changed())
 
         last = 0.0

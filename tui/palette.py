@@ -16,8 +16,8 @@ from textual.widgets import Input
 from textual.worker import WorkerCancelled, WorkerFailed
 
 from core.base.text import visible_line
-from core.project.state import View
 from core.sources.archives import read_archives
+from core.state.project_state import ProjectState
 from tui.actions import PLACES, actions_of, key_name
 from tui.present.jumping import ARCHIVED, JumpIndex, Target
 from tui.present.layout import labelled
@@ -99,7 +99,7 @@ class DeckCommands(Provider):
         assert self._jumps is not None
         return self._jumps
 
-    def _made(self, view: View) -> JumpIndex:
+    def _made(self, view: ProjectState) -> JumpIndex:
         archived, _problems = read_archives(self._app.deck.project)
         return JumpIndex(view, archived)
 

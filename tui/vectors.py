@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from core.base.errors import RalphdeckError
-from core.project.project import Deck
+from core.project.project import Project
 
 AFTER_SECONDS: Final = 3.0
 """How long after the first load to begin: nothing slows a start down."""
@@ -36,7 +36,7 @@ class VectorMaker:
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, VectorMaker.Progress)
 
-    def __init__(self, deck: Deck, target: MessagePump) -> None:
+    def __init__(self, deck: Project, target: MessagePump) -> None:
         self._deck = deck
         self._target = target
         self._wanted = threading.Event()

@@ -15,7 +15,7 @@ from core.cli.project import now, open_deck
 from core.records.findings import Finding
 
 if TYPE_CHECKING:
-    from core.project.state import View
+    from core.state.project_state import ProjectState
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -57,7 +57,7 @@ def as_of_option(command: Decorated) -> Decorated:
     )(command)
 
 
-def view_as_of(when: datetime | None) -> View:
+def view_as_of(when: datetime | None) -> ProjectState:
     """The view of the chosen project, now or as of a moment."""
     view = open_deck().view
     if when is None:

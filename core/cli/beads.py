@@ -8,13 +8,14 @@ from datetime import datetime
 import click
 
 from core.base.errors import BadInput, UnknownRecord
+from core.base.formatting import short_id
 from core.cli.options import Decorated, Moment
 from core.cli.output import line
 from core.cli.project import now
-from core.curation.rules import change, shown
+from core.curation.rules import change
 from core.learning.assessment import Assessment
-from core.project.state import View
 from core.records.times import iso
+from core.state.project_state import ProjectState
 
 Effect = tuple[Assessment, Assessment]
 """What is known of one pattern before something was recorded, and after it."""
@@ -46,7 +47,7 @@ def time_of(at: datetime | None) -> datetime:
     return at or present
 
 
-def find_bead(view: View, name: str, warnings: list[str]) -> str:
+def find_bead(view: ProjectState, name: str, warnings: list[str]) -> str:
     """The id of the loop or attempt that is meant; a bead of another tool keeps its name, with a warning.
 
     Raises:
@@ -59,8 +60,8 @@ def find_bead(view: View, name: str, warnings: list[str]) -> str:
         if any(loop_id.startswith(name) for loop_id in view.snapshot.loops) or not name.strip():
             raise
     if not name.isprintable():
-        raise BadInput(f"id {shown(name)} of a bead has characters that cannot be shown")
-    warnings.append(f"no loop or attempt {shown(name)} is known; taken as a bead of another tool")
+        raise BadInput(f"id {short_id(name)} of a bead has characters that cannot be shown")
+    warnings.append(f"no loop or attempt {short_id(name)} is known; taken as a bead of another tool")
     return name
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 import click
 
 from core.base.errors import UnknownRecord
+from core.base.formatting import short_id
 from core.cli.completing import complete_bead
 from core.cli.decide import print_decided
 from core.cli.learning_shapes import burst_json
@@ -15,7 +16,6 @@ from core.cli.options import deciding_options, strict_option
 from core.cli.output import Column, end, findings_json, line, minute, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
-from core.curation.rules import shown
 from core.learning.bursts import Burst, dated
 
 
@@ -50,7 +50,7 @@ def bursts(
     view = deck.view
     found = [burst for burst in view.board.bursts if source in {None, burst.source}]
     if source is not None and not found:
-        raise UnknownRecord(f"no burst of {shown(source)} waits for a verdict; see: ralphdeck bursts")
+        raise UnknownRecord(f"no burst of {short_id(source)} waits for a verdict; see: ralphdeck bursts")
     if as_json:
         print_json({"bursts": [burst_json(burst) for burst in found], "findings": findings_json(view.findings)})
     else:

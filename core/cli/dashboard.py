@@ -54,13 +54,13 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     need_terminal()
     theme = chosen_theme()
     gc.disable()  # the app turns it on with the first frame: until then nearly all that is made stays
-    from core.project.project import Deck
+    from core.project.project import Project
     from core.sources.configuration import Configuration
     from tui.app import run
 
     start_logging()
     configuration = Configuration.read(project).with_registry(project)
-    deck = Deck(
+    deck = Project(
         project,
         configuration.settings,
         by=decider(configuration.settings),

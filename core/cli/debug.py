@@ -20,8 +20,8 @@ from core.debug_memory.index import ANY_FILE, CAUSE, STATUS, like, newest_first
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
 
 if TYPE_CHECKING:
-    from core.project.state import View
     from core.records.snapshot import Snapshot
+    from core.state.project_state import ProjectState
 
 COMMANDS: Final = {
     "show": ("core.cli.debug_show:show", "Show one debug session with all that it tells."),
@@ -84,7 +84,7 @@ def sessions(
     tell_sessions(view, sorted(wanted, key=newest_first), as_json=as_json, strict=strict)
 
 
-def debug_session(view: View, name: str) -> DebugSession:
+def debug_session(view: ProjectState, name: str) -> DebugSession:
     """The debug session that a name means.
 
     Raises:
@@ -108,7 +108,7 @@ def cause_word(category: str) -> str:
     return category.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
-def tell_sessions(view: View, found: Sequence[DebugSession], *, as_json: bool, strict: bool) -> None:
+def tell_sessions(view: ProjectState, found: Sequence[DebugSession], *, as_json: bool, strict: bool) -> None:
     """Print sessions as a table or as JSON, and end the command."""
     if as_json:
         shapes = [session_json(session, view.snapshot) for session in found]

@@ -21,7 +21,7 @@ from core.review.messages import call_text
 
 if TYPE_CHECKING:
     from core.debug_memory.effectiveness import FixResults
-    from core.project.state import View
+    from core.state.project_state import ProjectState
 
 MOST_LINES: Final = 60
 """Lines of a stack trace, a diff or a file that are printed; `--json` has all."""
@@ -53,7 +53,7 @@ def show(session_id: str, as_json: bool, strict: bool) -> None:
     end(findings, strict=strict)
 
 
-def _print(session: DebugSession, view: View) -> None:
+def _print(session: DebugSession, view: ProjectState) -> None:
     snapshot = view.snapshot
     status = status_word(session, snapshot) or "unknown"
     path = visible_line(session.file_path, MOST_SHOWN)

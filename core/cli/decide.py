@@ -18,7 +18,7 @@ from core.records.decisions import Verb
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
-    from core.project.project import Deck
+    from core.project.project import Project
 
 pattern_argument = click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 patterns_argument = click.argument(
@@ -119,7 +119,7 @@ def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool, by: str | 
       ralphdeck patterns show pat-error-retry-004 && ralphdeck release pat-error-retry-004 --dry-run
     """
 
-    def decide(deck: Deck) -> Decided:
+    def decide(deck: Project) -> Decided:
         only = pattern_ids[0] if len(pattern_ids) == 1 else ""
         if only and any(one is not None and one.id == only for one in deck.view.learnings.learnings):
             return deck.approve_reflection(only, reason=reason)
@@ -176,7 +176,7 @@ def redo(by: str | None, as_json: bool) -> None:
     _decide(by, as_json, lambda deck: deck.redo())
 
 
-def _decide(by: str | None, as_json: bool, decide: Callable[[Deck], Decided], *, dry_run: bool = False) -> None:
+def _decide(by: str | None, as_json: bool, decide: Callable[[Project], Decided], *, dry_run: bool = False) -> None:
     deck = open_deck(by)
     try:
         if dry_run:

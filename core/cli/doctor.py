@@ -27,19 +27,19 @@ from core.cli.userfiles import keymap_file, log_file, state_file
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.similar_tasks import past_tasks
+from core.learning.bursts import burst_text
 from core.ledger.ledger import Ledger
 from core.ledger.verify import verify_ledger
 from core.metrics.derived_files import claimed_metrics, differences
 from core.metrics.effectiveness import effectiveness
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import EXTRA, MODEL, available
-from core.review.messages import burst_text
 from core.sources.configuration import DEFAULT, PLACES, Configuration, Setting
 from core.sources.parse_cache import cache_file
+from core.state.project_state import ProjectState
 
 OK: Final = "ok"
 NOTE: Final = "note"
@@ -220,7 +220,7 @@ def _records(snapshot: Snapshot, findings: Sequence[Finding]) -> Iterator[Check]
     yield Check("records", "findings", status, text or "none")
 
 
-def _texts(view: View) -> Iterator[Check]:
+def _texts(view: ProjectState) -> Iterator[Check]:
     """How many texts are kept out of every context until a person decides."""
     held, quarantined = int(view.board.held.sum()), int(view.board.quarantined.sum())
     for name, count, state in (("held", held, "held"), ("quarantine", quarantined - held, "quarantine")):
@@ -228,7 +228,7 @@ def _texts(view: View) -> Iterator[Check]:
         yield Check("texts", name, WARNING if count else OK, f"{plural(count, 'pattern')}{hint}")
 
 
-def _evidence(view: View, doubts: Sequence[Finding]) -> Iterator[Check]:
+def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Check]:
     """Whether what the records claim and what the loops show agree, and which marks wait for a verdict."""
     if doubts:
         status = WARNING if any(doubt.severity is not Severity.INFO for doubt in doubts) else NOTE
@@ -240,7 +240,7 @@ def _evidence(view: View, doubts: Sequence[Finding]) -> Iterator[Check]:
         yield Check("evidence", "burst", WARNING, f"{burst_text(burst)}; see: ralphdeck bursts")
 
 
-def _metrics(paths: ProjectPaths, view: View) -> Check:
+def _metrics(paths: ProjectPaths, view: ProjectState) -> Check:
     """Whether the metrics in files, registry documents included, are what the evidence shows."""
     found = differences(claimed_metrics(paths), effectiveness(view.snapshot, view.board, view.now))
     if not found:
@@ -251,7 +251,7 @@ def _metrics(paths: ProjectPaths, view: View) -> Check:
     return Check("evidence", "metrics", NOTE, f"{visible_line(text, 300)}; see: ralphdeck metrics")
 
 
-def _meaning(deck: Deck) -> Iterator[Check]:
+def _meaning(deck: Project) -> Iterator[Check]:
     """Whether patterns and tasks can be found by meaning, and how many of them."""
     ready = available()
     text = f"{MODEL} is installed" if ready else f"not installed or switched off, words are compared; install {EXTRA}"

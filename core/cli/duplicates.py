@@ -13,9 +13,9 @@ from core.cli.project import chosen_project, now, open_deck
 from core.cli.shapes import json_help
 from core.curation.merge import Tally, as_read, check_pair, merged
 from core.curation.pattern_registry import Registry
-from core.project.state import View
 from core.records.patterns import Pattern
 from core.retrieval.similarity import shown_likeness
+from core.state.project_state import ProjectState
 
 
 @click.command(epilog=json_help("patterns duplicates"))
@@ -62,12 +62,12 @@ def duplicates(threshold: float | None, as_json: bool, strict: bool) -> None:
     end(view.findings, strict=strict)
 
 
-def _by_uses(view: View, one: str, other: str) -> tuple[str, str]:
+def _by_uses(view: ProjectState, one: str, other: str) -> tuple[str, str]:
     kept, merged = sorted((one, other), key=lambda id: (-view.assessment(id).uses, id))
     return kept, merged
 
 
-def _uses(view: View, kept: str, other: str) -> str:
+def _uses(view: ProjectState, kept: str, other: str) -> str:
     return f"{view.assessment(kept).uses} + {view.assessment(other).uses}"
 
 

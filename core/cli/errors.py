@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from core.base.errors import UnknownRecord
+from core.base.formatting import short_id
 from core.cli.beads import find_bead
 from core.cli.completing import complete_bead
 from core.cli.learning_shapes import error_json, stats_json
@@ -13,7 +14,6 @@ from core.cli.output import line, print_bytes, print_json, remark, warn
 from core.cli.project import now, open_deck
 from core.cli.shapes import json_help
 from core.curation.reference_storage import LoggedErrors
-from core.curation.rules import shown
 from core.learning.errors import ErrorAccumulator, classify_error
 from core.records.events import ErrorType
 
@@ -78,7 +78,7 @@ def errors(
         said = entry.id
     elif error_id is not None:
         if error_id not in {entry.id for entry in accumulator.get_errors(bead_id)}:
-            raise UnknownRecord(f"{shown(bead_id)} has no error {shown(error_id)}; see: ralphdeck errors --json")
+            raise UnknownRecord(f"{short_id(bead_id)} has no error {short_id(error_id)}; see: ralphdeck errors --json")
         accumulator.resolve_error(error_id)
         said = f"resolved {error_id}"
     if as_json:
@@ -92,4 +92,4 @@ def errors(
         if told:
             print_bytes(f"{told}\n".encode("utf-8", "replace"))
         else:
-            remark(f"no errors of {shown(bead_id)}{'' if everything else ' that are not resolved'}")
+            remark(f"no errors of {short_id(bead_id)}{'' if everything else ' that are not resolved'}")

@@ -20,8 +20,8 @@ from core.records.patterns import PatternType
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
-    from core.extraction.proposals import Extraction, Proposal
-    from core.project.project import Deck
+    from core.project.project import Project
+    from core.records.extractions import Extraction, Proposal
 
 _TYPES: Final = [kind.value for kind in PatternType]
 
@@ -101,7 +101,7 @@ def extract(
     end(deck.view.findings, strict=strict)
 
 
-def _learn_strategies(deck: Deck, source_id: str) -> dict[str, list[str]]:
+def _learn_strategies(deck: Project, source_id: str) -> dict[str, list[str]]:
     """The decomposition strategies of each loop and attempt of a source, counted."""
     loops = deck.view.snapshot.loops
     meant = [] if source_id in loops else meant_by(source_id, loops)
@@ -110,7 +110,7 @@ def _learn_strategies(deck: Deck, source_id: str) -> dict[str, list[str]]:
     return {bead_id: names for bead_id, names in found.items() if names}
 
 
-def _ended(deck: Deck) -> list[str]:
+def _ended(deck: Project) -> list[str]:
     """The loops that have ended, in that order: what one has found a later one uses; then what belongs to none."""
     snapshot = deck.view.snapshot
     loops = [loop for loop in snapshot.loops.values() if loop.status.ended]

@@ -14,14 +14,14 @@ from core.cli.output import line, print_json, remark, warn
 if TYPE_CHECKING:
     from core.curation.curator import Decided
     from core.forecast.forecast import Forecast
-    from core.project.project import Deck
+    from core.project.project import Project
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Only tell which states and contexts would change; nothing is written."
 )
 
 
-def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) -> Decided:
+def foretell(deck: Project, decide: Callable[[Project], Decided], *, as_json: bool) -> Decided:
     """Print what a decision would change; returns what would have been decided.
 
     Raises:
@@ -33,7 +33,7 @@ def foretell(deck: Deck, decide: Callable[[Deck], Decided], *, as_json: bool) ->
 
     made: list[Decided] = []
 
-    def noted(stage: Deck) -> Decided:
+    def noted(stage: Project) -> Decided:
         made.append(decide(stage))
         return made[-1]
 

@@ -20,13 +20,13 @@ from core.cli.output import end, findings_json, print_bytes, print_json, remark,
 from core.cli.project import open_deck
 from core.cli.shapes import injection_json, json_help
 from core.episodes.similar_tasks import comparable
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.findings import Finding
 from core.records.loops import Liveness, Loop
 from core.records.patterns import PatternType
 from core.retrieval.ranking import Injection
 from core.retrieval.task import CATEGORIES
+from core.state.project_state import ProjectState
 from core.storage.export_file import export_file, write_file
 
 _HOOK_HELP: Final = (
@@ -127,7 +127,7 @@ def _tell(injection: Injection, findings: Sequence[Finding], file: Path | None, 
         print_bytes(context)
 
 
-def _why_nothing(injection: Injection, view: View) -> str:
+def _why_nothing(injection: Injection, view: ProjectState) -> str:
     """What keeps all patterns out: the most frequent reasons, each with the number of patterns."""
     if not view.settings.injection.enabled:
         return "injection is switched off in the settings"
@@ -142,7 +142,7 @@ def _why_nothing(injection: Injection, view: View) -> str:
     return told or "no pattern has anything in common with the task"
 
 
-def _loop(view: View, loop_id: str | None) -> Loop:
+def _loop(view: ProjectState, loop_id: str | None) -> Loop:
     """The named loop; without a name the one that is at work.
 
     Raises:
@@ -161,7 +161,7 @@ def _loop(view: View, loop_id: str | None) -> Loop:
 
 
 def _injection(
-    deck: Deck,
+    deck: Project,
     task: str,
     *,
     min_success_rate: float | None,
@@ -202,7 +202,7 @@ def _injection(
     return injection
 
 
-def _make_few(deck: Deck) -> None:
+def _make_few(deck: Project) -> None:
     """Make the vectors that are missing, if that takes no time; else say how to make them."""
     snapshot = deck.view.snapshot
     try:
@@ -212,7 +212,7 @@ def _make_few(deck: Deck) -> None:
         warn(f"some patterns can be found by word match only: {error}")
 
 
-def _record(deck: Deck, loop_id: str, injection: Injection) -> None:
+def _record(deck: Project, loop_id: str, injection: Injection) -> None:
     """Write down what the loop got; the loop gets it even if that fails."""
     try:
         deck.inject(loop_id, injection)

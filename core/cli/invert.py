@@ -17,7 +17,7 @@ from core.cli.project import now, open_deck
 from core.cli.shapes import decided_json, json_help, proposal_json
 from core.curation.curator import Decided
 from core.learning.inversion_proposals import Inversion
-from core.project.project import Deck
+from core.project.project import Project
 
 MOST_DAYS = 3650
 """Longest snooze."""
@@ -78,14 +78,14 @@ def invert(
         end(deck.view.findings, strict=strict)
 
 
-def _verdict(deck: Deck, decide: Callable[[Deck], Decided], dry_run: bool, as_json: bool) -> None:
+def _verdict(deck: Project, decide: Callable[[Project], Decided], dry_run: bool, as_json: bool) -> None:
     if dry_run:
         foretell(deck, decide, as_json=as_json)
     else:
         print_decided(decide(deck), as_json)
 
 
-def _decide(deck: Deck, pattern_id: str, reject: bool, snooze: int | None, text: str | None, reason: str) -> Decided:
+def _decide(deck: Project, pattern_id: str, reject: bool, snooze: int | None, text: str | None, reason: str) -> Decided:
     if reject:
         return deck.reject_inversion(pattern_id, reason=reason)
     if snooze is not None:
@@ -93,7 +93,7 @@ def _decide(deck: Deck, pattern_id: str, reject: bool, snooze: int | None, text:
     return deck.accept_inversion(pattern_id, text=text, reason=reason)
 
 
-def _proposals(deck: Deck, pattern_id: str | None) -> list[Inversion]:
+def _proposals(deck: Project, pattern_id: str | None) -> list[Inversion]:
     proposals = [item.inversion for item in deck.view.queue if item.inversion is not None]
     if pattern_id is None:
         return proposals
@@ -104,7 +104,7 @@ def _proposals(deck: Deck, pattern_id: str | None) -> list[Inversion]:
     return found
 
 
-def _list(deck: Deck, proposals: Sequence[Inversion], as_json: bool) -> None:
+def _list(deck: Project, proposals: Sequence[Inversion], as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -125,7 +125,7 @@ def _list(deck: Deck, proposals: Sequence[Inversion], as_json: bool) -> None:
         remark("no pattern is due for inversion")
 
 
-def _accept_all(deck: Deck, reason: str, as_json: bool) -> None:
+def _accept_all(deck: Project, reason: str, as_json: bool) -> None:
     """(2) inverts as soon as the threshold is reached; a text that reads wrong is inverted all the same."""
     decisions = []
     for proposal in _proposals(deck, None):

@@ -8,6 +8,7 @@ from datetime import datetime
 import click
 
 from core.base.errors import BadInput
+from core.base.formatting import short_id
 from core.base.text import plural
 from core.cli.beads import at_option, find_bead, print_effects, result_of, result_options, time_of
 from core.cli.completing import complete_bead
@@ -17,13 +18,12 @@ from core.cli.options import Count, Duration, deciding_options
 from core.cli.output import line, print_json, remark, warn
 from core.cli.project import open_deck
 from core.cli.shapes import json_help
-from core.curation.rules import shown
 from core.curation.use_counts import Counted
 from core.extraction.strategies import strategies_of
 from core.project.scoring import applied, kind_of
-from core.project.state import View
 from core.records.events import Event, Signals, event_id
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 
 
 @click.command(epilog=json_help("outcome"))
@@ -102,18 +102,18 @@ def outcome(
     _print(view, after, event.loop_id, warnings, records, as_json=as_json, recorded=not dry_run)
 
 
-def _supposing(view: View, event: Event) -> View:
+def _supposing(view: ProjectState, event: Event) -> ProjectState:
     """The view as it were with one event more."""
     snapshot = replace(view.snapshot, events=(*view.snapshot.events, event))
     return replace(view, snapshot=snapshot, board=view.board.updated(snapshot, Delta(events=True), view.now))
 
 
-def _not_out(view: View, bead_id: str) -> str:
+def _not_out(view: ProjectState, bead_id: str) -> str:
     loop = view.snapshot.loops.get(bead_id)
-    return f"{shown(bead_id)} is {loop.status}" if loop else f"{shown(bead_id)} does not say how it ended"
+    return f"{short_id(bead_id)} is {loop.status}" if loop else f"{short_id(bead_id)} does not say how it ended"
 
 
-def _older(view: View, event: Event) -> bool:
+def _older(view: ProjectState, event: Event) -> bool:
     return any(
         other.at > event.at
         for other in view.snapshot.events
@@ -122,8 +122,8 @@ def _older(view: View, event: Event) -> bool:
 
 
 def _print(
-    before: View,
-    after: View,
+    before: ProjectState,
+    after: ProjectState,
     bead_id: str,
     warnings: list[str],
     records: list[Counted],

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import click
 from rich.cells import cell_len, set_cell_size
 
-from core.base.number_text import percent_text
+from core.base.formatting import percent_text
 from core.base.text import ELLIPSIS, plural, visible_line
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of

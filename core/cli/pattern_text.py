@@ -11,11 +11,11 @@ from core.cli.output import line, percent
 from core.learning.assessment import Assessment
 from core.learning.lineage import format_lineage, source_iterations
 from core.metrics.effectiveness import pattern_effect
-from core.project.state import View
 from core.records.patterns import Pattern, PatternType
 from core.records.times import day_of
 from core.redaction.masking import masked
 from core.scanning.messages import SEVERITY_WORDS, told
+from core.state.project_state import ProjectState
 
 _NAMES: Final = {
     PatternType.ERROR: "Error Pattern",
@@ -32,7 +32,7 @@ _FAILURES: Final = {True: "failed", False: "did not fail", None: "result unknown
 _MARKS: Final = {True: "+", False: "-", None: " "}
 
 
-def print_pattern(view: View, pattern: Pattern) -> None:
+def print_pattern(view: ProjectState, pattern: Pattern) -> None:
     """Print everything about `pattern`: first the block of (0), then what else is known."""
     assessment = view.assessment(pattern.id)
     line(f"Pattern: {pattern.id}")
@@ -62,7 +62,7 @@ def print_pattern(view: View, pattern: Pattern) -> None:
         line(f"  {row}" if row else "")
 
 
-def print_why(view: View, pattern: Pattern) -> None:
+def print_why(view: ProjectState, pattern: Pattern) -> None:
     """Print the state of `pattern` and what it rests on, rule by rule."""
     assessment = view.assessment(pattern.id)
     line("State: held" if assessment.held else f"State: {assessment.state.value}, by {assessment.decided_by}")
@@ -74,7 +74,7 @@ def print_why(view: View, pattern: Pattern) -> None:
         line(f"  ! {SEVERITY_WORDS[one.severity]}: this text {told((one,))}")
 
 
-def print_evidence(view: View, pattern: Pattern) -> None:
+def print_evidence(view: ProjectState, pattern: Pattern) -> None:
     """Print what counts how much for `pattern`, what rests on one loop, and what does not count."""
     explanation, computed = view.why(pattern.id), view.assessment(pattern.id).computed
     flipping = [loop for loop in explanation.loops if loop.state_without is not computed]
@@ -103,7 +103,7 @@ def _print_more(count: int) -> None:
         line(f"  and {count - _MOST_SHOWN:,} more")
 
 
-def _print_effectiveness(view: View, pattern: Pattern, assessment: Assessment) -> None:
+def _print_effectiveness(view: ProjectState, pattern: Pattern, assessment: Assessment) -> None:
     anti = pattern.type is PatternType.ANTI
     results = assessment.successes + assessment.failures
     counted = f"({assessment.successes}/{results} {'occurrences' if anti else 'applications'})"
@@ -116,11 +116,11 @@ def _print_effectiveness(view: View, pattern: Pattern, assessment: Assessment) -
     _print_block("Effectiveness", rows)
 
 
-def _discovered(view: View, pattern: Pattern) -> datetime | None:
+def _discovered(view: ProjectState, pattern: Pattern) -> datetime | None:
     return next((seen.at for seen in view.observations(pattern.id) if seen.kind == "discovered"), None)
 
 
-def _sources(view: View, pattern: Pattern) -> Iterator[str]:
+def _sources(view: ProjectState, pattern: Pattern) -> Iterator[str]:
     anti = pattern.type is PatternType.ANTI
     results = _FAILURES if anti else _RESULTS
     as_loop = {(seen.loop_id, seen.at) for seen in view.observations(pattern.id) if seen.inferred}
@@ -162,7 +162,7 @@ def _print_approach(pattern: Pattern) -> None:
         _print_pairs("Code", code, template)
 
 
-def _print_details(view: View, pattern: Pattern, assessment: Assessment) -> None:
+def _print_details(view: ProjectState, pattern: Pattern, assessment: Assessment) -> None:
     """What the block of (0) has no place for."""
     low, high = assessment.interval
     line(f"Title: {pattern.title}")

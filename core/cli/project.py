@@ -20,7 +20,7 @@ from core.storage.read_only import protect
 
 if TYPE_CHECKING:
     from core.project.index import Library
-    from core.project.project import Deck
+    from core.project.project import Project
     from core.records.snapshot import Snapshot
     from core.sources.configuration import Configuration
 
@@ -84,7 +84,7 @@ def read_snapshot(configuration: Configuration | None = None) -> Snapshot:
     return library.snapshot
 
 
-def open_deck(by: str | None = None, *, records: bool = False, configuration: Configuration | None = None) -> Deck:
+def open_deck(by: str | None = None, *, records: bool = False, configuration: Configuration | None = None) -> Project:
     """The chosen project with scores, loaded.
 
     Args:
@@ -95,14 +95,14 @@ def open_deck(by: str | None = None, *, records: bool = False, configuration: Co
     Raises:
         ProjectNotFound: There is no such project; to record something, it must have an `.aiwg`.
     """
-    from core.project.project import Deck
+    from core.project.project import Project
 
     project = chosen_project()
     if records and not is_folder(project.aiwg):
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
     configuration = configuration or read_configuration(registry=True)
     settings = configuration.settings
-    deck = Deck(
+    deck = Project(
         project,
         settings,
         by=by or decider(settings),

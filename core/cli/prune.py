@@ -15,8 +15,8 @@ from core.cli.output import Column, day, end, findings_json, line, percent, prin
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import decided_json, json_help
 from core.metrics.pruning import Prune
-from core.project.state import View
 from core.sources.archives import Archived, read_archives
+from core.state.project_state import ProjectState
 
 
 @click.command(epilog=json_help("patterns prune"))
@@ -63,7 +63,7 @@ def prune(
         _print_pruned(deck.view, found)
 
 
-def _print_pruned(view: View, found: tuple[Prune, ...]) -> None:
+def _print_pruned(view: ProjectState, found: tuple[Prune, ...]) -> None:
     columns = (
         Column("ID"),
         Column("TYPE"),

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import click
 
+from core.base.formatting import short_id
 from core.cli.beads import (
     Effect,
     at_option,
@@ -24,15 +25,13 @@ from core.cli.output import line, print_json, warn
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
 from core.curation.reference_storage import LoggedFeedback
-from core.curation.rules import shown
 from core.curation.use_counts import Counted
-from core.learning.bursts import source_of
+from core.learning.bursts import burst_text, source_of
 from core.learning.criteria import criterion_weight, should_deprecate_criterion
 from core.learning.outcomes import Verdict
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.events import Event, event_id
-from core.review.messages import burst_text
+from core.state.project_state import ProjectState
 
 _VERDICTS = {True: Verdict.HELPFUL, False: Verdict.HARMFUL, None: Verdict.NEUTRAL}
 _ENDED = {True: "succeeded", False: "failed"}
@@ -115,7 +114,7 @@ def _check_feedback(criterion: str, result: bool | None, neutral: bool, iteratio
         raise click.UsageError("give one of --success, --failure and --neutral")
 
 
-def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
+def _use(deck: Project, event: Event, warnings: list[str], as_json: bool) -> None:
     before = deck.view.assessment(event.pattern_id)
     records: list[Counted] = []
     view = deck.record(event, counted=records, warnings=warnings)
@@ -127,13 +126,13 @@ def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
     ]
     held = any(not aside.revoked for aside in asides)
     if asides and not held:
-        warnings.append(f"the marks of {shown(event.loop_id)} at this time were revoked; this one does not count")
+        warnings.append(f"the marks of {short_id(event.loop_id)} at this time were revoked; this one does not count")
     for warning in warnings:
         warn(warning)
     if as_json:
         _print(event, warnings, effect=effect, held=held, records=records)
         return
-    line(f"recorded: {shown(event.loop_id)} applied {shown(event.pattern_id)}, {_result(view, event)}")
+    line(f"recorded: {short_id(event.loop_id)} applied {short_id(event.pattern_id)}, {_result(view, event)}")
     print_effects([effect])
     print_counted(records)
     for burst in view.board.bursts if held else ():
@@ -141,7 +140,7 @@ def _use(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
             line((f"held: {burst_text(burst)}; see: ralphdeck bursts", "yellow"))
 
 
-def _result(view: View, event: Event) -> str:
+def _result(view: ProjectState, event: Event) -> str:
     if event.success is not None:
         return f"which {_ENDED[event.success]}"
     known = _known(view, event)
@@ -151,7 +150,7 @@ def _result(view: View, event: Event) -> str:
     return "with its outcome as result" + (f", {found[1].verdict}" if found else ", once it has one")
 
 
-def _known(view: View, event: Event) -> bool | None:
+def _known(view: ProjectState, event: Event) -> bool | None:
     """The result that was recorded for the use that an event without one is about; None if there is none."""
     uses = [
         seen
@@ -163,7 +162,7 @@ def _known(view: View, event: Event) -> bool | None:
     return uses[-1].success
 
 
-def _feedback(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> None:
+def _feedback(deck: Project, event: Event, warnings: list[str], as_json: bool) -> None:
     settings, view = deck.settings.learning, deck.record(event)
     weight = criterion_weight(LoggedFeedback(deck.project).get_by_criterion(event.criterion), view.now, settings)
     for warning in warnings:
@@ -171,10 +170,10 @@ def _feedback(deck: Deck, event: Event, warnings: list[str], as_json: bool) -> N
     if as_json:
         _print(event, warnings, criterion=criterion_json(weight, settings))
         return
-    line(f"recorded: {shown(event.criterion)} {_VERDICTS[event.success]} in {shown(event.loop_id)}")
+    line(f"recorded: {short_id(event.criterion)} {_VERDICTS[event.success]} in {short_id(event.loop_id)}")
     state = ", deprecated: it weighs nothing" if should_deprecate_criterion(weight, settings) else ""
     line(
-        (shown(event.criterion), "bold"),
+        (short_id(event.criterion), "bold"),
         f": weight {weight.weight:.2f}, helpful {weight.helpful:.2f}, harmful {weight.harmful:.2f}{state}",
     )
 

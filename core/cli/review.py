@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from core.base.errors import UnknownRecord
+from core.base.formatting import short_id
 from core.base.text import plural
 from core.cli.decide import print_decided
 from core.cli.options import Count, Moment, Words, deciding_options, joined, strict_option
 from core.cli.output import Column, end, findings_json, line, print_json, print_table, remark
 from core.cli.project import open_deck
 from core.cli.shapes import json_help, number
-from core.curation.rules import More, shown
-from core.review.items import KINDS, ReviewItem
+from core.curation.rules import More
+from core.state.review_items import KINDS, ReviewItem
 
 if TYPE_CHECKING:
     from core.curation.curator import Decided
-    from core.project.project import Deck
+    from core.project.project import Project
     from core.review.session import Plan
 
 MOST_MINUTES = 1440
@@ -106,28 +107,28 @@ def snooze(
     print_decided(_snoozed(deck, _question(deck, subject, kind), until, uses, reason), as_json)
 
 
-def _looked_through(by: str | None) -> Deck:
+def _looked_through(by: str | None) -> Project:
     """The project, with what only idle moments bring into the queue."""
     deck = open_deck(by)
     deck.look_at_all()
     return deck
 
 
-def _question(deck: Deck, subject: str, kind: str | None) -> ReviewItem:
+def _question(deck: Project, subject: str, kind: str | None) -> ReviewItem:
     found = [
         item
         for item in deck.view.queue
         if subject in {item.subject, item.question_key} and (kind is None or item.kind == kind)
     ]
     if not found:
-        raise UnknownRecord(f"no question about {shown(subject)} waits for a decision; see: ralphdeck review")
+        raise UnknownRecord(f"no question about {short_id(subject)} waits for a decision; see: ralphdeck review")
     if len(found) > 1:
         kinds = ", ".join(item.kind for item in found)
-        raise UnknownRecord(f"{len(found)} questions are about {shown(subject)}; say which with --kind: {kinds}")
+        raise UnknownRecord(f"{len(found)} questions are about {short_id(subject)}; say which with --kind: {kinds}")
     return found[0]
 
 
-def _snoozed(deck: Deck, item: ReviewItem, until: datetime | None, uses: int | None, reason: str) -> Decided:
+def _snoozed(deck: Project, item: ReviewItem, until: datetime | None, uses: int | None, reason: str) -> Decided:
     if item.question_key == item.subject:
         return deck.snooze(item.subject, until=until, uses=uses, reason=reason)
     more = None if uses is None else More(item.evidence, uses)

@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from core.base.errors import UnknownRecord
+from core.base.formatting import short_id
 from core.cli.beads import find_bead
 from core.cli.completing import complete_bead
 from core.cli.learning_shapes import criterion_json, scored_json
@@ -17,11 +18,10 @@ from core.cli.output import Column, end, findings_json, line, print_json, print_
 from core.cli.project import open_deck
 from core.cli.shapes import Shape, json_help
 from core.curation.reference_storage import LoggedFeedback
-from core.curation.rules import shown
 from core.learning.criteria import CriterionWeight, WeightedScores, apply_weights, criterion_weights
-from core.project.project import Deck
+from core.project.project import Project
 from core.project.scoring import Scored, scored
-from core.project.state import View
+from core.state.project_state import ProjectState
 
 VERDICT_COLOURS: Final = {"helpful": "green", "harmful": "red"}
 
@@ -70,21 +70,21 @@ def score(beads: tuple[str, ...], criteria: bool, as_json: bool, strict: bool) -
     end(view.findings, strict=strict)
 
 
-def _wanted(view: View, beads: Iterable[str]) -> list[str]:
+def _wanted(view: ProjectState, beads: Iterable[str]) -> list[str]:
     found = []
     for name in beads:
         bead_id = find_bead(view, name, [])
         if view.outcome(bead_id) is None:
             loop = view.snapshot.loops.get(bead_id)
             if loop is None and bead_id not in view.snapshot.attempts:
-                raise UnknownRecord(f"no loop, attempt or recorded outcome {shown(name)}; see: ralphdeck loops")
+                raise UnknownRecord(f"no loop, attempt or recorded outcome {short_id(name)}; see: ralphdeck loops")
             state = f"is {loop.status}" if loop else "does not say how it ended"
-            raise UnknownRecord(f"{shown(bead_id)} {state}: no outcome is known; record one with: ralphdeck outcome")
+            raise UnknownRecord(f"{short_id(bead_id)} {state}: no outcome is known; record one with: ralphdeck outcome")
         found.append(bead_id)
     return found
 
 
-def _weighed(deck: Deck, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
+def _weighed(deck: Project, words: Iterable[str]) -> tuple[dict[str, CriterionWeight], WeightedScores]:
     """The weight of each criterion, and the scores NAME=SCORE weighed by them."""
     scores: dict[str, float] = {}
     for word in words:

@@ -26,7 +26,6 @@ from core.records.times import iso
 if TYPE_CHECKING:
     from core.curation.curator import Decided
     from core.extraction.clustering import Cluster
-    from core.extraction.proposals import Extraction
     from core.learning.assessment import Assessment
     from core.learning.explanation import RuleLine
     from core.learning.inversion_proposals import Inversion
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from core.learning.loop_patterns import LoopPatterns
     from core.records.decisions import Decision, Pin
     from core.records.events import Observation
+    from core.records.extractions import Extraction
     from core.records.loops import Loop
     from core.records.patterns import Pattern, SourceLoop
     from core.records.reflections import Reflection

@@ -17,7 +17,7 @@ from core.config.thresholds import THRESHOLDS, Threshold, threshold, with_thresh
 from core.curation.reference_storage import LoggedFeedback
 from core.learning.criteria import criterion_weight, effective_weight, should_deprecate_criterion
 from core.learning.threshold_replay import Replay, Turn
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.times import day_of
 from core.sources.configuration import Configuration
 
@@ -81,7 +81,7 @@ def what_if(values: tuple[str, ...], as_json: bool, strict: bool) -> None:
     end(view.findings, strict=strict)
 
 
-def _criteria(deck: Deck, settings: Settings) -> list[Shape]:
+def _criteria(deck: Project, settings: Settings) -> list[Shape]:
     """The weight of each criterion now, and under the other thresholds."""
     events = LoggedFeedback(deck.project).get_all()
     found = []

@@ -11,9 +11,9 @@ from core.cli.output import end, findings_json, line, print_json
 from core.cli.pattern_text import print_evidence, print_why
 from core.cli.project import open_deck
 from core.cli.shapes import json_help, number, pin_json, rule_json
-from core.project.state import View
 from core.records.patterns import Pattern
 from core.records.times import iso
+from core.state.project_state import ProjectState
 
 
 @click.command(epilog=json_help("why"))
@@ -39,7 +39,7 @@ def why(pattern_id: str, as_json: bool, strict: bool) -> None:
     end(view.findings, strict=strict)
 
 
-def _document(view: View, pattern: Pattern) -> dict[str, object]:
+def _document(view: ProjectState, pattern: Pattern) -> dict[str, object]:
     assessment = view.assessment(pattern.id)
     explanation = view.why(pattern.id)
     change = assessment.next_change

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from core.base.errors import Conflict
+from core.base.formatting import short_id
 from core.base.text import visible_line
-from core.curation.rules import Draft, about_text, shown, verb_text
+from core.curation.rules import Draft, about_text, verb_text
 from core.curation.undo import ALONE, touched
 from core.learning.outcomes import took
 from core.records.decisions import TURNS, Decision
@@ -36,7 +37,7 @@ def check_texts(draft: Draft, seen: Seen) -> None:
         return
     for pattern_id in sorted(touched(draft).union(draft.quoted)):
         if seen.is_other(pattern_id):
-            raise Conflict(f"the text of {shown(pattern_id)} is another one by now; look again")
+            raise Conflict(f"the text of {short_id(pattern_id)} is another one by now; look again")
 
 
 def check_seen(draft: Draft, by: str, news: Sequence[Decision], known: Mapping[str, Decision], now: datetime) -> None:
@@ -98,4 +99,4 @@ def _told(decision: Decision, known: Mapping[str, Decision], now: datetime) -> s
     when = "just now" if seconds < 1 else f"{took(seconds * 1000)} ago"
     reason = f" ({visible_line(decision.reason, 120)})" if decision.reason else ""
     what = f"{verb_text(decision)} {about_text(decision, known)}"
-    return f"{shown(decision.by)} decided {when}: {what}{reason}"
+    return f"{short_id(decision.by)} decided {when}: {what}{reason}"

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, MovedOn
+from core.base.formatting import short_id
 from core.curation import record_changes, rules, text_approval
 from core.curation.apply import ID_PREFIXES
 from core.curation.decision_writer import Decided as Decided
 from core.curation.decision_writer import Make, Progress, Recorder, clean
 from core.curation.decision_writer import Refusal as Refusal
 from core.curation.record_changes import Batch
-from core.curation.rules import Case, Draft, shown
+from core.curation.rules import Case, Draft
 from core.curation.unit_of_work import Act
-from core.extraction.proposals import Extraction
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import Burst
 from core.learning.inversion_proposals import Inversion
 from core.records.decisions import CurationState, Verb
+from core.records.extractions import Extraction
 from core.records.patterns import Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
@@ -273,7 +274,9 @@ class Curator(Recorder):
             return decided
         if not is_bulk:
             before, after = decided.group[0].before["state"], decided.group[-1].after["state"]
-            return replace(decided, summary=f"re-enabled {shown(asked[0].pattern.id)}: {rules.change(before, after)}")
+            return replace(
+                decided, summary=f"re-enabled {short_id(asked[0].pattern.id)}: {rules.change(before, after)}"
+            )
         of = f" of {len(asked) + len(unknown):,}" if decided.refused else ""
         count = len({decision.subject for decision in decided.group})
         withheld = Counter(one.assessment.shown for one in asked if one.assessment.quarantined)
@@ -323,7 +326,7 @@ class Curator(Recorder):
     def _inversion(self, one: Asked, now: datetime, reason: str, act: Act) -> Make:
         proposal = one.proposal
         if proposal is None:
-            raise BadInput(f"{shown(one.pattern.id)} has no inversion to accept")
+            raise BadInput(f"{short_id(one.pattern.id)} has no inversion to accept")
         text = clean(proposal.text, "the text of the anti-pattern")
 
         def draft(case: Case) -> Draft:
@@ -336,11 +339,11 @@ class Curator(Recorder):
     def _note(self, pattern: Pattern, text: str) -> Make:
         text = clean(text, "note")
         if not text:
-            raise BadInput(f"the note on {shown(pattern.id)} is empty")
+            raise BadInput(f"the note on {short_id(pattern.id)} is empty")
 
         def draft(_state: CurationState, _identifier: str) -> Draft:
             subject, after = _subject(pattern), {"text": text}
-            return Draft(verb=Verb.NOTE, subject=subject, summary=f"noted on {shown(subject)}", after=after)
+            return Draft(verb=Verb.NOTE, subject=subject, summary=f"noted on {short_id(subject)}", after=after)
 
         return draft
 
@@ -412,5 +415,5 @@ def _subject(pattern: Pattern) -> str:
     try:
         pattern.id.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"id {shown(pattern.id)} is no valid text; nothing can be decided about it") from None
+        raise BadInput(f"id {short_id(pattern.id)} is no valid text; nothing can be decided about it") from None
     return pattern.id

@@ -14,13 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import AlreadyDone, BadInput, Conflict, MovedOn, Refused
+from core.base.formatting import short_id
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation import undo
 from core.curation.apply import settle
 from core.curation.conflicts import Seen, check_last_seen, check_seen, check_texts
 from core.curation.effects import Outcome
-from core.curation.rules import Draft, shown
+from core.curation.rules import Draft
 from core.curation.unit_of_work import Act
 from core.ledger.ledger import Ledger
 from core.records.decisions import CurationState, Decision, Verb
@@ -241,7 +242,7 @@ class Recorder:
             self._ledger.append(*made)
         outcomes = [outcome for outcome in self._settle() if outcome.decision_id in drafts]
         warnings = [*(text for draft in drafts.values() for text in draft.warnings), *(one.text for one in outcomes)]
-        kept = [shown(draft.subject) for draft in drafts.values() if draft.ledger_only]
+        kept = [short_id(draft.subject) for draft in drafts.values() if draft.ledger_only]
         warnings += (f"the file of {name} is not written to; the ledger holds the decision" for name in kept)
         return Decided(
             decision=made[-1],
@@ -286,7 +287,7 @@ def _storable(draft: Draft) -> Draft:
     try:
         msgspec.json.encode(draft)
     except UnicodeEncodeError:
-        raise BadInput(f"the record of {shown(draft.subject)} holds text that is no valid Unicode") from None
+        raise BadInput(f"the record of {short_id(draft.subject)} holds text that is no valid Unicode") from None
     return draft
 
 

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from core.base.errors import BadInput, Refused, UnknownRecord
+from core.base.formatting import short_id
 from core.base.text import plural, visible_line
 from core.config.paths import ProjectPaths
 from core.curation.apply import ID_PREFIXES, FreeIds, pattern_path
 from core.curation.merge import as_read, check_pair, merged
 from core.curation.pattern_registry import Registry, Stored, check_keepable
-from core.curation.rules import Draft, as_pattern, shown
+from core.curation.rules import Draft, as_pattern
 from core.extraction.alternatives import linked
-from core.extraction.proposals import Extraction
 from core.records.decisions import CurationState, Effect, Verb
+from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
 from core.records.times import iso
 
@@ -168,12 +169,12 @@ def extract(batch: Batch, extraction: Extraction, patterns: Mapping[str, Pattern
         found[identifier] = _discovery(record, kind, extraction.source_id, batch.at)
     if not new and not joined:
         why = visible_line(extraction.why_nothing or "nothing that is not known already", 400)
-        raise Refused(f"nothing to extract from {shown(extraction.source_id)}: {why}")
+        raise Refused(f"nothing to extract from {short_id(extraction.source_id)}: {why}")
     effects, inverse = changes.result()
     return Draft(
         verb=Verb.EXTRACT,
         subject=extraction.source_id,
-        summary=f"extracted {_counted(new, joined)} from {shown(extraction.source_id)}",
+        summary=f"extracted {_counted(new, joined)} from {short_id(extraction.source_id)}",
         reason=batch.reason,
         after={
             "patterns": new,
@@ -220,14 +221,14 @@ def import_patterns(batch: Batch, plan: ImportPlan, patterns: Mapping[str, Patte
             changes.set(stored, row.type, row.target, row.set, row.unset)
         (texts if row.content_hash else joined).append(row.target)
     if not texts and not joined:
-        raise Refused(f"{shown(plan.file)} tells nothing that is not known already")
+        raise Refused(f"{short_id(plan.file)} tells nothing that is not known already")
     effects, inverse = changes.result()
     told = [f"{plural(len(texts), 'pattern')} into quarantine"] if texts else []
     told += [f"counts of {plural(len(joined), 'known one')}"] if joined else []
     return Draft(
         verb=Verb.IMPORT,
         subject=plan.file,
-        summary=f"imported {' and '.join(told)} from {shown(plan.file)}",
+        summary=f"imported {' and '.join(told)} from {short_id(plan.file)}",
         reason=batch.reason,
         after={
             "patterns": texts,
@@ -251,7 +252,7 @@ def merge(batch: Batch, kept: Pattern, other: Pattern) -> Draft:
     return Draft(
         verb=Verb.MERGE,
         subject=kept.id,
-        summary=f"merged {shown(other.id)} into {shown(kept.id)}",
+        summary=f"merged {short_id(other.id)} into {short_id(kept.id)}",
         reason=batch.reason,
         after={"merged": other.id, "patterns": [kept.id, other.id]},
         effects=effects,
@@ -268,7 +269,7 @@ def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) 
         _archive(batch, changes, pattern, batch.registry.record(pattern), reason)
     effects, inverse = changes.result()
     ids = [pattern.id for pattern, _ in reasons]
-    what = shown(ids[0]) if len(ids) == 1 else plural(len(ids), "pattern")
+    what = short_id(ids[0]) if len(ids) == 1 else plural(len(ids), "pattern")
     return Draft(
         verb=Verb.ARCHIVE,
         subject=subject,
@@ -291,18 +292,18 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
     """Bring a pattern back from the newest archive that holds it."""
     present = patterns.get(pattern_id)
     if present is not None and not present.mirror_of:
-        raise Refused(f"{shown(pattern_id)} is in the registry")
+        raise Refused(f"{short_id(pattern_id)} is in the registry")
     heir = next((p.id for p in patterns.values() if pattern_id in p.aliases and not p.mirror_of), None)
     if heir is not None:
         raise Refused(
-            f"{shown(pattern_id)} was merged into {shown(heir)}, which has its counts; undo the merge instead"
+            f"{short_id(pattern_id)} was merged into {short_id(heir)}, which has its counts; undo the merge instead"
         )
     for file in batch.registry.archives():
         stored = batch.registry.find(file, pattern_id)
         if stored is not None:
             break
     else:
-        raise UnknownRecord(f"no archive holds {shown(pattern_id)}; see: ralphdeck patterns archived")
+        raise UnknownRecord(f"no archive holds {short_id(pattern_id)}; see: ralphdeck patterns archived")
     record = {key: value for key, value in stored.value.items() if key != ARCHIVED}
     kind = as_pattern(record).type
     changes = Changes()
@@ -312,7 +313,7 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
     return Draft(
         verb=Verb.RESTORE,
         subject=pattern_id,
-        summary=f"restored {shown(pattern_id)} from {stored.file.rpartition('/')[2]}",
+        summary=f"restored {short_id(pattern_id)} from {stored.file.rpartition('/')[2]}",
         reason=batch.reason,
         after={"patterns": [pattern_id]},
         effects=effects,

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import AlreadyDone, BadInput, Refused
+from core.base.formatting import format_day, short_id
 from core.base.text import plural, visible_line
 from core.config.settings import Settings
 from core.learning.assessment import HELD, QUARANTINE, Assessment
@@ -20,6 +21,7 @@ from core.learning.inversion_proposals import Inversion
 from core.ledger.fold import TEXT_HASH
 from core.records.decisions import TURNS, CurationState, Decision, Effect, Pin, Verb, text_hash
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.records.question_ids import ESCALATION_PREFIX
 from core.records.suspicions import Severity
 from core.records.times import iso
 from core.scanning.messages import told
@@ -35,8 +37,6 @@ _WAS_HELD: Final = "held"
 """The keys in `before` of a release that record what it was released from."""
 _ABOUT: Final = "about"
 """The key in `after` of a decision on a question that is filed under more than a person wants to read."""
-_ESCALATION: Final = "escalation of "
-"""How the subject of a verdict on an escalation begins."""
 _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _MAX_SLUG: Final = 60
 
@@ -79,7 +79,7 @@ class Case(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The pattern's id as it may be shown."""
-        return shown(self.pattern.id)
+        return short_id(self.pattern.id)
 
     @property
     def pin(self) -> Pin | None:
@@ -133,14 +133,9 @@ class Draft(Struct, frozen=True, kw_only=True):
     quoted: tuple[str, ...] = ()
 
 
-def shown(identifier: str) -> str:
-    """An id as messages quote it."""
-    return visible_line(identifier, 80)
-
-
 def verb_text(decision: Decision) -> str:
     """What was decided, as a verb for people; an escalation is acknowledged."""
-    if decision.verb is Verb.DISMISS and decision.subject.startswith(_ESCALATION):
+    if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
         return "acknowledge"
     return decision.verb.value.replace("_", " ")
 
@@ -148,7 +143,7 @@ def verb_text(decision: Decision) -> str:
 def subject_text(decision: Decision) -> str:
     """What a decision is about, for people: the name that it was given, else what it is filed under."""
     about = decision.after.get(_ABOUT)
-    return shown(about if isinstance(about, str) and about else decision.subject)
+    return short_id(about if isinstance(about, str) and about else decision.subject)
 
 
 def about_text(decision: Decision, known: Mapping[str, Decision]) -> str:
@@ -269,7 +264,7 @@ def reject_inversion(case: Case) -> Draft:
     verdict = case.state.inversions.get(case.pattern.id)
     more = case.settings.anti_pattern.failures_until_asked_again
     if verdict is not None and verdict.verdict == "rejected" and case.assessment.failures < verdict.failures + more:
-        raise Refused(f"the inversion of {case.name} is rejected already, on {day(verdict.at)}")
+        raise Refused(f"the inversion of {case.name} is rejected already, on {format_day(verdict.at)}")
     return Draft(
         verb=Verb.REJECT_INVERSION,
         subject=case.pattern.id,
@@ -301,7 +296,7 @@ def _snoozed_until(until: datetime | None, more: int | None, at: datetime) -> st
         raise BadInput(f"snooze until {plural(more, 'more use')} is over before it begins")
     if until is None and more is None:
         raise BadInput("snooze needs an end: a time, or so many more uses")
-    ends = [day(until)] if until is not None else []
+    ends = [format_day(until)] if until is not None else []
     return " or ".join([*ends, f"{plural(more, 'more use')}"] if more is not None else ends)
 
 
@@ -314,13 +309,13 @@ def judge_burst(verb: Verb, burst: Burst, state: CurationState, reason: str) -> 
     """Let the harmful marks of a burst count (confirm), or not (revoke)."""
     for verdict in state.bursts.get(burst.source, ()):
         if verdict.first <= burst.first and burst.last <= verdict.last and {*burst.patterns} <= {*verdict.patterns}:
-            raise Refused(f"the marks of {shown(burst.source)} are {verdict.verdict} already")
+            raise Refused(f"the marks of {short_id(burst.source)} are {verdict.verdict} already")
     word = "revoked" if verb is Verb.REVOKE else "confirmed"
     marked = plural(len(burst.patterns), "pattern")
     return Draft(
         verb=verb,
         subject=burst.source,
-        summary=f"{word} the harmful marks of {shown(burst.source)} on {marked}",
+        summary=f"{word} the harmful marks of {short_id(burst.source)} on {marked}",
         reason=reason,
         after={"first": burst.first.isoformat(), "last": burst.last.isoformat(), "patterns": list(burst.patterns)},
     )
@@ -401,11 +396,11 @@ def approve_text(question: str, text: str, about: str, reason: str, state: Curat
     """Let a held text that is not a pattern be injected, as long as it is this very text."""
     digest = text_hash(text)
     if digest in state.approved_texts:
-        raise AlreadyDone(f"{shown(about or question)} is approved already")
+        raise AlreadyDone(f"{short_id(about or question)} is approved already")
     return Draft(
         verb=Verb.RELEASE,
         subject=question,
-        summary=f"approved {shown(about or question)}",
+        summary=f"approved {short_id(about or question)}",
         reason=reason,
         after={TEXT_HASH: digest, "text": text} | ({_ABOUT: about} if about else {}),
     )
@@ -414,7 +409,7 @@ def approve_text(question: str, text: str, about: str, reason: str, state: Curat
 def dismiss(question: str, summary: str, about: str, reason: str, state: CurationState) -> Draft:
     """Never ask a question again."""
     if question in state.dismissed:
-        raise Refused(f"{shown(about or question)} is answered already")
+        raise Refused(f"{short_id(about or question)} is answered already")
     after = {_ABOUT: about} if about else {}
     return Draft(verb=Verb.DISMISS, subject=question, summary=summary, reason=reason, after=after)
 
@@ -427,35 +422,10 @@ def snooze_question(
     return Draft(
         verb=Verb.SNOOZE,
         subject=question,
-        summary=f"snoozed {shown(about or question)} until {ends}",
+        summary=f"snoozed {short_id(about or question)} until {ends}",
         reason=reason,
         after=_snoozed(until, None if more is None else more.known + more.count) | ({_ABOUT: about} if about else {}),
     )
-
-
-def extraction_question(source_id: str) -> str:
-    """What verdicts on the offer to extract from a loop are filed under: no id of a pattern."""
-    return f"extraction of {source_id}"
-
-
-def escalation_question(session_id: str, at: datetime | None) -> str:
-    """What verdicts on an escalated debug session are filed under: if it is escalated anew, it is another question."""
-    return f"{_ESCALATION}{session_id}" + (f" at {iso(at)}" if at is not None else "")
-
-
-def held_text_question(text_id: str, text: str) -> str:
-    """What verdicts on a held text that is not a pattern are filed under; a changed text is another question."""
-    return f"text {text_hash(text)[:12]} of {text_id}"
-
-
-def duplicate_question(one: str, other: str) -> str:
-    """What verdicts on two patterns that resemble each other are filed under; the lower id comes first."""
-    return f"likeness of {min(one, other)} and {max(one, other)}"
-
-
-def burst_subject(burst: Burst) -> str:
-    """What a snooze of a burst is filed under: no id of a pattern."""
-    return f"burst of {burst.source}"
 
 
 def anti_pattern(
@@ -518,11 +488,6 @@ def override_of(pin: Pin) -> dict[str, Any]:
     }
 
 
-def day(moment: datetime) -> str:
-    """A date as messages write it: `3 May 2026` (UTC)."""
-    return f"{moment.day} {moment:%B %Y}"
-
-
 def change(before: str, after: str) -> str:
     """A change of state as messages write it: `established → proven`, or `stays proven`."""
     return f"stays {after}" if before == after else f"{before} → {after}"
@@ -532,7 +497,7 @@ def changed(decision: Decision) -> str:
     """What a decision changed, as lists of decisions show it: `established → proven`, `8 patterns`, or nothing."""
     merged = decision.after.get("merged")
     if isinstance(merged, str):
-        return f"with {shown(merged)}"
+        return f"with {short_id(merged)}"
     about, joined = decision.after.get("patterns"), decision.after.get("joined")
     if isinstance(about, list):
         told = [plural(len(about), "pattern")] if about or not joined else []
@@ -589,8 +554,8 @@ def _check_invertible(case: Case) -> None:
         raise Refused(f"{case.name} is an anti-pattern; only other patterns are inverted")
     verdict = case.state.inversions.get(case.pattern.id)
     if verdict is not None and verdict.verdict == "accepted":
-        made = f" into {shown(verdict.anti_id)}" if verdict.anti_id else ""
-        raise Refused(f"{case.name} is inverted already{made}, on {day(verdict.at)}")
+        made = f" into {short_id(verdict.anti_id)}" if verdict.anti_id else ""
+        raise Refused(f"{case.name} is inverted already{made}, on {format_day(verdict.at)}")
     settings, failures = case.settings.anti_pattern, case.assessment.failures
     total = failures + case.assessment.successes
     if total < settings.min_observations or failures < settings.failure_ratio_threshold * total:
@@ -602,4 +567,4 @@ def since(pin: Pin | None) -> str:
     """By whom and when, for the end of a sentence: ` (by ana on 3 May 2026)`."""
     if pin is None:
         return " by rule"
-    return f" (by {visible_line(pin.by, 40)} on {day(pin.at)})"
+    return f" (by {visible_line(pin.by, 40)} on {format_day(pin.at)})"

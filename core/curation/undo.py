@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.base.errors import Refused, UnknownRecord
+from core.base.formatting import format_day, short_id
 from core.base.text import plural
 from core.curation import rules
-from core.curation.rules import Draft, shown
+from core.curation.rules import Draft
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 
 ALONE: Final = frozenset({Verb.NOTE, Verb.SNOOZE})
@@ -61,8 +62,8 @@ def check_own(newest: Decision, by: str) -> None:
     """
     if newest.by != by:
         raise Refused(
-            f"the newest decision was made by {shown(newest.by)}: the {NOUNS[newest.verb]} of "
-            f"{rules.subject_text(newest)} on {rules.day(newest.at)}; "
+            f"the newest decision was made by {short_id(newest.by)}: the {NOUNS[newest.verb]} of "
+            f"{rules.subject_text(newest)} on {format_day(newest.at)}; "
             f"to undo it, give --any-author or its id: {newest.act}"
         )
 
@@ -81,12 +82,12 @@ def one_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> t
     """
     named = [one for one in decisions if name in (one.id, one.group)]
     if not named:
-        raise UnknownRecord(f"the ledger has no decision {shown(name)}; see: ralphdeck log --json")
+        raise UnknownRecord(f"the ledger has no decision {short_id(name)}; see: ralphdeck log --json")
     if any(one.verb in TURNS for one in named):
-        raise Refused(f"{shown(name)} is itself an undo or a redo; name the decision that it is about")
+        raise Refused(f"{short_id(name)} is itself an undo or a redo; name the decision that it is about")
     standing = {one.id: one for one in named if one.id not in state.undone}
     if not standing:
-        raise Refused(f"{shown(name)} is taken back already")
+        raise Refused(f"{short_id(name)} is taken back already")
     about: set[str] = set()
     for decision in decisions:
         if decision.verb in TURNS or decision.verb in ALONE:
@@ -95,8 +96,8 @@ def one_act(name: str, state: CurationState, decisions: Sequence[Decision]) -> t
             about |= touched(decision)
         elif decision.id not in state.undone and not about.isdisjoint(touched(decision)):
             raise Refused(
-                f"the {NOUNS[decision.verb]} of {rules.subject_text(decision)} by {shown(decision.by)} on "
-                f"{rules.day(decision.at)} rests on it; take that back first: {decision.act}"
+                f"the {NOUNS[decision.verb]} of {rules.subject_text(decision)} by {short_id(decision.by)} on "
+                f"{format_day(decision.at)} rests on it; take that back first: {decision.act}"
             )
     return tuple(reversed(standing))
 
@@ -134,12 +135,12 @@ def summary(verb: Verb, decisions: list[Decision], by: str) -> str:
     verbs = {decision.verb for decision in decisions}
     what = "re-enabling" if verbs == _RE_ENABLED else "decision" if len(verbs) > 1 else NOUNS[decisions[0].verb]
     about = {decision.subject for decision in decisions}
-    subject = shown(about.pop()) if len(about) == 1 else plural(len(about), "pattern")
+    subject = short_id(about.pop()) if len(about) == 1 else plural(len(about), "pattern")
     return f"{_done(verb)} {_whose(decisions[0], by)} {what} of {subject}"
 
 
 def _whose(decision: Decision, by: str) -> str:
-    return "the" if decision.by == by else f"{shown(decision.by)}'s"
+    return "the" if decision.by == by else f"{short_id(decision.by)}'s"
 
 
 def _done(verb: Verb) -> str:

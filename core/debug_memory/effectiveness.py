@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from core.base.number_text import percent_text
+from core.base.formatting import percent_text
 from core.learning.statistics import jeffreys_interval
 from core.records.debug_sessions import DebugSession, Lesson
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.curation.rules import escalation_question
 from core.debug_memory.index import STATUS, DebugIndex
 from core.records.debug_sessions import ESCALATED, DebugSession, Escalation
+from core.records.question_ids import escalation_question_id
 from core.records.snapshot import Snapshot
 
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
@@ -49,7 +49,7 @@ class Escalated(Struct, frozen=True, kw_only=True):
     @property
     def question(self) -> str:
         """What answers are filed under: if the session is escalated anew, it is another question."""
-        return escalation_question(self.session.id, self.at)
+        return escalation_question_id(self.session.id, self.at)
 
 
 def escalation_reason(session: DebugSession, call: Escalation | None) -> str:

@@ -26,7 +26,6 @@ from core.extraction.errors import taken_apart
 from core.extraction.signatures import generalise
 from core.learning.aggregate_evidence import rounded
 from core.learning.assessment import Assessment
-from core.project.state import View
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.relevance import WEIGHTS, relevance
@@ -35,6 +34,7 @@ from core.retrieval.task import analyse_task
 from core.scanning.context_scan import completed_by, put_together, when_cut, without_put_together
 from core.scanning.messages import unless_harmful
 from core.sources.debug_sessions import split_location
+from core.state.project_state import ProjectState
 
 MAX_FIXES: Final = 5
 """Past sessions that are offered."""
@@ -102,7 +102,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 def on_failure(
-    view: View, *errors: Failure, file_pattern: str = ANY_FILE, session: DebugSession | None = None
+    view: ProjectState, *errors: Failure, file_pattern: str = ANY_FILE, session: DebugSession | None = None
 ) -> Advice:
     """(4) check_similar_past_issues and apply_known_fix_template: the known fix, offered.
 
@@ -239,7 +239,7 @@ def _help(fix: KnownFix) -> tuple[bool, bool, bool, bool, bool]:
     return fix.held is not False, fix.alike, fix.held is True, fix.same_file, bool(fix.fix)
 
 
-def _patterns(view: View, error: Failure) -> list[tuple[Pattern, Assessment]]:
+def _patterns(view: ProjectState, error: Failure) -> list[tuple[Pattern, Assessment]]:
     """The error patterns that may be injected and whose signature finds the message, best score first."""
     patterns, board, settings = view.snapshot.patterns, view.board, view.settings.injection
     text = f"{error.error_type}: {error.message}" if error.error_type else error.message
@@ -259,7 +259,7 @@ def _patterns(view: View, error: Failure) -> list[tuple[Pattern, Assessment]]:
     return sorted(items, key=lambda item: (-item[1].score, item[0].id))[:MAX_PATTERNS]
 
 
-def _rendered(advice: Advice, view: View) -> str:
+def _rendered(advice: Advice, view: ProjectState) -> str:
     limit, orders = view.settings.injection.max_field_chars, view.settings.scan.holds_other_texts
     blocks = []
     for heading, alike in ((SIMILAR, True), (SAME_TYPE, False)):

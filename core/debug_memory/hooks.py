@@ -18,13 +18,13 @@ from core.curation.curator import Decided
 from core.curation.use_counts import Counted
 from core.debug_memory.escalations import preserve_context
 from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
-from core.extraction.proposals import Extraction
 from core.records.debug_sessions import DebugSession, Lesson
 from core.records.events import Event, event_id
+from core.records.extractions import Extraction
 
 if TYPE_CHECKING:
-    from core.project.project import Deck
-    from core.project.state import View
+    from core.project.project import Project
+    from core.state.project_state import ProjectState
 
 
 class Succeeded(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Succeeded(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False) -> Succeeded:
+def on_success(deck: Project, session_id: str, applied: Sequence[str] = (), *, dry_run: bool = False) -> Succeeded:
     """(4) update_fix_effectiveness and extract_learnings.
 
     The patterns that helped get a success each; the session's lessons go into its file; then what it offers goes into
@@ -111,14 +111,14 @@ def on_success(deck: Deck, session_id: str, applied: Sequence[str] = (), *, dry_
     return _extracted(deck, told, dry_run=False)
 
 
-def _learned(deck: Deck, session: DebugSession, found: Sequence[Lesson], *, dry_run: bool) -> Learned:
+def _learned(deck: Project, session: DebugSession, found: Sequence[Lesson], *, dry_run: bool) -> Learned:
     try:
         return write_lessons(deck.project, session, found, deck.settings.watch.retry_seconds, dry_run=dry_run)
     except (Conflict, Unwritable) as error:
         return Learned(lessons=tuple(found), problem=str(error))
 
 
-def _extracted(deck: Deck, told: Succeeded, *, dry_run: bool) -> Succeeded:
+def _extracted(deck: Project, told: Succeeded, *, dry_run: bool) -> Succeeded:
     try:
         extraction = deck.extraction(told.session_id)
     except Refused as error:
@@ -135,7 +135,7 @@ def _extracted(deck: Deck, told: Succeeded, *, dry_run: bool) -> Succeeded:
     return replace(told, extraction=extraction, decided=decided)
 
 
-def _bead(view: View, session: DebugSession) -> str:
+def _bead(view: ProjectState, session: DebugSession) -> str:
     """The loop that a session belongs to, else the newest attempt at its task; else what it names itself."""
     loop = view.snapshot.loop_called(session.loop_id)
     if loop is not None:
@@ -153,7 +153,7 @@ class Called(Struct, frozen=True, kw_only=True):
     file: Path
 
 
-def on_escalation(deck: Deck, session_id: str, *, reason: str = "") -> Called:
+def on_escalation(deck: Project, session_id: str, *, reason: str = "") -> Called:
     """(4) notify_human and preserve_full_context: what surrounds the session is kept, and Review asks about it.
 
     Each call is kept by itself: one for a session that somebody has answered about already asks again.

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.base.record_text import line
-from core.extraction.proposals import Proposal
+from core.records.extractions import Proposal
 from core.records.patterns import PatternType
 
 _BETTER: Final = "better_alternative"

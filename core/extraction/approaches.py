@@ -14,8 +14,8 @@ from core.extraction.errors import failing, in_iteration
 from core.extraction.fix_kinds import MIN_DESCRIPTION, domain, languages_of
 from core.extraction.fixes import action, passes
 from core.extraction.own_reflections import reflected_steps
-from core.extraction.proposals import Proposal
 from core.extraction.record_parts import ended, first_use, source
+from core.records.extractions import Proposal
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome
 from core.records.material import Material
 from core.records.patterns import PatternType

@@ -18,10 +18,10 @@ from core.extraction.failures import anti_patterns
 from core.extraction.fixes import Repair, action, passes, repairs
 from core.extraction.known_patterns import Known
 from core.extraction.own_reflections import reflected_repairs
-from core.extraction.proposals import ALL_TYPES, Extraction, Proposal
 from core.extraction.reasons import reasons_for_nothing
 from core.extraction.selection import compared, each_once, narrowed, without_broad_task
 from core.extraction.templates import code_templates
+from core.records.extractions import ALL_TYPES, Extraction, Proposal
 from core.records.material import Material
 from core.records.patterns import PatternType
 

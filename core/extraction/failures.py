@@ -16,9 +16,9 @@ from core.extraction.errors import Sighting, in_iteration, sighting
 from core.extraction.fix_kinds import domain, languages_of
 from core.extraction.fixes import Repair, action
 from core.extraction.own_reflections import place_of_reflection, reason_for, warnings_in
-from core.extraction.proposals import Proposal
 from core.extraction.record_parts import ended, first_use, source
 from core.records.debug_sessions import Failure
+from core.records.extractions import Proposal
 from core.records.loops import Iteration, LoopStatus
 from core.records.material import Material
 from core.records.patterns import PatternType

@@ -15,13 +15,13 @@ from core.extraction.clustering import CLUSTER_ID, Cluster, Work, gather, recurr
 from core.extraction.engine import extract
 from core.extraction.known_patterns import Known
 from core.extraction.material import Materials
-from core.extraction.proposals import Extraction
 from core.extraction.recurring_lessons import draft
+from core.records.extractions import Extraction
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from core.project.state import View
+    from core.state.project_state import ProjectState
 
 MOST_JUDGED: Final = 200
 """So many recurring learnings, those of most loops, are tried at once for whether they give a candidate."""
@@ -40,7 +40,7 @@ class Offers:
         self._gathering: tuple[tuple[object, ...], Work[tuple[Cluster, ...]]] | None = None
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
 
-    def of(self, source_id: str, view: View, types: frozenset[PatternType], agent: str = "") -> Extraction:
+    def of(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
         """What a loop, a task, a debug session or a recurring learning offers; reads their files.
 
         Args:
@@ -100,7 +100,7 @@ class Offers:
         known = self._recurring
         return known[1] if known is not None and known[0] == told else None
 
-    def why_unfit(self, cluster: Cluster, view: View) -> str:
+    def why_unfit(self, cluster: Cluster, view: ProjectState) -> str:
         """Why a recurring learning gives no candidate; empty if it gives one. Worked out once for each snapshot."""
         if not self._settings.enabled:
             return ""
@@ -112,12 +112,12 @@ class Offers:
             known[cluster.id] = self.of_cluster(cluster, view).why_nothing
         return known[cluster.id]
 
-    def of_cluster(self, cluster: Cluster, view: View) -> Extraction:
+    def of_cluster(self, cluster: Cluster, view: ProjectState) -> Extraction:
         """What a recurring learning offers."""
         materials, known = self._of_snapshot(view)
         return draft(cluster, materials.asked, known, self._settings)
 
-    def _of_cluster(self, cluster_id: str, view: View, types: frozenset[PatternType]) -> Extraction:
+    def _of_cluster(self, cluster_id: str, view: ProjectState, types: frozenset[PatternType]) -> Extraction:
         snapshot = view.snapshot
         cluster = next((cluster for cluster in self.recurring(snapshot) if cluster.id == cluster_id), None)
         if cluster is None:
@@ -126,7 +126,7 @@ class Offers:
         offer = self.of_cluster(cluster, view)
         return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
 
-    def _of_snapshot(self, view: View) -> tuple[Materials, Known]:
+    def _of_snapshot(self, view: ProjectState) -> tuple[Materials, Known]:
         """What loops offer and what is known, indexed once for each snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
             known = Known.of(view.snapshot, view.likeness, view.board.results)
@@ -139,7 +139,7 @@ def _told(snapshot: Snapshot) -> tuple[object, ...]:
     return snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys()
 
 
-def _ended(source_id: str, view: View) -> str:
+def _ended(source_id: str, view: ProjectState) -> str:
     """The id of the loop or task that is meant, which must have ended."""
     task, loops = view.snapshot.tasks.get(source_id), view.snapshot.loops
     found = view.loop(source_id) if task is None or source_id in loops else task

@@ -8,7 +8,7 @@ from core.config.settings import ExtractionSettings
 from core.extraction.approaches import why_no_approach
 from core.extraction.errors import in_iteration
 from core.extraction.fixes import Repair
-from core.extraction.proposals import Proposal
+from core.records.extractions import Proposal
 from core.records.material import Material
 from core.records.patterns import PatternType
 

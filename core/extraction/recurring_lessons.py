@@ -16,10 +16,10 @@ from core.extraction.failures import failure_mode
 from core.extraction.fix_kinds import domain, fix_category, fix_description, languages_of, tags
 from core.extraction.known_patterns import Known
 from core.extraction.own_reflections import warned_of
-from core.extraction.proposals import Extraction, Proposal
 from core.extraction.record_parts import first_use, pattern_of, stamp
 from core.extraction.selection import narrowed, rated, standing
 from core.records.debug_sessions import Failure
+from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
 from core.retrieval.task import analyse_task

@@ -11,9 +11,9 @@ from core.base.text import matcher
 from core.config.settings import ExtractionSettings
 from core.extraction.errors import Sighting
 from core.extraction.known_patterns import Known
-from core.extraction.proposals import Proposal
 from core.extraction.record_parts import pattern_of
 from core.extraction.signatures import generalise
+from core.records.extractions import Proposal
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.similarity import similarity
 

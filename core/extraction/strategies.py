@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from core.base.text import visible_line
-from core.extraction.proposals import Extraction, Proposal
 from core.learning.outcomes import Verdict
 from core.learning.scoreboard import Scoreboard
 from core.learning.strategies import STRATEGY_TITLES, extract_strategies
 from core.records.events import Event, event_id
+from core.records.extractions import Extraction, Proposal
 from core.records.patterns import DECOMPOSITION_TAG, Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.task import is_decomposition

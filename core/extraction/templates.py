@@ -9,8 +9,8 @@ from core.extraction.code import LANGUAGES, purpose, template
 from core.extraction.error_fixes import places, repair_language
 from core.extraction.fix_kinds import fix_category, fix_description, tags
 from core.extraction.fixes import Repair
-from core.extraction.proposals import Proposal
 from core.extraction.record_parts import ended, first_use
+from core.records.extractions import Proposal
 from core.records.material import Material
 from core.records.patterns import PatternType
 

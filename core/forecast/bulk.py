@@ -11,12 +11,12 @@ import numpy as np
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
 from core.curation.curator import Decided, Refusal
-from core.forecast.context_recipients import LOOP, PAUSED, TASK, Contexts, audience, same_texts
 from core.forecast.forecast import SHOWN, SUPPOSED, Stop, shown_codes
 from core.learning.scoreboard import Scoreboard
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.retrieval.embeddings import Coverage
+from core.review.context_recipients import LOOP, PAUSED, TASK, Contexts, audience, same_texts
 
 _NAMED = 80
 """Characters of an id as refusals name it."""
@@ -53,12 +53,12 @@ class BulkForecast:
     by_words: Coverage | None = None
 
 
-def foretell(deck: Deck, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False) -> BulkForecast | None:
+def foretell(deck: Project, verb: Verb, pattern_ids: Sequence[str], stop: Stop = lambda: False) -> BulkForecast | None:
     """Rehearse the decision, and inject again for the running and paused loops and the last tasks.
 
     Args:
         deck: The project; nothing is written.
-        verb: See `Deck.decide_many`.
+        verb: See `Project.decide_many`.
         pattern_ids: The patterns.
         stop: Asked now and then whether nobody waits for it any more.
 
@@ -68,7 +68,7 @@ def foretell(deck: Deck, verb: Verb, pattern_ids: Sequence[str], stop: Stop = la
     view, made = deck.view, list[Decided]()
     by_words = view.coverage
 
-    def decide(stage: Deck) -> Decided:
+    def decide(stage: Project) -> Decided:
         made.append(stage.decide_many(verb, pattern_ids, reason=SUPPOSED))
         return made[-1]
 

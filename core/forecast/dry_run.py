@@ -30,42 +30,42 @@ from core.curation.curator import Curator, Decided
 from core.curation.effects import Outcome, Step, apply_steps
 from core.curation.pattern_registry import Registry, Stored, check_keepable
 from core.curation.unit_of_work import Act
-from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.scoreboard import Scoreboard
 from core.ledger.fold import fold
 from core.ledger.ledger import Ledger
 from core.project.index import Library, parted
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import CurationState, Decision
 from core.records.events import Event
+from core.records.extractions import ALL_TYPES, Extraction
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.embeddings import Embeddings
-from core.review.items import ReviewItem
 from core.sources.file_slice import excerpt
 from core.sources.key_style import RecordText
 from core.sources.pattern_text import find
 from core.sources.patterns import read_patterns
 from core.sources.record_index import joined
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from core.storage.file_reader import MAX_PATTERN_BYTES, Problem, read_file
 from core.storage.json_editor import BadJson
 
 Copies = Callable[[str], tuple[Pattern, ...]]
 """All records of an id in pattern files; see `Library.copies`."""
 Extracting = Callable[[str, frozenset[PatternType]], Extraction]
-"""What a loop, a task, a debug session or a learning offers; see `Deck.extraction`."""
+"""What a loop, a task, a debug session or a learning offers; see `Project.extraction`."""
 
 
 def rehearse(
-    decide: Callable[[Deck], Decided],
-    view: View,
+    decide: Callable[[Project], Decided],
+    view: ProjectState,
     project: ProjectPaths,
     *,
     by: str,
     copies: Copies,
     extraction: Extracting,
-) -> View:
+) -> ProjectState:
     """The view after a decision, at the moment of `view`; the questions and offers in it stay as they are.
 
     Args:
@@ -84,7 +84,7 @@ def rehearse(
     return replace(after, queue=view.queue, offers=view.offers, embeddings=_embeddings(view, after.snapshot))
 
 
-def _embeddings(view: View, after: Snapshot) -> Embeddings[Pattern] | None:
+def _embeddings(view: ProjectState, after: Snapshot) -> Embeddings[Pattern] | None:
     """What patterns mean, the texts that are only supposed among them.
 
     As the next injection finds it, which first makes what is missing. As long as older texts lack vectors nothing is
@@ -97,10 +97,12 @@ def _embeddings(view: View, after: Snapshot) -> Embeddings[Pattern] | None:
     return view.embeddings.supposing(new)
 
 
-class _Stage(Deck):
+class _Stage(Project):
     """A deck of which all that is ever written is in memory."""
 
-    def __init__(self, view: View, project: ProjectPaths, by: str, copies: Copies, extraction: Extracting) -> None:
+    def __init__(
+        self, view: ProjectState, project: ProjectPaths, by: str, copies: Copies, extraction: Extracting
+    ) -> None:
         super().__init__(project, view.settings, by=by, clock=lambda: view.now, cache=False)
         self._memory = _Memory(project, view, copies)
         self.library = self._memory
@@ -125,7 +127,7 @@ class _Stage(Deck):
 class _Memory(Library):
     """What the project would hold: a snapshot with decisions, events and changed records added to it."""
 
-    def __init__(self, project: ProjectPaths, view: View, copies: Copies) -> None:
+    def __init__(self, project: ProjectPaths, view: ProjectState, copies: Copies) -> None:
         super().__init__(project, view.settings, clock=lambda: view.now, cache=False)
         self._snapshot = view.snapshot
         self._all_copies = copies

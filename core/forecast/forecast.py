@@ -11,27 +11,27 @@ from typing import Any, Final
 import numpy as np
 
 from core.curation.curator import Decided
-from core.forecast.context_recipients import LOOP, PAUSED, TASK, TOPIC, Contexts, Reader, audience, same_texts
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.lineage import LineageEvent
 from core.learning.maturity import STATES
 from core.learning.score_arrays import Codes
 from core.learning.scoreboard import Scoreboard
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.patterns import Pattern
 from core.retrieval.embeddings import Coverage
 from core.retrieval.ranking import Given
 from core.retrieval.rendering import count_tokens, render_context
 from core.review.answers import Answer
-from core.review.items import DUPLICATE, ReviewItem
+from core.review.context_recipients import LOOP, PAUSED, TASK, TOPIC, Contexts, Reader, audience, same_texts
+from core.state.project_state import ProjectState
+from core.state.review_items import DUPLICATE, ReviewItem
 
 SHOWN: Final[tuple[str, ...]] = (*STATES, QUARANTINE, HELD)
 """The states that are shown: quarantine and held are states of their own there."""
 SUPPOSED: Final = "supposed"
 """The reason that a rehearsed decision gets where one is required; no context shows it."""
 
-Decide = Callable[[Deck], Decided]
+Decide = Callable[[Project], Decided]
 Stop = Callable[[], bool]
 """Asked between contexts whether to end here."""
 
@@ -127,7 +127,7 @@ class Forecast:
         return sum(change.kind == kind for change in self.changed)
 
 
-def forecast(deck: Deck, item: ReviewItem, answer: Answer, typed: str = "") -> Forecast:
+def forecast(deck: Project, item: ReviewItem, answer: Answer, typed: str = "") -> Forecast:
     """What one answer changes; of many, or again and again, ask a `Forecaster`."""
     found = Forecaster(deck).forecast(deck.view, item, answer, typed)
     assert found is not None  # nobody stops it
@@ -137,13 +137,13 @@ def forecast(deck: Deck, item: ReviewItem, answer: Answer, typed: str = "") -> F
 class Forecaster:
     """Works out what answers change, and keeps what several of them share. From any thread, one at a time."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: Project) -> None:
         self._deck = deck
         self._contexts = Contexts()
         self._lock = threading.Lock()
 
     def forecast(
-        self, view: View, item: ReviewItem, answer: Answer, typed: str = "", stop: Stop | None = None
+        self, view: ProjectState, item: ReviewItem, answer: Answer, typed: str = "", stop: Stop | None = None
     ) -> Forecast | None:
         """Rehearse the answer, and inject again.
 
@@ -163,7 +163,7 @@ class Forecaster:
         with self._lock:
             return self._forecast(view, item, answer, typed, stop or (lambda: False))
 
-    def effect(self, view: View, decide: Decide, about: tuple[str, ...] = ()) -> Forecast:
+    def effect(self, view: ProjectState, decide: Decide, about: tuple[str, ...] = ()) -> Forecast:
         """What a decision changes that answers no question.
 
         Args:
@@ -179,7 +179,9 @@ class Forecaster:
         assert found is not None  # nobody stops it
         return found[0]
 
-    def _forecast(self, view: View, item: ReviewItem, answer: Answer, typed: str, stop: Stop) -> Forecast | None:
+    def _forecast(
+        self, view: ProjectState, item: ReviewItem, answer: Answer, typed: str, stop: Stop
+    ) -> Forecast | None:
         about = tuple(id for id in (item.subject, item.other) if id) if item.is_about_pattern else ()
         readers = _readers(view, about)
         if not answer.matters:
@@ -192,8 +194,8 @@ class Forecaster:
         return replace(effect, action=answer.action, merger=_merger(view, after, item, answer))
 
     def _effect(
-        self, view: View, decide: Decide, about: tuple[str, ...], readers: tuple[Reader, ...], stop: Stop
-    ) -> tuple[Forecast, View] | None:
+        self, view: ProjectState, decide: Decide, about: tuple[str, ...], readers: tuple[Reader, ...], stop: Stop
+    ) -> tuple[Forecast, ProjectState] | None:
         by_words = view.coverage
         given: dict[str, Given] = {}
         for reader in readers:
@@ -235,7 +237,7 @@ def _of_readers(readers: tuple[Reader, ...], **found: Any) -> Forecast:
     return Forecast(loops=kinds[LOOP], paused=kinds[PAUSED], tasks=kinds[TASK], **found)
 
 
-def _readers(view: View, about: tuple[str, ...]) -> tuple[Reader, ...]:
+def _readers(view: ProjectState, about: tuple[str, ...]) -> tuple[Reader, ...]:
     """Who is looked at; where nobody runs or ran, what the first of the patterns is about."""
     return audience(view.snapshot) or tuple(_topic(view, about[:1]))
 
@@ -244,7 +246,7 @@ def _change(reader: Reader, one: Given, two: Given) -> ContextChange:
     return ContextChange(reader.kind, reader.id, reader.task, one.context, two.context, (one.tokens, two.tokens))
 
 
-def _topic(view: View, about: tuple[str, ...]) -> Iterator[Reader]:
+def _topic(view: ProjectState, about: tuple[str, ...]) -> Iterator[Reader]:
     for id in about:
         pattern = view.snapshot.patterns.get(id)
         if pattern is not None:
@@ -257,7 +259,7 @@ def shown_codes(board: Scoreboard) -> Codes:
     return np.where(board.quarantined, kept_out, board.state_codes).astype(np.int8)
 
 
-def _turned(view: View, after: View) -> Iterator[tuple[str, str, str]]:
+def _turned(view: ProjectState, after: ProjectState) -> Iterator[tuple[str, str, str]]:
     """The patterns that are there before and after, in the order of the registry, and in another state."""
     ids = after.board.ids
     if ids != view.board.ids:
@@ -268,7 +270,7 @@ def _turned(view: View, after: View) -> Iterator[tuple[str, str, str]]:
         yield ids[place], SHOWN[one[place]], SHOWN[two[place]]
 
 
-def _place(view: View, pattern_id: str, given: list[tuple[str, ...]]) -> Place:
+def _place(view: ProjectState, pattern_id: str, given: list[tuple[str, ...]]) -> Place:
     if pattern_id not in view.board:
         return Place(0, None)
     score = view.board.score
@@ -276,7 +278,7 @@ def _place(view: View, pattern_id: str, given: list[tuple[str, ...]]) -> Place:
     return Place(sum(pattern_id in ids for ids in given), better + 1)
 
 
-def _merger(view: View, after: View, item: ReviewItem, answer: Answer) -> Merger | None:
+def _merger(view: ProjectState, after: ProjectState, item: ReviewItem, answer: Answer) -> Merger | None:
     """What came of a merge; to keep the other one of the two is the other way to answer."""
     if item.kind != DUPLICATE:
         return None
@@ -293,7 +295,7 @@ def _merger(view: View, after: View, item: ReviewItem, answer: Answer) -> Merger
     )
 
 
-def _tokens(view: View, *pattern_ids: str) -> int:
+def _tokens(view: ProjectState, *pattern_ids: str) -> int:
     """Of a context with just these patterns, whatever their states."""
     items = [(view.pattern(id), view.assessment(id)) for id in pattern_ids]
     return count_tokens(render_context(items, view.settings.injection))

@@ -14,18 +14,18 @@ from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.base.validation import shown
 from core.config.paths import ProjectPaths
-from core.forecast.context_recipients import Contexts, Reader, audience
 from core.learning.assessment import HUMAN
 from core.ledger.ledger import FILE as LEDGER
 from core.ledger.verify import verify_ledger
-from core.project.state import View
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity
 from core.retrieval.ranking import Given
+from core.review.context_recipients import Contexts, Reader, audience
 from core.scanning.context_scan import put_together, when_cut
 from core.scanning.verdict import gravest, stops
 from core.sources import normalize
 from core.sources.sweep import Kind, can_hold, wanted
+from core.state.project_state import ProjectState
 from core.storage.chain_check import CODE as NOT_AS_WRITTEN
 from core.storage.yaml_reader import decode_yaml
 
@@ -129,7 +129,7 @@ def _value(file: str, key: str, value: Any) -> Any:
     raise BadInput(f"{file}: {key} must be a whole number from 0 on or off, not {shown(value)}")
 
 
-def check(policy: Policy, view: View, paths: ProjectPaths) -> tuple[Kept, ...]:
+def check(policy: Policy, view: ProjectState, paths: ProjectPaths) -> tuple[Kept, ...]:
     """What became of every rule, in the order of `Policy`. What cannot be told, as files cannot be read, is not kept.
 
     Args:
@@ -142,7 +142,7 @@ def check(policy: Policy, view: View, paths: ProjectPaths) -> tuple[Kept, ...]:
 
 
 class _Checker:
-    def __init__(self, policy: Policy, view: View, paths: ProjectPaths) -> None:
+    def __init__(self, policy: Policy, view: ProjectState, paths: ProjectPaths) -> None:
         self._policy, self._view, self._paths = policy, view, paths
 
     def kept(self, field: str) -> Kept:

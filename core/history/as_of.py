@@ -19,7 +19,6 @@ from core.learning.evidence import DISCOVERY
 from core.learning.evidence_inputs import Inputs
 from core.learning.scoreboard import Scoreboard
 from core.ledger.fold import fold
-from core.project.state import View
 from core.records.debug_sessions import IN_PROGRESS, DebugSession, Escalation
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.events import Event, Observation
@@ -30,6 +29,7 @@ from core.records.snapshot import Snapshot
 from core.retrieval.index import LazyIndex
 from core.retrieval.similarity import LazySimilarity
 from core.review.queue import review_queue
+from core.state.project_state import ProjectState
 
 UNDATED: Final = "undated"
 """Code of the finding that tells what a past view cannot date."""
@@ -41,7 +41,7 @@ _START: Final = datetime.min.replace(tzinfo=UTC)
 _Record = TypeVar("_Record")
 
 
-def view_at(view: View, when: datetime) -> View:
+def view_at(view: ProjectState, when: datetime) -> ProjectState:
     """What a reader would have seen at `when`, under the thresholds of today.
 
     Evidence, loops, tasks and decisions up to then count, by the same code as now; patterns are as the ledger and
@@ -68,7 +68,7 @@ def view_at(view: View, when: datetime) -> View:
         view.settings,
         escalated=[call for call in calls if call is not None],
     )
-    return View(
+    return ProjectState(
         snapshot,
         board,
         LazyIndex(snapshot.patterns),
@@ -82,7 +82,7 @@ def view_at(view: View, when: datetime) -> View:
     )
 
 
-def _snapshot_at(view: View, when: datetime) -> Snapshot:
+def _snapshot_at(view: ProjectState, when: datetime) -> Snapshot:
     now = view.snapshot
     decisions = tuple(decision for decision in now.decisions if decision.at <= when)
     later = tuple(decision for decision in now.decisions if decision.at > when)
@@ -132,7 +132,7 @@ def _kept(records: Mapping[str, _Record], when: datetime, at: Any) -> Mapping[st
 
 
 def _patterns_at(
-    snapshot: Snapshot, then: Rewound, view: View, when: datetime
+    snapshot: Snapshot, then: Rewound, view: ProjectState, when: datetime
 ) -> tuple[dict[str, Pattern], list[Event], tuple[Finding, ...]]:
     """The patterns that existed, each with the counts that its record told of by then.
 
@@ -174,7 +174,7 @@ def _told(message: str) -> Finding:
     return Finding(_PATTERNS, "", Severity.INFO, UNDATED, message)
 
 
-def _observer(snapshot: Snapshot, then: Rewound, view: View) -> Callable[[Pattern], tuple[Observation, ...]]:
+def _observer(snapshot: Snapshot, then: Rewound, view: ProjectState) -> Callable[[Pattern], tuple[Observation, ...]]:
     """What gives the evidence on patterns as the ledger tells them; made anew only where it brought something back."""
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
         return view.board.observations_as

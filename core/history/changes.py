@@ -14,11 +14,11 @@ from core.base.text import plural, visible_line
 from core.learning.maturity import STATES
 from core.learning.score_arrays import Flags, Ints
 from core.learning.scoreboard import Scoreboard
-from core.project.state import View
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
-from core.review.items import BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
+from core.state.project_state import ProjectState
+from core.state.review_items import BROAD, DUPLICATE, OFFER, RECURRING, UNRECONCILED, ReviewItem
 
 RATE_MOVED: Final = 0.1
 """How far a success rate must move to be told of a pattern whose state stayed."""
@@ -144,7 +144,7 @@ class Changes(Struct, frozen=True, kw_only=True):
         return kinds.count(kind)
 
 
-def changes_between(before: View, after: View) -> Changes:
+def changes_between(before: ProjectState, after: ProjectState) -> Changes:
     """Compare two views of one project; of the past make them with `core.history.as_of.view_at`.
 
     Takes some ms for 100,000 patterns, and as long again for each 10,000 that changed.
@@ -204,7 +204,9 @@ class _Pairs:
             yield self.both[place], STATE if state[place] else CONTEXT if context[place] else RATE
 
 
-def _patterns(before: View, after: View, pairs: _Pairs, decisions: Iterable[Decision]) -> Iterator[PatternChange]:
+def _patterns(
+    before: ProjectState, after: ProjectState, pairs: _Pairs, decisions: Iterable[Decision]
+) -> Iterator[PatternChange]:
     decided = _deciding(decisions, after.snapshot.decisions)
     gone = before.snapshot.patterns
     for id in pairs.gone:
@@ -222,7 +224,7 @@ def _patterns(before: View, after: View, pairs: _Pairs, decisions: Iterable[Deci
         yield PatternChange(pattern_id=id, title=title, kind=kind, before=then, after=now, because=because, by=by)
 
 
-def _standing(view: View, pattern_id: str) -> Standing:
+def _standing(view: ProjectState, pattern_id: str) -> Standing:
     board = view.board
     row = board.row(pattern_id)
     rate = float(board.rate[row])

@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from core.base.formatting import short_id
+from core.base.text import plural
 from core.config.settings import LearningSettings
 from core.records.decisions import BurstVerdict
 from core.records.events import Event
@@ -145,3 +147,12 @@ def _stretches(marks: Sequence[Mark], reach: timedelta, most: int) -> Iterator[S
             found = Stretch(found.first if found is not None else marks[begin].at, mark.at)
     if found is not None:
         yield found
+
+
+def burst_text(burst: Burst) -> str:
+    """A burst in one line."""
+    blamed = plural(len(burst.patterns), "pattern")
+    applied = {0: "", len(burst.patterns): " that it never applied"}.get(
+        burst.never_applied, f", {burst.never_applied:,} of which it never applied"
+    )
+    return f"{short_id(burst.source)} blames {blamed}{applied}; its marks are held until somebody decides"

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.base.number_text import decimal_text
+from core.base.formatting import decimal_text
 from core.base.text import plural
 from core.base.validation import check_amount, check_count, check_flag, check_text, check_texts
 from core.config.settings import LearningSettings

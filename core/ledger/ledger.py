@@ -24,10 +24,10 @@ from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.ledger.fold import fold
+from core.ledger.spec_records import Record, key_of, line_of, record_of
 from core.records.decisions import CurationState, Decision
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
-from core.sources.spec_records import Record, key_of, line_of, record_of
 from core.storage.append_log import Journal
 from core.storage.chain_check import CODE, Break, Seams
 from core.storage.file_reader import MAX_DEPTH, MAX_PATTERN_BYTES, is_nested_deeper

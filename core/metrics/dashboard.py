@@ -20,8 +20,8 @@ from core.metrics.review_coverage import JudgedWeek, Open, first_half, judged_we
 from core.metrics.reviewer_accuracy import Mirror, mirror
 from core.metrics.upcoming import WeekAhead, coming
 from core.metrics.weekly import Trend, Week, trend_of, week_starts, weekly
-from core.project.state import View
 from core.records.patterns import Maturity, Pattern, PatternType
+from core.state.project_state import ProjectState
 
 RANGES: Final = (4, 12, 52)
 """How many weeks can be looked at in the place."""
@@ -65,7 +65,7 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     mirror: Mirror
 
 
-def metrics_of(view: View, by: str, weeks: int = USUAL) -> Dashboard:
+def metrics_of(view: ProjectState, by: str, weeks: int = USUAL) -> Dashboard:
     """The metrics as of the view's moment.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.base.number_text import decimal_text, percent_text
+from core.base.formatting import decimal_text, percent_text
 
 
 class Kind(Enum):

@@ -16,7 +16,7 @@ from core.learning.score_arrays import Flags, Floats
 from core.learning.scoreboard import Scoreboard
 from core.metrics.weekly import WEEK, places_of
 from core.records.decisions import TURNS, CurationState, Decision, Verb
-from core.review.items import ReviewItem
+from core.state.review_items import ReviewItem
 
 JUDGING: Final = frozenset(
     {

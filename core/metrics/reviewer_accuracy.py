@@ -12,9 +12,9 @@ from msgspec import Struct
 from core.config.settings import MaturitySettings
 from core.learning.recorded_uses import EVENT_LOG, LOOP
 from core.learning.statistics import jeffreys_interval
-from core.project.state import View
 from core.records.decisions import Decision, Verb
 from core.records.events import Observation
+from core.state.project_state import ProjectState
 
 NEEDED: Final = 30
 """Verdicts with follow-up from which on a share is told: fewer say nothing of a person."""
@@ -69,7 +69,7 @@ class Mirror(Struct, frozen=True, kw_only=True):
     level: float
 
 
-def mirror(view: View, by: str) -> Mirror:
+def mirror(view: ProjectState, by: str) -> Mirror:
     """Judge the standing verdicts of one person by what loops told of the patterns afterwards.
 
     Only uses that the event log or a loop tells of count, dated after the verdict; what a record sums up has no time

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from core.base.number_text import decimal_text, percent_text
+from core.base.formatting import decimal_text, percent_text
 from core.base.text import plural, visible_line
 from core.metrics.causes import ERROR, FAILURE_MODE, ROOT_CAUSE, Cause
 from core.metrics.dashboard import RANGES, Dashboard

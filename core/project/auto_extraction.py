@@ -11,11 +11,11 @@ from core.base.errors import Conflict, Refused, UnknownRecord
 from core.config.settings import ExtractionSettings
 from core.curation.curator import Decided
 from core.extraction.strategies import beads_of
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.loops import FINISHED, Loop
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 
 SETTLING_SECONDS: Final = 1.0
 """How long a loop that has ended may still write its last files."""
@@ -38,7 +38,7 @@ class AutoExtraction:
         clock: Seconds that only grow.
     """
 
-    def __init__(self, deck: Deck, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, deck: Project, *, clock: Callable[[], float] = monotonic) -> None:
         self._deck = deck
         self._clock = clock
         self._since = deck.now()
@@ -53,7 +53,7 @@ class AutoExtraction:
             if since and loop.status in FINISHED and loop.ended_at and loop.ended_at > since:
                 self._due[loop.id] = self._clock()
 
-    def add_ended(self, before: View, after: View, delta: Delta) -> None:
+    def add_ended(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         """Add the loops that have ended between two views."""
         for loop_id in delta.loops:
             old, new = before.snapshot.loops.get(loop_id), after.snapshot.loops.get(loop_id)

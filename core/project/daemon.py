@@ -15,12 +15,12 @@ from core.base.text import visible_line
 from core.curation.record_changes import PRUNE
 from core.project.auto_extraction import AutoExtraction
 from core.project.notifications import What, happenings
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.findings import Severity
 from core.records.snapshot import Delta
 from core.records.times import iso
+from core.state.project_state import ProjectState
 from core.storage.watcher import Changes, Watcher, WatchState
 
 REFRESH_SECONDS: Final = 10.0
@@ -63,7 +63,9 @@ class Follower:
         prune: Archive what the policy of (3) says when it is due.
     """
 
-    def __init__(self, deck: Deck, tell: Callable[[Line], None], *, extract: bool = False, prune: bool = False) -> None:
+    def __init__(
+        self, deck: Project, tell: Callable[[Line], None], *, extract: bool = False, prune: bool = False
+    ) -> None:
         self._deck = deck
         self._tell = tell
         self._extraction = AutoExtraction(deck) if extract else None
@@ -120,7 +122,7 @@ class Follower:
         if self._prune:
             self._prune_due()
 
-    def _report(self, before: View, after: View, delta: Delta) -> None:
+    def _report(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         for one in happenings(before, after, delta):
             self._say(one.what.value, one.subject, one.text, one.severity)
         if self._extraction is not None:
@@ -149,7 +151,7 @@ class Follower:
             self._tell_rest(before)
             before = self._deck.view
 
-    def _tell_rest(self, before: View) -> None:
+    def _tell_rest(self, before: ProjectState) -> None:
         """What followed from our own decision, beside the decision itself."""
         delta = Delta(patterns=frozenset(self._deck.view.snapshot.patterns) ^ frozenset(before.snapshot.patterns))
         for one in happenings(before, self._deck.view, delta | Delta(decisions=True)):

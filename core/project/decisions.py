@@ -14,7 +14,7 @@ from core.base.text import visible_line
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.curator import Asked, Curator, Decided, Refusal
-from core.curation.rules import OVERRIDE, More, held_text_question
+from core.curation.rules import OVERRIDE, More
 from core.learning.bursts import Burst
 from core.learning.scoreboard import Assessment
 from core.metrics.derived_files import write_derived
@@ -22,6 +22,7 @@ from core.project.reader import Reader
 from core.records.decisions import Verb
 from core.records.findings import Finding
 from core.records.patterns import Pattern
+from core.records.question_ids import held_text_question_id
 from core.storage.read_only import check_writable
 
 _TRIES: Final = 5
@@ -249,7 +250,7 @@ class Decider(Reader):
         stopped = why_stopped(learning.text, self.settings.injection.max_field_chars, True)
         if not stopped.startswith(HELD):
             raise Refused(f"{name} cannot be approved: {stopped or 'it gives no orders'}")
-        question = held_text_question(reflection_id, learning.text)
+        question = held_text_question_id(reflection_id, learning.text)
         return self.approve_text(question, learning.text, about=f"the reflection {name}", reason=reason)
 
     def undo(self, decision_id: str = "", *, any_author: bool = False) -> Decided:

@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from core.base.text import visible_line
 from core.curation.rules import subject_text, verb_text
-from core.project.state import View
 from core.records.findings import Severity
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta
-from core.review.items import (
+from core.state.project_state import ProjectState
+from core.state.review_items import (
     BORDERLINE,
     BROAD,
     DUPLICATE,
@@ -71,7 +71,7 @@ class Happening(Struct, frozen=True, kw_only=True):
         return {"what": self.what.value, "subject": self.subject, "text": self.text, "severity": self.severity.value}
 
 
-def happenings(before: View, after: View, delta: Delta, mine: Container[str] = ()) -> list[Happening]:
+def happenings(before: ProjectState, after: ProjectState, delta: Delta, mine: Container[str] = ()) -> list[Happening]:
     """Everything that a person who watches wants to hear of, what broke first.
 
     Args:
@@ -113,7 +113,7 @@ def _asked(item: ReviewItem) -> tuple[str, str, str]:
     return item.kind, item.subject, call.file if call is not None else ""
 
 
-def _loops(before: View, after: View, delta: Delta) -> list[Happening]:
+def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Happening]:
     found = []
     for key in sorted(delta.loops):
         old, new = before.snapshot.loops.get(key), after.snapshot.loops.get(key)
@@ -141,7 +141,7 @@ def ended_word(status: LoopStatus) -> str:
     return _ENDED_WORDS.get(status, status.value)
 
 
-def _patterns(before: View, after: View, delta: Delta) -> list[Happening]:
+def _patterns(before: ProjectState, after: ProjectState, delta: Delta) -> list[Happening]:
     found = []
     for key in sorted(delta.patterns | _scored(before, after, delta)):
         name = visible_line(key, 80)
@@ -156,7 +156,7 @@ def _patterns(before: View, after: View, delta: Delta) -> list[Happening]:
     return found
 
 
-def _scored(before: View, after: View, delta: Delta) -> set[str]:
+def _scored(before: ProjectState, after: ProjectState, delta: Delta) -> set[str]:
     """Patterns whose state may differ by evidence or decisions."""
     if not (delta.loops or delta.events or delta.decisions or delta.attempts):
         return set()

@@ -16,34 +16,34 @@ from core.curation.curator import Decided
 from core.curation.pattern_registry import Registry
 from core.curation.record_changes import PRUNE
 from core.curation.use_counts import Counted, brought_counts, record_events
-from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.scoreboard import Assessment, Scoreboard
 from core.metrics.derived_files import write_metrics
 from core.metrics.pruning import Prune, to_prune
 from core.project.decisions import Decider
-from core.project.state import View
 from core.records.decisions import Decision
 from core.records.events import INJECTED_REFLECTION, Event, event_id
+from core.records.extractions import ALL_TYPES, Extraction
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.records.times import parse_time
 from core.retrieval.ranking import Injection
 from core.sources.archives import read_archives
 from core.sources.event_log import append_events
+from core.state.project_state import ProjectState
 
 if TYPE_CHECKING:  # what only an import of patterns needs is imported with it
     from core.curation.exchange.import_file import Arriving
     from core.curation.exchange.import_plan import ImportPlan
 
 
-class Deck(Decider):
+class Project(Decider):
     """An open project. Its methods read and write files: call them from a worker, one at a time or many.
 
     See `Reader` for what is read, `Decider` for what is decided about one pattern or question; here is what takes whole
     records in or out, and what is recorded of their use.
     """
 
-    def rehearsed(self, decide: Callable[[Deck], Decided], view: View | None = None) -> View:
+    def rehearsed(self, decide: Callable[[Project], Decided], view: ProjectState | None = None) -> ProjectState:
         """What the view would be after a decision; nothing is written, and this deck stays as it is.
 
         Args:
@@ -65,7 +65,7 @@ class Deck(Decider):
             extraction=self.extraction,
         )
 
-    def decide(self, decide: Callable[[Deck], Decided], *, seen: View) -> Decided:
+    def decide(self, decide: Callable[[Project], Decided], *, seen: ProjectState) -> Decided:
         """Decide for a person who looks at `seen`.
 
         Raises:
@@ -246,7 +246,9 @@ class Deck(Decider):
 
         return self._decide_any(decide)
 
-    def record(self, *events: Event, counted: list[Counted] | None = None, warnings: list[str] | None = None) -> View:
+    def record(
+        self, *events: Event, counted: list[Counted] | None = None, warnings: list[str] | None = None
+    ) -> ProjectState:
         """Write events down; durable, and counted in the view, on return. Records and metrics follow.
 
         Args:

@@ -15,10 +15,9 @@ from core.config.settings import Settings
 from core.debug_memory.escalation_status import escalated
 from core.debug_memory.index import LazyDebugIndex
 from core.episodes.similar_tasks import comparable
-from core.extraction.proposals import ALL_TYPES, Extraction
 from core.learning.scoreboard import Scoreboard
 from core.project.index import Library
-from core.project.state import View
+from core.records.extractions import ALL_TYPES, Extraction
 from core.records.findings import Finding
 from core.records.loops import LoopStory
 from core.records.patterns import PatternType
@@ -30,8 +29,9 @@ from core.retrieval.similarity import LazySimilarity
 from core.review.background_search import Prospects
 from core.review.held_texts import HeldTexts
 from core.review.incremental_checks import Probes
-from core.review.items import ReviewItem
 from core.review.queue import Found, review_queue
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from core.storage.read_only import protect
 
 if TYPE_CHECKING:
@@ -87,15 +87,15 @@ class Reader:
         return self._clock()
 
     @property
-    def view(self) -> View:
+    def view(self) -> ProjectState:
         """The newest view; share it freely."""
         return self._view
 
     def load(
         self,
         progress: Callable[[int, int], None] | None = None,
-        publish: Callable[[View], None] | None = None,
-    ) -> View:
+        publish: Callable[[ProjectState], None] | None = None,
+    ) -> ProjectState:
         """Read everything, newest first.
 
         Args:
@@ -142,18 +142,18 @@ class Reader:
             self._view = replace(view, queue=queue, offers=self._prospects.offers)
             return Delta(decisions=True)
 
-    def look_at_all(self) -> View:
+    def look_at_all(self) -> ProjectState:
         """Work out at once all that `look_further` finds piece by piece: for what has no idle moments."""
         while self.look_further() is not None:
             pass
         return self._view
 
-    def apply(self, changed: Iterable[Path] | None) -> tuple[View, Delta]:
+    def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
         """Read what changed (None: find out by a sweep) and score what that touches."""
         with self._lock:
             return self._after(*self.library.apply(changed))
 
-    def refresh(self) -> tuple[View, Delta]:
+    def refresh(self) -> tuple[ProjectState, Delta]:
         """Judge again what changes by time alone: liveness of loops, decay of evidence."""
         with self._lock:
             return self._after(*self.library.refresh(self._clock()))
@@ -205,7 +205,7 @@ class Reader:
 
         return Offers(self.project, self.settings.extraction)
 
-    def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[View, Delta]:
+    def _after(self, snapshot: Snapshot, delta: Delta) -> tuple[ProjectState, Delta]:
         if delta:
             self._view = self._scored(snapshot, delta)
             return self._view, delta
@@ -217,7 +217,7 @@ class Reader:
         self._view = replace(self._view, snapshot=snapshot, board=board, queue=queue, now=now)
         return self._view, delta
 
-    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> View:
+    def _scored(self, snapshot: Snapshot, delta: Delta | None = None) -> ProjectState:
         now = self._clock()
         if delta is None:
             board = Scoreboard.build(snapshot, now, self.settings)
@@ -240,7 +240,7 @@ class Reader:
             queue = self._queue(snapshot, board, now)
         else:
             queue = self._view.queue
-        return View(
+        return ProjectState(
             snapshot,
             board,
             index,

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from core.learning.decay import moment
 from core.learning.outcomes import Outcome, OutcomeSignals
-from core.project.state import View
 from core.records.events import Observation
+from core.state.project_state import ProjectState
 
 LOOP: Final = "loop"
 ATTEMPT: Final = "attempt"
@@ -39,7 +39,7 @@ class Scored(Struct, frozen=True, kw_only=True):
         return moment(self.signals.timestamp, "timestamp")
 
 
-def scored(view: View, bead_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:
+def scored(view: ProjectState, bead_ids: Iterable[str] | None = None) -> tuple[Scored, ...]:
     """These, or all, that have come out, newest first; ids as the records have them."""
     wanted = list(view.board.finished() if bead_ids is None else dict.fromkeys(bead_ids))
     uses = applied(view, wanted)
@@ -53,13 +53,13 @@ def scored(view: View, bead_ids: Iterable[str] | None = None) -> tuple[Scored, .
     return tuple(sorted(found, key=lambda one: (-one.at.timestamp(), one.bead_id)))
 
 
-def kind_of(view: View, bead_id: str) -> str:
+def kind_of(view: ProjectState, bead_id: str) -> str:
     """Whether an id is that of a loop, of an attempt, or known from the event log at most."""
     snapshot = view.snapshot
     return LOOP if bead_id in snapshot.loops else ATTEMPT if bead_id in snapshot.attempts else REPORTED
 
 
-def applied(view: View, bead_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
+def applied(view: ProjectState, bead_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
     """The uses of patterns by each of these loops or attempts, by their ids."""
     snapshot = view.snapshot
     found: dict[str, list[Observation]] = {bead_id: [] for bead_id in bead_ids}

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.number_text import decimal_text
+from core.base.formatting import decimal_text
 from core.base.prompt_text import field
 from core.base.text import plural, visible_line
 from core.config.settings import InjectionSettings, Settings

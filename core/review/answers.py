@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.text import plural, visible_line
 from core.curation.curator import Decided
-from core.curation.rules import More, duplicate_question, extraction_question
+from core.curation.rules import More
 from core.learning.assessment import Assessment
-from core.project.state import View
 from core.records.decisions import Decision, Verb
 from core.records.patterns import Maturity
+from core.records.question_ids import duplicate_question_id, extraction_question_id
 from core.review.approved_text import approved
-from core.review.items import (
+from core.review.messages import offer_text
+from core.state.project_state import ProjectState
+from core.state.review_items import (
     BORDERLINE,
     BROAD,
     CONTRADICTED,
@@ -30,12 +32,11 @@ from core.review.items import (
     HeldText,
     ReviewItem,
 )
-from core.review.messages import offer_text
 
 if TYPE_CHECKING:
-    from core.project.project import Deck
+    from core.project.project import Project
 
-Decide = Callable[["Deck", str], Decided]
+Decide = Callable[["Project", str], Decided]
 
 SNOOZE_DAYS: Final = 7
 """How long a question that is snoozed without a date stays away."""
@@ -73,7 +74,7 @@ class Answer:
     why_not: str = ""
 
 
-def answers(item: ReviewItem, view: View) -> tuple[Answer, ...]:
+def answers(item: ReviewItem, view: ProjectState) -> tuple[Answer, ...]:
     """What can be answered, in the order in which it is offered; `accept`, if there is one, comes first.
 
     Raises:
@@ -82,7 +83,7 @@ def answers(item: ReviewItem, view: View) -> tuple[Answer, ...]:
     return (*_proposed(item, view), *_standing(item, view), *_snoozes(item))
 
 
-def answer(item: ReviewItem, view: View, action: str) -> Answer | None:
+def answer(item: ReviewItem, view: ProjectState, action: str) -> Answer | None:
     """The answer that an action gives; None if this kind of question has no such answer."""
     return next((one for one in answers(item, view) if one.action == action), None)
 
@@ -90,11 +91,11 @@ def answer(item: ReviewItem, view: View, action: str) -> Answer | None:
 def question_of(decision: Decision) -> str:
     """What the question that a decision has answered is filed under."""
     if decision.verb is Verb.MERGE:
-        return duplicate_question(decision.subject, str(decision.after.get("merged", "")))
-    return extraction_question(decision.subject) if decision.verb is Verb.EXTRACT else decision.subject
+        return duplicate_question_id(decision.subject, str(decision.after.get("merged", "")))
+    return extraction_question_id(decision.subject) if decision.verb is Verb.EXTRACT else decision.subject
 
 
-def why_not_decide(action: str, view: View, pattern_id: str) -> str:
+def why_not_decide(action: str, view: ProjectState, pattern_id: str) -> str:
     """Why a decision on one pattern is not possible now, "" if it is; the same rules as the curator's (semantics 4)."""
     assessment = view.assessment(pattern_id)
     pinned = assessment.pin is not None and not assessment.pin_stale and not assessment.contradicted
@@ -120,7 +121,7 @@ def why_not_decide(action: str, view: View, pattern_id: str) -> str:
     return ""
 
 
-def _proposed(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _proposed(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     """To do what is proposed, to leave it, to do it another way."""
     if item.burst is not None:
         yield from _burst(item)
@@ -225,7 +226,7 @@ _ARRIVAL_ANSWERS: Final = {
 """Label and effect of a yes to a text that no person has approved."""
 
 
-def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _arrival(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     label, effect = _ARRIVAL_ANSWERS[item.kind]
     yield Answer(
         action="accept",
@@ -244,7 +245,7 @@ def _arrival(item: ReviewItem, view: View) -> Iterator[Answer]:
     )
 
 
-def _inversion(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _inversion(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     failures = view.settings.anti_pattern.failures_until_asked_again
     by_rule = view.assessment(item.subject).computed is Maturity.DEPRECATED
     stays = "not inverted, stays deprecated by rule" if by_rule else "not inverted, injected again"
@@ -268,7 +269,7 @@ def _inversion(item: ReviewItem, view: View) -> Iterator[Answer]:
     )
 
 
-def _doubted(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _doubted(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     """Remove a decision, or confirm it: whichever the question asks for is `accept`."""
     assessment = view.assessment(item.subject)
     why = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
@@ -287,7 +288,7 @@ def _doubted(item: ReviewItem, view: View) -> Iterator[Answer]:
     yield from (keep, remove) if asks_to_keep else (remove, keep)
 
 
-def _kept_pin(id: str, action: str, view: View) -> Answer:
+def _kept_pin(id: str, action: str, view: ProjectState) -> Answer:
     """Decide the same again, for the present text and with the evidence of today."""
     pin = view.assessment(id).pin
     if pin is not None and pin.state is Maturity.DEPRECATED:
@@ -305,7 +306,7 @@ def _kept_pin(id: str, action: str, view: View) -> Answer:
     )
 
 
-def _borderline(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _borderline(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     """Re-enable what the rules deprecate, or leave it so; keep what they let through (`deprecate` says no to that)."""
     id, name = item.subject, visible_line(item.subject, 80)
     if view.assessment(id).state is Maturity.DEPRECATED:
@@ -321,7 +322,7 @@ def _borderline(item: ReviewItem, view: View) -> Iterator[Answer]:
         yield _dismissal(item, "accept", "keep", f"kept injecting {name}: the evidence decides")
 
 
-def _broad(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _broad(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     yield Answer(
         action="accept",
         label="quarantine",
@@ -333,7 +334,7 @@ def _broad(item: ReviewItem, view: View) -> Iterator[Answer]:
     yield _dismissal(item, "reject", "keep", summary)
 
 
-def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _standing(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     """Decisions on the pattern itself, which any question about one pattern can be answered with, except those that
     `accept` or `reject` make.
     """
@@ -342,7 +343,7 @@ def _standing(item: ReviewItem, view: View) -> Iterator[Answer]:
         yield from _removals(item, view)
 
 
-def _verdicts(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _verdicts(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     """What state it is to have."""
     id = item.subject
     assessment = view.assessment(id)
@@ -370,7 +371,7 @@ def _verdicts(item: ReviewItem, view: View) -> Iterator[Answer]:
         )
 
 
-def _promotion(id: str, view: View) -> Answer:
+def _promotion(id: str, view: ProjectState) -> Answer:
     return Answer(
         action="promote",
         label="promote",
@@ -381,7 +382,7 @@ def _promotion(id: str, view: View) -> Answer:
     )
 
 
-def _deprecation(id: str, view: View) -> Answer:
+def _deprecation(id: str, view: ProjectState) -> Answer:
     return Answer(
         action="deprecate",
         label="deprecate",
@@ -392,7 +393,7 @@ def _deprecation(id: str, view: View) -> Answer:
     )
 
 
-def _removals(item: ReviewItem, view: View) -> Iterator[Answer]:
+def _removals(item: ReviewItem, view: ProjectState) -> Iterator[Answer]:
     """To keep it from loops for a while, or for good."""
     id = item.subject
     if item.kind != BROAD:  # where that is what is proposed
@@ -425,13 +426,13 @@ def _snoozes(item: ReviewItem) -> Iterator[Answer]:
     """To be asked later: nothing else changes."""
     whole = item.question_key == item.subject  # the pattern as a whole, whatever is asked about it
 
-    def for_days(deck: Deck, reason: str) -> Decided:
+    def for_days(deck: Project, reason: str) -> Decided:
         until = deck.now() + timedelta(days=SNOOZE_DAYS)
         if whole:
             return deck.snooze(item.subject, until=until, reason=reason)
         return deck.snooze_question(item.question_key, until=until, about=item.about, reason=reason)
 
-    def for_evidence(deck: Deck, reason: str) -> Decided:
+    def for_evidence(deck: Project, reason: str) -> Decided:
         if whole:
             return deck.snooze(item.subject, uses=SNOOZE_EVIDENCE, reason=reason)
         more = More(item.evidence, SNOOZE_EVIDENCE)

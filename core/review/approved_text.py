@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from core.curation.merge import as_read
 from core.curation.text_approval import approved_text
-from core.project.state import View
 from core.records.patterns import Pattern
 from core.sources.pattern_text import id_key
+from core.state.project_state import ProjectState
 
 
-def approved(view: View, pattern_id: str) -> Pattern | None:
+def approved(view: ProjectState, pattern_id: str) -> Pattern | None:
     """The pattern with the text that its pin was given to, and nothing else; None where no pin holds, or the text was
     not kept with the decision.
     """

@@ -8,7 +8,7 @@ from typing import Final
 
 from core.base.errors import RalphdeckError
 from core.config.settings import ExtractionSettings
-from core.extraction.proposals import Extraction
+from core.records.extractions import Extraction
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot

@@ -7,10 +7,10 @@ from operator import is_
 from typing import Final
 
 from core.base.text import visible_line
-from core.forecast.context_recipients import Reader, audience
-from core.project.state import View
-from core.review.items import HeldText
+from core.review.context_recipients import Reader, audience
 from core.scanning.messages import why_withheld
+from core.state.project_state import ProjectState
+from core.state.review_items import HeldText
 
 MAX_TEXTS: Final = 100
 """Held reflections that are asked about at a time."""
@@ -32,7 +32,7 @@ class HeldTexts:
         self._waiting: list[Reader] = []
         self._next: dict[str, HeldText] = {}
 
-    def look(self, view: View) -> bool | None:
+    def look(self, view: ProjectState) -> bool | None:
         """Look at one more task.
 
         Returns:
@@ -64,7 +64,7 @@ class HeldTexts:
         changed, self.found = found != self.found, found
         return changed
 
-    def _begin(self, view: View) -> None:
+    def _begin(self, view: ProjectState) -> None:
         """Look at all tasks anew if the records changed; at most once in `_PAUSE`, since loops write all the time."""
         snapshot = view.snapshot
         known = (snapshot.reflections, snapshot.memory_tasks, snapshot.tasks, snapshot.loops)

@@ -9,9 +9,9 @@ from core.base.errors import RalphdeckError
 from core.base.text import matcher
 from core.config.settings import Settings
 from core.extraction.clustering import Cluster
-from core.extraction.proposals import Extraction
 from core.learning.aggregate_evidence import Counts
 from core.learning.scoreboard import Scoreboard
+from core.records.extractions import Extraction
 from core.records.findings import Finding, Severity
 from core.records.loops import Loop
 from core.records.patterns import Pattern

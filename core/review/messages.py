@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.curation.rules import day, shown
-from core.extraction.proposals import Extraction
-from core.learning.bursts import Burst
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.decisions import Pin
+from core.records.extractions import Extraction
 
 
 def call_text(call: Escalation) -> str:
@@ -35,15 +34,6 @@ def offer_text(offer: Extraction) -> str:
     return ", ".join(told)
 
 
-def burst_text(burst: Burst) -> str:
-    """A burst in one line."""
-    blamed = plural(len(burst.patterns), "pattern")
-    applied = {0: "", len(burst.patterns): " that it never applied"}.get(
-        burst.never_applied, f", {burst.never_applied:,} of which it never applied"
-    )
-    return f"{shown(burst.source)} blames {blamed}{applied}; its marks are held until somebody decides"
-
-
 def decided(pin: Pin) -> str:
     """Who decided what and when."""
-    return f"{pin.verb} by {visible_line(pin.by, 40)} on {day(pin.at)}"
+    return f"{pin.verb} by {visible_line(pin.by, 40)} on {format_day(pin.at)}"

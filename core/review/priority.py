@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from core.base.formatting import short_id
 from core.base.text import plural
 from core.config.settings import Settings
-from core.curation.rules import shown
 from core.learning.scoreboard import Scoreboard
 from core.records.patterns import Pattern, PatternType
 from core.review.impact import WARNED_SHARE, Stakes, good_enough, weekly, worth
-from core.review.items import ReviewItem
+from core.state.review_items import ReviewItem
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Scales:
         return ReviewItem(
             kind=kind,
             subject=subject,
-            question=question.replace("{}", name or shown(subject), 1),
+            question=question.replace("{}", name or short_id(subject), 1),
             asks=question.replace("{}", this, 1),
             reason=f"{reason}; {place}" if place else reason,
             worth=worth(stake, seconds, self.settings),

@@ -11,18 +11,18 @@ from typing import Final
 from core.config.settings import Settings
 from core.debug_memory.escalation_status import Escalated
 from core.extraction.clustering import Cluster
-from core.extraction.proposals import Extraction
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState
+from core.records.extractions import Extraction
 from core.records.findings import Finding
 from core.records.patterns import Pattern
 from core.review.impact import net
-from core.review.items import HeldText, ReviewItem
 from core.review.priority import Scales
 from core.review.questions.alerts import bursts, escalations
 from core.review.questions.incoming import arrivals, held_texts, offered, recurring, suspected
 from core.review.questions.maintenance import broad, duplicates, unreconciled
 from core.review.questions.states import borderline, inversions, pins
+from core.state.review_items import HeldText, ReviewItem
 
 
 @dataclass(frozen=True, kw_only=True)

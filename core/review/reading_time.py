@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.extraction.proposals import Extraction
+from core.records.extractions import Extraction
 from core.records.patterns import Pattern
-from core.review.items import (
+from core.state.review_items import (
     BORDERLINE,
     BROAD,
     BURST,

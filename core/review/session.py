@@ -13,7 +13,7 @@ from core.base.text import plural
 from core.config.settings import Settings
 from core.records.decisions import TURNS, Decision
 from core.review.impact import net
-from core.review.items import ReviewItem
+from core.state.review_items import ReviewItem
 
 SECONDS_PER_MINUTE: Final = 60.0
 SITTING: Final = timedelta(minutes=5)

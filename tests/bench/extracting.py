@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from statistics import median
 
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.retrieval.similarity import SimilarityIndex
+from core.state.project_state import ProjectState
 from tests.bench.measures import milliseconds, spread
 
 
-def extraction(deck: Deck, loops: int = 1000) -> str:
+def extraction(deck: Project, loops: int = 1000) -> str:
     """What so many ended loops offer, their files read from disk."""
     ended = [loop.id for loop in deck.view.snapshot.loops.values() if loop.status.ended]
     taken: list[float] = []
@@ -22,7 +22,7 @@ def extraction(deck: Deck, loops: int = 1000) -> str:
     return f"{sum(taken) / 1000:.1f} s for {len(taken):,}, median {median(taken):.1f} ms, {found:,} proposals"
 
 
-def near_duplicates(view: View, threshold: float = 0.8) -> str:
+def near_duplicates(view: ProjectState, threshold: float = 0.8) -> str:
     """All pairs, and what is like a single one."""
     patterns = view.snapshot.patterns
     (made,) = milliseconds(lambda: SimilarityIndex.build(patterns))

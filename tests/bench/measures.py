@@ -23,10 +23,10 @@ from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if
 from core.metrics.dashboard import RANGES, metrics_of
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.queries.filter import PATTERN_FIELDS, PatternCatalog, parse_query
 from core.records.snapshot import Delta, Snapshot
+from core.state.project_state import ProjectState
 from core.storage.watcher import Changes, Watcher
 from tests.bench.screen import Screen
 from tests.bench.trees import NOW, events, loop_name
@@ -35,9 +35,9 @@ TASK: Final = "Fix the deadlock in the payment webhook migration, TypeError: Can
 _ROOT: Final = Path(__file__).parents[2]
 
 
-def opened(project: Path, *, cache: bool = True) -> Deck:
+def opened(project: Path, *, cache: bool = True) -> Project:
     """The project, not yet read; the clock stands still at the tree's own date."""
-    return Deck(ProjectPaths(project), Settings(), by="bench", clock=lambda: NOW, cache=cache)
+    return Project(ProjectPaths(project), Settings(), by="bench", clock=lambda: NOW, cache=cache)
 
 
 def milliseconds(action: Callable[[], object], times: int = 1) -> list[float]:
@@ -92,7 +92,7 @@ def memory(project: Path) -> str:
 
 
 @contextmanager
-def followed(deck: Deck, told: Callable[[], None]) -> Iterator[Watcher]:
+def followed(deck: Project, told: Callable[[], None]) -> Iterator[Watcher]:
     """The deck kept up to date by a watcher; `told` after each change."""
 
     def take(changes: Changes) -> None:
@@ -106,7 +106,7 @@ def followed(deck: Deck, told: Callable[[], None]) -> Iterator[Watcher]:
         yield watcher
 
 
-def write_to_view(deck: Deck, writes: int = 150) -> str:
+def write_to_view(deck: Project, writes: int = 150) -> str:
     """From the write of a running loop's state to the view that shows it."""
     path = deck.project.ralph / "loops" / loop_name(6) / "state.json"
     state = json.loads(path.read_text())
@@ -144,7 +144,7 @@ def write_to_told(project: Path, writes: int = 100) -> str:
     return spread(sorted(taken), 0.99)
 
 
-def filter_keystrokes(view: View) -> str:
+def filter_keystrokes(view: ProjectState) -> str:
     """Each beginning of a query, as typed."""
     catalog = PatternCatalog(view.snapshot.patterns, view.board)
     text = "type:error state:cand uses:>3 tag:auth null retry"
@@ -156,7 +156,7 @@ def filter_keystrokes(view: View) -> str:
     return spread(sorted(taken), 0.95)
 
 
-def preview(view: View) -> str:
+def preview(view: ProjectState) -> str:
     """The context of a task that nobody asked for yet, then again and again; the engine has had an idle moment, and
     another task was looked at before.
     """
@@ -165,7 +165,7 @@ def preview(view: View) -> str:
     return spread(milliseconds(lambda: view.injection(TASK), 20), 0.95)
 
 
-def history(deck: Deck) -> str:
+def history(deck: Project) -> str:
     """One loop's story."""
     return spread(milliseconds(lambda: deck.story(loop_name(40)), 50), 0.95)
 
@@ -181,14 +181,14 @@ def rescore(board: Scoreboard) -> str:
     return spread(milliseconds(once, 30), 0.95)
 
 
-def board_with_events(view: View, count: int) -> Scoreboard:
+def board_with_events(view: ProjectState, count: int) -> Scoreboard:
     """The patterns of a view with evidence from `count` events."""
     known = view.snapshot.patterns
     log = tuple(events(len(known), count))
     return Scoreboard.build(Snapshot(patterns=known, events=log), NOW, view.settings)
 
 
-def board_of_used(view: View, count: int) -> Scoreboard:
+def board_of_used(view: ProjectState, count: int) -> Scoreboard:
     """Evidence from `count` events on a thousand patterns, which are all that there are."""
     log = tuple(events(4_000, count))
     used = {event.pattern_id for event in log}
@@ -226,13 +226,13 @@ def _trial(settings: Settings, half_life_days: float) -> Settings:
     return replace(settings, maturity=replace(settings.maturity, half_life_days=half_life_days))
 
 
-def metrics(view: View, board: Scoreboard) -> str:
+def metrics(view: ProjectState, board: Scoreboard) -> str:
     """All that the place Metrics tells, over a year."""
     known = dataclasses.replace(view, snapshot=board.history.inputs.snapshot, board=board)
     return spread(milliseconds(lambda: metrics_of(known, "ana", RANGES[-1]), 5), 0.95)
 
 
-def why(view: View, board: Scoreboard) -> str:
+def why(view: ProjectState, board: Scoreboard) -> str:
     """Why of the patterns with most evidence."""
     known = dataclasses.replace(view, board=board)
     most = [board.ids[row] for row in board.uses.argsort()[-20:].tolist()]
@@ -240,7 +240,7 @@ def why(view: View, board: Scoreboard) -> str:
     return spread(sorted(taken for id in most for taken in milliseconds(lambda id=id: known.why(id))), 0.95)  # type: ignore[misc]
 
 
-def idle(deck: Deck, seconds: float = 5) -> str:
+def idle(deck: Project, seconds: float = 5) -> str:
     """Processor share of watcher and deck while nothing happens, the regular sweep spread over its interval."""
     swept = time.process_time()
     deck.apply(None)

@@ -17,13 +17,13 @@ import numpy as np
 from core.config.settings import Settings
 from core.learning.score_arrays import Floats, Ints
 from core.learning.scoreboard import Scoreboard
-from core.project.state import View
 from core.records.decisions import CurationState
 from core.records.events import Event
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
 from core.review.impact import Stakes, good_enough
 from core.review.queue import review_queue
+from core.state.project_state import ProjectState
 from tests.bench.measures import milliseconds
 
 NOW: Final = datetime(2026, 7, 1, tzinfo=UTC)
@@ -137,13 +137,13 @@ def report(size: int, seeds: int) -> None:
             )
 
 
-def weighing(view: View) -> str:
+def weighing(view: ProjectState) -> str:
     """What is at stake in every pattern, from arrays that are there."""
     taken = milliseconds(lambda: Stakes.of(view.board, view.settings), 20)
     return f"{taken[-2]:.1f} ms"
 
 
-def listing(view: View) -> str:
+def listing(view: ProjectState) -> str:
     """The queue as it is made after every change, once the scores are there."""
 
     def listed() -> int:

@@ -13,8 +13,7 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.episodes import Task
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import Reflection
@@ -26,6 +25,7 @@ from core.retrieval.learnings import LazyLearnings
 from core.retrieval.relevance import relevance
 from core.retrieval.task import analyse_task
 from core.retrieval.vectors import Vectors, encoded
+from core.state.project_state import ProjectState
 from tests.bench.measures import milliseconds, resident_mb, spread
 from tests.bench.trees import NOW, text
 
@@ -84,7 +84,7 @@ def _scored(tasks: str, embedder: Embedder | None) -> str:
     return f"recall@{_TOP} {np.mean(recalls):.2f}, MRR {np.mean(ranks):.2f} ({len(ranks)} tasks)"
 
 
-def embedding(view: View) -> str:
+def embedding(view: ProjectState) -> str:
     """The model in memory, then a vector for each of some patterns."""
     if not available():
         return _NO_MODEL
@@ -95,7 +95,7 @@ def embedding(view: View) -> str:
     return f"load {first:.0f} ms, then {all_of_them / len(texts):.1f} ms a pattern"
 
 
-def injection_by_meaning(deck: Deck, task: str) -> str:
+def injection_by_meaning(deck: Project, task: str) -> str:
     """The context of a task nobody asked about before, with a vector for every pattern.
 
     The vectors are made up, since the model would need minutes; a quarter of them are as close to the task as
@@ -118,7 +118,7 @@ def injection_by_meaning(deck: Deck, task: str) -> str:
     return f"{spread(taken, 0.95)}, first {first:.0f} ms; {resident_mb():.0f} MB in all"
 
 
-def preview_with_reflections(view: View) -> str:
+def preview_with_reflections(view: ProjectState) -> str:
     """The context of a task beside 30,000 reflections on 10,000 tasks; they are indexed before."""
     source = random.Random(7)
     tasks = {f"task-{number}": Task(id=f"task-{number}", description=text(source, 10)) for number in range(10_000)}

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from core.project.state import View
 from core.scanning.pattern_scan import scan_pattern
 from core.scanning.scan import scan_text
+from core.state.project_state import ProjectState
 
 _SET: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("scanned.yaml").read_text(encoding="utf-8"))
 
@@ -64,7 +64,7 @@ def half(texts: Iterable[str], held_out: bool) -> list[str]:
     return list(texts)[held_out::2]
 
 
-def cost(view: View, patterns: int) -> str:
+def cost(view: ProjectState, patterns: int) -> str:
     """Of so many patterns, some fields of each."""
     chosen = list(islice(view.snapshot.patterns.values(), patterns))
     begin = time.perf_counter()

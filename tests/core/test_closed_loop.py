@@ -12,11 +12,11 @@ import pytest
 from core.base.errors import Conflict, Refused, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.events import ErrorNote, ErrorType, Event, Signals
 from core.records.patterns import Maturity
-from core.review.items import BURST, INVERSION
 from core.sources.event_log import append_events
+from core.state.review_items import BURST, INVERSION
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 PATTERNS = tuple(f"pat-error-p{number}-001" for number in range(7))
@@ -60,8 +60,8 @@ def write_loop(paths: ProjectPaths, number: int, status: str, minutes: float = 1
     write(paths.ralph / "loops" / f"ralph-{number}" / "state.json", state)
 
 
-def opened(paths: ProjectPaths) -> Deck:
-    deck = Deck(paths, Settings(), by="ada", clock=lambda: NOW, cache=False)
+def opened(paths: ProjectPaths) -> Project:
+    deck = Project(paths, Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 
@@ -137,7 +137,7 @@ def test_an_attempt_at_a_task_counts_like_a_loop(paths: ProjectPaths) -> None:
     assert deck.view.assessment(SPLIT).successes == 1
 
 
-def bursts_asked(deck: Deck) -> list[str]:
+def bursts_asked(deck: Project) -> list[str]:
     return [item.subject for item in deck.view.queue if item.kind == BURST]
 
 
@@ -186,7 +186,7 @@ def event(kind: str, *, number: int = 0, **fields: Any) -> Event:
     return Event(id=name, at=NOW, kind=kind, by="hook", **fields)
 
 
-def blame(deck: Deck, source: str) -> None:
+def blame(deck: Project, source: str) -> None:
     """Seven harmful marks, as another program appends them."""
     marks = (event("feedback", pattern_id=id, loop_id=source, success=False) for id in PATTERNS)
     append_events(deck.project, *marks)

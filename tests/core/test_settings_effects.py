@@ -32,7 +32,7 @@ from core.metrics.effectiveness import Group, compare
 from core.metrics.pruning import to_prune
 from core.project.auto_extraction import is_wanted
 from core.project.daemon import Follower
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.debug_sessions import DebugSession, Fix, Lesson
 from core.records.decisions import CurationState, Decision, InversionVerdict, Verb
 from core.records.loops import Loop, LoopStatus
@@ -59,12 +59,12 @@ class World:
 
     sample: Path
     ended: Path
-    decks: dict[Settings, Deck] = field(default_factory=dict)
+    decks: dict[Settings, Project] = field(default_factory=dict)
 
-    def deck(self, settings: Settings) -> Deck:
+    def deck(self, settings: Settings) -> Project:
         """The sample project under some settings, loaded once."""
         if settings not in self.decks:
-            deck = Deck(ProjectPaths(self.sample), settings, by="ada", clock=lambda: NOW, cache=False)
+            deck = Project(ProjectPaths(self.sample), settings, by="ada", clock=lambda: NOW, cache=False)
             deck.load()
             deck.look_at_all()
             self.decks[settings] = deck
@@ -220,7 +220,7 @@ def extraction(settings: Settings, _: World) -> Any:
 
 def may_extract(settings: Settings, world: World) -> Any:
     """Whether a person may extract from a loop that has ended, and whether that happens by itself."""
-    deck = Deck(ProjectPaths(world.ended), settings, by="ada", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(world.ended), settings, by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     try:
         Offers(deck.project, settings.extraction).of("ralph-a", deck.view, frozenset(PatternType))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from core.cli import main
-from core.project.project import Deck
+from core.project.project import Project
 from tui.app import DeckApp
 from tui.screens.patterns import PatternsPlace
 
@@ -51,5 +51,5 @@ if __name__ == "__main__":
         case "worker":
             DeckApp.do_theme = _work_and_fail  # type: ignore[assignment, method-assign]
         case "engine":
-            Deck.refresh = Deck.load = _fail  # type: ignore[method-assign]
+            Project.refresh = Project.load = _fail  # type: ignore[method-assign]
     main([str(Path(project))])

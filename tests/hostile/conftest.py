@@ -9,8 +9,8 @@ import pytest
 
 from core.config.paths import project_at
 from core.config.settings import Settings
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
+from core.state.project_state import ProjectState
 from tests.hostile.sowing import NOW
 from tests.hostile.tree import write_texts, write_types
 from tui.present.marks import ASCII, DRAWN, Glyphs
@@ -33,15 +33,15 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def load(request: pytest.FixtureRequest, caches: Path) -> Callable[[str], Deck]:
+def load(request: pytest.FixtureRequest, caches: Path) -> Callable[[str], Project]:
     """Loads one of the projects, by the name of its fixture, once for all tests; fills the cache of the commands."""
 
     @cache
-    def load_once(name: str) -> Deck:
+    def load_once(name: str) -> Project:
         project: Path = request.getfixturevalue(name)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CACHE_HOME", str(caches))
-            deck = Deck(project_at(project), Settings(), by="ana", clock=lambda: NOW)
+            deck = Project(project_at(project), Settings(), by="ana", clock=lambda: NOW)
         deck.load()
         return deck
 
@@ -49,13 +49,13 @@ def load(request: pytest.FixtureRequest, caches: Path) -> Callable[[str], Deck]:
 
 
 @pytest.fixture(params=["texts", "types"])
-def deck(request: pytest.FixtureRequest, load: Callable[[str], Deck]) -> Deck:
+def deck(request: pytest.FixtureRequest, load: Callable[[str], Project]) -> Project:
     """Each of the projects, loaded."""
     return load(request.param)
 
 
 @pytest.fixture
-def view(deck: Deck) -> View:
+def view(deck: Project) -> ProjectState:
     """What there is to show of each project."""
     return deck.view
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.cli.entry import run
-from core.project.project import Deck
+from core.project.project import Project
 from tests.e2e.stream import harmless, offences
 from tests.e2e.terminal import Terminal, environment, python
 from tests.hostile.payloads import PAYLOADS
@@ -21,7 +21,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(
-    deck: Deck,
+    deck: Project,
     caches: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -82,7 +82,7 @@ def test_what_is_extracted_is_harmless(call: Call) -> None:
     assert call("extract", "--all", "--dry-run")[0] == 0
 
 
-def test_single_records_are_harmless(call: Call, deck: Deck) -> None:
+def test_single_records_are_harmless(call: Call, deck: Project) -> None:
     for pattern_id in spread(deck.view.snapshot.patterns, 3):
         if not pattern_id.startswith("-"):
             assert call("patterns", "show", "--", pattern_id)[0] == 0
@@ -99,7 +99,7 @@ def test_single_records_are_harmless(call: Call, deck: Deck) -> None:
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
-def test_what_the_debug_memory_offers_and_archives_is_harmless(call: Call, deck: Deck) -> None:
+def test_what_the_debug_memory_offers_and_archives_is_harmless(call: Call, deck: Project) -> None:
     for command in ("archived", "retain --dry-run", "templates null"):
         assert call("debug", *command.split())[0] == 0
     for session_id in spread(deck.view.snapshot.debug_sessions, 2):
@@ -121,7 +121,7 @@ def test_hostile_arguments_are_refused_harmlessly(call: Call, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("deck", ["texts"], indirect=True)
-def test_decisions_are_harmless(deck: Deck, call: Call, tmp_path: Path) -> None:
+def test_decisions_are_harmless(deck: Project, call: Call, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(deck.project.project, project, symlinks=True)
     done = 0

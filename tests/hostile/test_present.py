@@ -15,16 +15,16 @@ from core.episodes.history import read_attempt
 from core.episodes.improvement import improvement
 from core.episodes.loop_links import coverage
 from core.episodes.replay import steps
-from core.extraction.proposals import Extraction, Proposal
 from core.forecast.forecast import forecast
 from core.project.notifications import happenings as happened
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.queries.memory_filter import MemoryCatalog
 from core.queries.memory_links import MemoryLinks
+from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta
 from core.review.answers import answers
+from core.state.project_state import ProjectState
 from tests.e2e.stream import harmless
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
@@ -69,7 +69,7 @@ def spread(values: Iterable[T], most: int) -> Iterator[T]:
     return islice(known, 0, None, max(1, len(known) // most))
 
 
-def test_patterns_are_harmless(view: View, glyphs: Glyphs) -> None:
+def test_patterns_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     writers = (
         patterns.overview,
         patterns.evidence,
@@ -84,7 +84,7 @@ def test_patterns_are_harmless(view: View, glyphs: Glyphs) -> None:
             check(write(view, pattern, glyphs), where=f"{write.__name__} of {key[:80]!r}")
 
 
-def test_loops_are_harmless(deck: Deck, view: View, glyphs: Glyphs) -> None:
+def test_loops_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -> None:
     for loop in view.snapshot.loops.values():
         found = view.outcome(loop.id)
         row = loops.loop_cells(loop, found[1] if found else None, view.loop_patterns(loop.id), view.now, glyphs)
@@ -99,14 +99,14 @@ def test_loops_are_harmless(deck: Deck, view: View, glyphs: Glyphs) -> None:
         check(loops.file_lines(loop, story), where=f"files of {loop.id[:80]!r}")
 
 
-def test_reflections_are_harmless(view: View, glyphs: Glyphs) -> None:
+def test_reflections_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for reflection in view.snapshot.reflections.values():
         check(reflections.reflection_cells(reflection, view.now).values(), where=f"row of {reflection.file!r}")
         check(reflections.reflection_text(view, reflection, glyphs), where=f"text of {reflection.file!r}")
     check(loops.reflection_lines(list(view.snapshot.reflections.values()), view, glyphs), where="reflections of a loop")
 
 
-def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs) -> None:
+def test_tasks_and_attempts_are_harmless(deck: Project, view: ProjectState, glyphs: Glyphs) -> None:
     snapshot, catalog = view.snapshot, MemoryCatalog(view.snapshot)
     links = MemoryLinks(snapshot, catalog)
     for task in catalog.tasks.values():
@@ -141,7 +141,7 @@ def test_tasks_and_attempts_are_harmless(deck: Deck, view: View, glyphs: Glyphs)
                 check([replay.listed(step.action, WIDTH, glyphs, current=True)], where=where)
 
 
-def test_debug_sessions_are_harmless(view: View, glyphs: Glyphs) -> None:
+def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     snapshot = view.snapshot
     for session in snapshot.debug_sessions.values():
         where = f"session {session.id[:80]!r}"
@@ -158,13 +158,13 @@ def test_debug_sessions_are_harmless(view: View, glyphs: Glyphs) -> None:
     check(memory_groups.coverage_lines(covered), where="coverage")
 
 
-def test_decisions_are_harmless(view: View, glyphs: Glyphs) -> None:
+def test_decisions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     for made in view.snapshot.decisions:
         check(decisions.decision_cells(made, view, glyphs).values(), where="a row of the log")
         check(decisions.decision_text(made, view, glyphs), where="a decision")
 
 
-def test_questions_are_harmless(deck: Deck) -> None:
+def test_questions_are_harmless(deck: Project) -> None:
     while deck.look_further() is not None:
         pass
     view = deck.view
@@ -184,7 +184,7 @@ def test_questions_are_harmless(deck: Deck) -> None:
         check(answer_rows([given], [Outlook(0, told)], ["a"], item.subject, DRAWN, 118), where="an answer")
 
 
-def test_texts_that_nobody_has_read_are_harmless(view: View, glyphs: Glyphs) -> None:
+def test_texts_that_nobody_has_read_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     patterns_of = list(spread(view.snapshot.patterns.values(), 100))
     for pattern in patterns_of:
         check(arrivals.origin(view, pattern, glyphs), where=f"the origin of {pattern.id[:80]!r}")
@@ -219,7 +219,7 @@ def test_offers_are_harmless(glyphs: Glyphs) -> None:
     check(offers.offer_lines(offer, "e", glyphs), where="an offer")
 
 
-def test_contexts_are_harmless(view: View) -> None:
+def test_contexts_are_harmless(view: ProjectState) -> None:
     tasks = [payload.text for payload in PAYLOADS] + [loop.task for loop in view.snapshot.loops.values()]
     for task in spread(tasks, TASKS):
         injection = view.injection(f"{task} fix the approach for name")
@@ -232,8 +232,8 @@ def test_contexts_are_harmless(view: View) -> None:
             check(context.detail_lines(preview, view.pattern(id), view, DRAWN, short=False), where=where)
 
 
-def test_toasts_are_harmless(deck: Deck, view: View) -> None:
-    empty = Deck(deck.project, deck.settings, by="ana", clock=deck.now, cache=False).view
+def test_toasts_are_harmless(deck: Project, view: ProjectState) -> None:
+    empty = Project(deck.project, deck.settings, by="ana", clock=deck.now, cache=False).view
     snapshot = view.snapshot
     delta = Delta(frozenset(snapshot.patterns), frozenset(snapshot.loops), decisions=True)
     check(
@@ -242,6 +242,6 @@ def test_toasts_are_harmless(deck: Deck, view: View) -> None:
     )
 
 
-def test_findings_are_harmless(view: View) -> None:
+def test_findings_are_harmless(view: ProjectState) -> None:
     for finding in view.snapshot.findings:
         check([Content(finding.message)], where=f"{finding.code} in {finding.file[:80]!r}")

@@ -14,9 +14,9 @@ import msgspec
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.curator import Curator
-from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
 from core.project.index import Library
+from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
 from tests.sample.loops import BY_KEY

@@ -19,7 +19,7 @@ from textual.widget import Widget
 
 from core.config.paths import project_at
 from core.config.settings import Settings
-from core.project.project import Deck
+from core.project.project import Project
 from tui.actions import PLACES
 from tui.app import DeckApp
 from tui.kept import Kept
@@ -61,7 +61,7 @@ def make_app(
     else the picture depended on the moment.
     """
     settings = settings or Settings()
-    deck = Deck(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
+    deck = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
     memory = Kept(home / "state.json", "project")
     for name, value in kept.items():
         memory.set(name, value)

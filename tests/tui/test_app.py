@@ -18,9 +18,9 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.curator import Curator, Decided
 from core.demo.sample import copy_sample
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.patterns import Maturity
+from core.state.project_state import ProjectState
 from core.storage.read_only import protect, release
 from tests.tui.story import NOW, Story, make_app, story
 from tui.actions import PLACES, actions_of
@@ -50,8 +50,8 @@ async def test_the_first_frame_is_drawn_before_a_file_is_read(sample: Path, home
     load = app.deck.load
 
     def watched(
-        progress: Callable[[int, int], None] | None = None, publish: Callable[[View], None] | None = None
-    ) -> View:
+        progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
+    ) -> ProjectState:
         drawn.append("\n".join(strip.text for strip in app.screen._compositor.render_strips()))
         assert progress is not None
         progress(300, 900)
@@ -73,10 +73,12 @@ async def test_what_is_read_first_is_shown_before_the_rest(sample: Path, home: P
     go_on = threading.Event()
     load = app.deck.load
 
-    def slow(progress: Callable[[int, int], None] | None = None, publish: Callable[[View], None] | None = None) -> View:
+    def slow(
+        progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
+    ) -> ProjectState:
         assert publish is not None
 
-        def published(view: View) -> None:
+        def published(view: ProjectState) -> None:
             publish(view)
             go_on.wait(10)
 
@@ -105,7 +107,9 @@ async def test_one_big_file_shows_how_far_it_is_read(sample: Path, home: Path) -
     go_on = threading.Event()
     load = app.deck.load
 
-    def slow(progress: Callable[[int, int], None] | None = None, publish: Callable[[View], None] | None = None) -> View:
+    def slow(
+        progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
+    ) -> ProjectState:
         assert app.deck.library.on_records is not None
         app.deck.library.on_records(".aiwg/ralph/shared/patterns/patterns.json", 4200, 10_000)
         go_on.wait(10)
@@ -408,7 +412,7 @@ async def test_what_was_decided_right_before_leaving_is_written(sample: Path, ho
     async with story(sample, home) as told:
         async with told.engine_held():
             for remark in ("one", "two"):
-                told.app.decide(partial(Deck.note, pattern_id=ESTABLISHED, text=f"remark {remark}"))
+                told.app.decide(partial(Project.note, pattern_id=ESTABLISHED, text=f"remark {remark}"))
             told.app.engine.stop()
         await told.press("q")
     ledger = (sample / ".aiwg/ralph/shared/curation/ledger.jsonl").read_text()
@@ -448,7 +452,7 @@ async def test_toasts_do_not_bury_the_screen(sample: Path, home: Path) -> None:
 
 
 async def test_undo_goes_on_after_a_decision_that_failed(sample: Path, home: Path) -> None:
-    def broken(deck: Deck) -> Decided:
+    def broken(deck: Project) -> Decided:
         raise ValueError("a bug")
 
     async with story(sample, home) as told:

@@ -10,7 +10,7 @@ import pytest
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.snapshot import Delta
 from core.storage.watcher import Changes, Watcher
 from tui.engine import BATCH_BURST, BATCHES_PER_SECOND, BatchPacer, Engine
@@ -64,7 +64,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def turning(calls: Calls, **how: Any) -> tuple[Engine, Callable[[int], list[str]]]:
     """An engine, and what so many turns of it do."""
-    engine = Engine(cast("Deck", calls), cast("MessagePump", calls), **how)
+    engine = Engine(cast("Project", calls), cast("MessagePump", calls), **how)
 
     def turns(count: int) -> list[str]:
         calls.done.clear()
@@ -155,7 +155,7 @@ def test_a_burst_is_applied_at_once_and_a_steady_stream_at_a_steady_rate() -> No
 
 def test_a_decision_does_not_wait_for_changes_that_are_held_back() -> None:
     calls = Calls()
-    engine = Engine(cast(Deck, calls), cast(MessagePump, calls), looks_further=False)
+    engine = Engine(cast(Project, calls), cast(MessagePump, calls), looks_further=False)
     engine._pacer = BatchPacer(clock=lambda: 0.0)
     for _ in range(BATCH_BURST):
         engine._pacer.count()

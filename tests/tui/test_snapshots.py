@@ -13,7 +13,7 @@ from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
-from core.review.items import DUPLICATE, INVERSION, OFFER, QUARANTINE, STALE_PIN
+from core.state.review_items import DUPLICATE, INVERSION, OFFER, QUARANTINE, STALE_PIN
 from tests.tui.screens.review_story import POOL, add_twin
 from tests.tui.story import Story, copy_tree, make_app
 from tui.actions import PLACES

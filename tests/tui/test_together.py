@@ -8,18 +8,18 @@ from pathlib import Path
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.curator import Decided
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Decision, Verb
-from core.review.items import BORDERLINE
+from core.state.review_items import BORDERLINE
 from tests.tui.screens.review_story import at_question, desk
 from tests.tui.story import NOW, Story, story
 
 ONE = "pat-error-unique-violation-007"
 
 
-async def meanwhile(told: Story, decide: Callable[[Deck], Decided]) -> Decision:
+async def meanwhile(told: Story, decide: Callable[[Project], Decided]) -> Decision:
     """Bob decides at another dashboard, and this one notices."""
-    bob = Deck(ProjectPaths(told.app.deck.project.project), Settings(), by="bob", clock=lambda: NOW, cache=False)
+    bob = Project(ProjectPaths(told.app.deck.project.project), Settings(), by="bob", clock=lambda: NOW, cache=False)
     bob.load()
     made = decide(bob).decisions[-1]
     await told.until(lambda: made in told.app.view.snapshot.decisions, "bob's decision")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.review.items import INVERSION, OFFER
+from core.state.review_items import INVERSION, OFFER
 from tests.tui.screens.review_story import at_question, front
 from tests.tui.story import NOW, Story, story
 from tui.screens.context import ContextPlace

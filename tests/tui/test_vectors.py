@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 from core.base.errors import Unwritable
-from core.project.project import Deck
+from core.project.project import Project
 from tui.vectors import VectorMaker
 
 
@@ -42,7 +42,7 @@ class Target:
 
 def started(deck: Any) -> tuple[VectorMaker, threading.Thread, Target]:
     target = Target()
-    maker = VectorMaker(cast(Deck, deck), cast(MessagePump, target))
+    maker = VectorMaker(cast(Project, deck), cast(MessagePump, target))
     thread = threading.Thread(target=maker.run)
     thread.start()
     return maker, thread, target

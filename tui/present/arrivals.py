@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from textual.content import Content
 
 from core.base.text import plural, visible, visible_line
-from core.project.state import View
 from core.records.decisions import Verb
 from core.records.patterns import Pattern
 from core.records.suspicions import Severity
 from core.retrieval.rendering import INTRODUCTION, TITLE, render_context
-from core.review.items import HeldText
 from core.scanning.scan import scan_text
 from core.scanning.sentences import stopped_sentences
+from core.state.project_state import ProjectState
+from core.state.review_items import HeldText
 from tui.present.layout import labelled
 from tui.present.marks import Glyphs, standing_mark, state_mark
 from tui.present.numbers import moment_text, percent
@@ -24,7 +24,7 @@ _CAME = {"import": "imported", "extraction": "extracted, unattended", "quarantin
 _MAX_FIELD = 20_000
 
 
-def origin(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def origin(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Where a pattern comes from, and what it claims of itself."""
     assessment = view.assessment(pattern.id)
     arrival = view.snapshot.curation.arrivals.get(pattern.id)
@@ -61,7 +61,7 @@ def origin(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     return lines
 
 
-def exact_text(view: View, pattern: Pattern) -> list[Content]:
+def exact_text(view: ProjectState, pattern: Pattern) -> list[Content]:
     """What a loop would get, to the letter, then what else is in the record; sentences that the scan stops marked."""
     rules = {one.rule: one.severity for one in pattern.suspicions if one.severity.stops}
     block = render_context([(pattern, view.assessment(pattern.id))], view.settings.injection)

@@ -11,18 +11,18 @@ from msgspec.structs import replace
 from textual.content import Content
 
 from core.base.diff import COME, GONE, SAME, line_changes
-from core.base.number_text import decimal_text
+from core.base.formatting import decimal_text
 from core.base.text import plural, visible, visible_line
 from core.config.settings import InjectionSettings
-from core.forecast.context_recipients import LOOP, Reader
 from core.project.project import Injected
-from core.project.state import View
 from core.records.loops import Loop
 from core.records.patterns import Pattern
 from core.retrieval.decomposition import STRATEGY_PART
 from core.retrieval.ranking import Chosen, Injection, LeftOut
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
 from core.retrieval.relevance import MEANING_WEIGHTS, WEIGHTS
+from core.review.context_recipients import LOOP, Reader
+from core.state.project_state import ProjectState
 from tui.present.context_reflections import chosen_by_key, chosen_cells, left_out_by_key, left_out_cells
 from tui.present.marks import Cells, Glyphs, state_mark
 from tui.present.numbers import bar
@@ -48,7 +48,7 @@ class Preview:
     ranks: Mapping[str, int]
 
     @staticmethod
-    def prepare(view: View, task: str, settings: InjectionSettings) -> Preview:
+    def prepare(view: ProjectState, task: str, settings: InjectionSettings) -> Preview:
         """Work it out; some 40 ms for 10,000 patterns."""
         injection = view.injection(task, settings)
         own = injection if settings == view.settings.injection else view.injection(task)
@@ -247,7 +247,9 @@ def _parts_in_short(chosen: Chosen) -> Content:
     return Content.assemble(*pieces)
 
 
-def detail_lines(preview: Preview, pattern: Pattern, view: View, glyphs: Glyphs, *, short: bool) -> list[Content]:
+def detail_lines(
+    preview: Preview, pattern: Pattern, view: ProjectState, glyphs: Glyphs, *, short: bool
+) -> list[Content]:
     """One pattern: its score part by part, or why it is left out.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.number_text import decimal_text
+from core.base.formatting import decimal_text
 from core.base.text import plural, visible_line
 from core.retrieval.learnings import UNTITLED_WEIGHTS, WEIGHTS
 from core.retrieval.ranking import Injection

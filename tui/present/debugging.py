@@ -10,8 +10,8 @@ from textual.content import Content
 
 from core.base.text import plural, visible, visible_line
 from core.debug_memory.escalation_status import escalated, escalation_reason
-from core.project.state import View
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
+from core.state.project_state import ProjectState
 from tui.present.layout import UNBROKEN, bullets, hanging, heading
 from tui.present.marks import Glyphs, result_mark
 from tui.present.memory import call_line, session_mark
@@ -32,7 +32,7 @@ _INDENT: Final = " " * 14
 """Before what stands beside a label."""
 
 
-def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+def session_lines(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """Its executions one after the other: results, what failed, why, and what was changed against it.
 
     Args:
@@ -51,7 +51,7 @@ def session_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
     return lines
 
 
-def tried_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+def tried_lines(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """What was tried, run by run: the result, the cause that was seen, and what came of the change."""
     lines = _head_lines(session, view, glyphs)
     for number, (execution, held) in enumerate(zip(session.executions, session.verdicts, strict=True), 1):
@@ -63,7 +63,7 @@ def tried_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = 
     return lines
 
 
-def failing_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+def failing_lines(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """What failed in the last run in which anything did, in full, and why; then what the session learned."""
     execution = session.newest_failing
     if execution is None:
@@ -74,7 +74,7 @@ def failing_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int 
     return [*lines, Content(""), *learned_lines(session, view, glyphs, width)]
 
 
-def _head_lines(session: DebugSession, view: View, glyphs: Glyphs) -> list[Content]:
+def _head_lines(session: DebugSession, view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """What was worked on, how it stands, and why a person should look."""
     now = view.now
     changed = session.changed_at
@@ -97,7 +97,7 @@ def _head_lines(session: DebugSession, view: View, glyphs: Glyphs) -> list[Conte
     return lines
 
 
-def _run_line(execution: Execution, number: int, view: View, glyphs: Glyphs) -> Content:
+def _run_line(execution: Execution, number: int, view: ProjectState, glyphs: Glyphs) -> Content:
     label = execution.attempt if execution.attempt is not None else number
     return Content.assemble(
         (f"Run {label}", "bold"),
@@ -112,7 +112,7 @@ def _execution_lines(
     before: Execution | None,
     held: bool | None,
     number: int,
-    view: View,
+    view: ProjectState,
     glyphs: Glyphs,
     width: int,
 ) -> list[Content]:
@@ -250,7 +250,7 @@ def diff_lines(lines: Sequence[str]) -> list[Content]:
     return [Content.styled(line, _DIFF_STYLES.get(line[:1], "$quiet")) for line in _bounded(lines)]
 
 
-def learned_lines(session: DebugSession, view: View, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+def learned_lines(session: DebugSession, view: ProjectState, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """What the session learned: patterns with their templates, what came again, what is still wrong, what to do."""
     lines: list[Content] = []
     if session.lessons:

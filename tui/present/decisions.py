@@ -9,13 +9,13 @@ from textual.content import Content
 
 from core.base.text import visible, visible_line
 from core.curation.rules import changed, subject_text, verb_text
-from core.project.state import View
 from core.records.decisions import Decision, Effect
+from core.state.project_state import ProjectState
 from tui.present.marks import Cells, Glyphs
 from tui.present.numbers import moment_text
 
 
-def decision_cells(decision: Decision, view: View, glyphs: Glyphs) -> Cells:
+def decision_cells(decision: Decision, view: ProjectState, glyphs: Glyphs) -> Cells:
     """One row of the log; struck out if it does not hold any more."""
     undone = decision.id in view.snapshot.curation.undone
     quiet = "$quiet"
@@ -41,7 +41,7 @@ def change_text(decision: Decision, glyphs: Glyphs) -> str:
     return "" if text.startswith("stays ") else visible_line(text.replace("→", glyphs.arrow), 60)
 
 
-def about(decision: Decision, view: View) -> str:
+def about(decision: Decision, view: ProjectState) -> str:
     """What the decision is about; for undo and redo what was taken back or repeated."""
     if decision.verb.value in {"undo", "redo"}:
         taken = next((d for d in view.snapshot.decisions if d.id == decision.subject), None)
@@ -50,7 +50,7 @@ def about(decision: Decision, view: View) -> str:
     return subject_text(decision)
 
 
-def decision_line(decision: Decision, view: View, glyphs: Glyphs) -> Content:
+def decision_line(decision: Decision, view: ProjectState, glyphs: Glyphs) -> Content:
     """One decision on one line, as History shows it."""
     undone = decision.id in view.snapshot.curation.undone
     change = change_text(decision, glyphs)
@@ -64,7 +64,7 @@ def decision_line(decision: Decision, view: View, glyphs: Glyphs) -> Content:
     )
 
 
-def decision_text(decision: Decision, view: View, glyphs: Glyphs) -> list[Content]:
+def decision_text(decision: Decision, view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """The whole decision: who, why, before and after, and what was written."""
     lines = [
         decision_line(decision, view, glyphs),

@@ -8,8 +8,8 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.ledger.ledger import FILE as LEDGER
-from core.project.state import View
 from core.records.findings import Finding, Severity
+from core.state.project_state import ProjectState
 from tui.present.numbers import moment_text
 
 _STYLES = {Severity.ERROR: "$error", Severity.WARNING: "$warning", Severity.INFO: "$quiet"}
@@ -18,7 +18,7 @@ MOST = 2000
 """Findings that are written out; a broken tree may have very many."""
 
 
-def findings_lines(view: View) -> list[Content]:
+def findings_lines(view: ProjectState) -> list[Content]:
     """Every finding, the worst first, by file; then the files whose last good value is shown."""
     findings, unreadable = view.findings, view.snapshot.unreadable
     if not findings and not unreadable:
@@ -52,7 +52,7 @@ def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> C
     return Content.styled(f"{plural(count, 'file')} cannot be read: {key} tells why", "$warning") if count else None
 
 
-def log_doubt(view: View, findings_key: str) -> Content:
+def log_doubt(view: ProjectState, findings_key: str) -> Content:
     """Why the log of decisions cannot be trusted as it stands; empty where nothing speaks against it.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from textual.content import Content
 
-from core.base.number_text import percent_text
+from core.base.formatting import percent_text
 from core.base.text import plural, visible_line
 from core.records.findings import Severity
 from core.records.loops import Liveness

@@ -9,9 +9,9 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.learning.inversion_proposals import Inversion
-from core.project.state import View
 from core.records.events import Observation
 from core.records.patterns import Pattern
+from core.state.project_state import ProjectState
 from tui.present.layout import UNBROKEN, hanging, labelled
 from tui.present.marks import Glyphs, result_mark, standing_mark
 from tui.present.numbers import moment_text, percent
@@ -22,7 +22,7 @@ MOST_LOOPS: Final = 20
 """Loops that are listed; Patterns has them all."""
 
 
-def original(view: View, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+def original(view: ProjectState, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """The pattern as it is, then each loop in which it failed with the error, then those in which it worked."""
     assessment = view.assessment(pattern.id)
     lines = [
@@ -42,7 +42,7 @@ def original(view: View, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN
     return [*lines, Content(""), *told] if told else lines
 
 
-def _failed(view: View, seen: Observation, glyphs: Glyphs, width: int) -> Iterator[Content]:
+def _failed(view: ProjectState, seen: Observation, glyphs: Glyphs, width: int) -> Iterator[Content]:
     count = f"{seen.count:,} x " if seen.count > 1 else ""
     where = f"  iteration {seen.iteration}" if seen.iteration is not None else ""
     yield Content.assemble(
@@ -66,7 +66,7 @@ def _worked(worked: Sequence[Observation], glyphs: Glyphs) -> Iterator[Content]:
 
 
 def warning(
-    view: View,
+    view: ProjectState,
     inversion: Inversion,
     alternatives: Sequence[Pattern],
     keys: dict[str, str],
@@ -105,7 +105,7 @@ def warning(
 
 
 def _instead(
-    view: View, inversion: Inversion, alternatives: Sequence[Pattern], key: str, glyphs: Glyphs
+    view: ProjectState, inversion: Inversion, alternatives: Sequence[Pattern], key: str, glyphs: Glyphs
 ) -> Iterator[Content]:
     """What to do instead: the one that is named, and the others that could be."""
     if not alternatives:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.base.text import visible_line
-from core.project.state import View
 from core.sources.archives import Archived
+from core.state.project_state import ProjectState
 from tui.present.memory_tree import session_key, task_key
 
 MOST_OF_A_KIND: Final = 8
@@ -94,7 +94,7 @@ class JumpIndex:
         archived: The patterns in the archives.
     """
 
-    def __init__(self, view: View, archived: Sequence[Archived]) -> None:
+    def __init__(self, view: ProjectState, archived: Sequence[Archived]) -> None:
         snapshot = view.snapshot
         self.number = snapshot.number
         """Of the snapshot."""

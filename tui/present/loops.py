@@ -8,16 +8,16 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.number_text import decimal_text
+from core.base.formatting import decimal_text
 from core.base.text import plural, visible, visible_line
 from core.learning.loop_patterns import LoopPatterns
 from core.learning.outcomes import Outcome, Verdict
-from core.project.state import View
 from core.records.debug_sessions import Failure
 from core.records.events import Observation
 from core.records.loops import Iteration, Liveness, Loop, LoopStory
 from core.records.patterns import Pattern
 from core.records.reflections import Reflection
+from core.state.project_state import ProjectState
 from tui.present.layout import labelled
 from tui.present.marks import Cells, Glyphs, outcome_mark, result_mark, status_mark
 from tui.present.numbers import ago, bar, duration, moment_text, percent, sparkline
@@ -152,7 +152,7 @@ def _sign(loop: Loop, now: datetime) -> Content:
 
 
 def now_lines(
-    loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs, offered: Sequence[Content] = ()
+    loop: Loop, story: LoopStory | None, view: ProjectState, glyphs: Glyphs, offered: Sequence[Content] = ()
 ) -> list[Content]:
     """What it should do, how it stands, and the last things that happened; in between, what it offers."""
     now = view.now
@@ -200,7 +200,7 @@ def now_lines(
     return lines
 
 
-def outcome_lines(loop: Loop, view: View) -> list[Content]:
+def outcome_lines(loop: Loop, view: ProjectState) -> list[Content]:
     """How the loop came out, part by part, and what that counts today; nothing while it has not."""
     found = view.outcome(loop.id)
     if found is None:
@@ -265,7 +265,7 @@ def _error_line(failure: Failure) -> Content:
     )
 
 
-def iterations_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Glyphs) -> list[Content]:
+def iterations_lines(loop: Loop, story: LoopStory | None, view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """All iterations, newest first."""
     iterations = story.iterations if story is not None else loop.iterations
     if not iterations:
@@ -276,7 +276,7 @@ def iterations_lines(loop: Loop, story: LoopStory | None, view: View, glyphs: Gl
     return lines
 
 
-def pattern_lines(loop: Loop, view: View, glyphs: Glyphs) -> list[Content]:
+def pattern_lines(loop: Loop, view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """Patterns and reflections that the loop got, with the results of patterns, and patterns extracted from it."""
     found = view.loop_patterns(loop.id)
     known = view.snapshot.patterns
@@ -327,7 +327,7 @@ def _result(use: Observation) -> str:
     return f"{word}, as the loop" if use.inferred else word
 
 
-def reflection_lines(reflections: Sequence[Reflection], view: View, glyphs: Glyphs) -> list[Content]:
+def reflection_lines(reflections: Sequence[Reflection], view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """The reflections of one loop, newest first."""
     if not reflections:
         return [Content.styled("This loop has left no reflection.", "$quiet")]

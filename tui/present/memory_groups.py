@@ -11,8 +11,8 @@ from core.debug_memory.effectiveness import FixResults
 from core.debug_memory.index import CAUSE
 from core.episodes.improvement import Group, Improvement
 from core.episodes.loop_links import Coverage
-from core.project.state import View
 from core.records.debug_sessions import DebugSession, Lesson
+from core.state.project_state import ProjectState
 from tui.present.debugging import results_line
 from tui.present.layout import hanging, heading
 from tui.present.marks import Glyphs
@@ -29,7 +29,7 @@ _COUNT_CELLS: Final = 40
 """Cells for the sessions of a root cause and the results of its fixes."""
 
 
-def escalation_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
+def escalation_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
     """Each escalation: what it is about, since when, why, and how far its agent came.
 
     Args:
@@ -121,7 +121,7 @@ def _group_line(label: str, group: Group, glyphs: Glyphs) -> Content:
     )
 
 
-def cause_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
+def cause_lines(view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
     """The most frequent root causes as bars, with how often fixes against each held.
 
     Args:
@@ -143,7 +143,7 @@ def cause_lines(view: View, glyphs: Glyphs, width: int) -> list[Content]:
     return lines
 
 
-def template_lines(view: View, width: int) -> list[Content]:
+def template_lines(view: ProjectState, width: int) -> list[Content]:
     """Each fix template once, the most effective first, below a heading.
 
     Args:

@@ -11,10 +11,10 @@ from textual.content import Content
 from core.base.text import plural, visible, visible_line
 from core.episodes.attempt_state import AttemptState, Condition
 from core.episodes.history import AttemptDetail
-from core.project.state import View
 from core.records.episodes import Action, Attempt, Task
 from core.records.loops import Loop
 from core.records.reflections import Reflection
+from core.state.project_state import ProjectState
 from tui.present import loops
 from tui.present.chart import Run, line_chart
 from tui.present.layout import bullets, hanging, heading, labelled
@@ -59,7 +59,7 @@ def task_lines(
     task: Task,
     attempts: Sequence[Attempt],
     condition: ConditionOf,
-    view: View,
+    view: ProjectState,
     glyphs: Glyphs,
     width: int,
     height: int = SHORT,
@@ -250,7 +250,7 @@ def _learned_lines(reflections: Sequence[Reflection], width: int) -> list[Conten
     return lines
 
 
-def loop_tab(loop: Loop | None, how: str, view: View, glyphs: Glyphs) -> list[Content]:
+def loop_tab(loop: Loop | None, how: str, view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """The loop that a task records, and how one knows.
 
     Args:
@@ -266,7 +266,7 @@ def loop_tab(loop: Loop | None, how: str, view: View, glyphs: Glyphs) -> list[Co
 # Reflections
 
 
-def reflection_lines(reflections: Sequence[Reflection], view: View, *, of_task: bool) -> list[Content]:
+def reflection_lines(reflections: Sequence[Reflection], view: ProjectState, *, of_task: bool) -> list[Content]:
     """What was written after an attempt, or after all attempts at a task, newest first."""
     if not reflections:
         return [_nothing_learned(of_task=of_task)]
@@ -299,7 +299,13 @@ def _nothing_learned(*, of_task: bool) -> Content:
 
 
 def attempt_lines(
-    attempt: Attempt, task: Task, condition: Condition, view: View, glyphs: Glyphs, width: int, height: int = SHORT
+    attempt: Attempt,
+    task: Task,
+    condition: Condition,
+    view: ProjectState,
+    glyphs: Glyphs,
+    width: int,
+    height: int = SHORT,
 ) -> list[Content]:
     """What was tried, how it came out, how good it was by iteration, what worked and what did not.
 
@@ -339,7 +345,7 @@ def attempt_lines(
     return lines
 
 
-def attempt_reflected(reflections: Sequence[Reflection], view: View) -> list[Content]:
+def attempt_reflected(reflections: Sequence[Reflection], view: ProjectState) -> list[Content]:
     """The reflections on an attempt, below it."""
     return [*heading("Reflections"), *reflection_lines(reflections, view, of_task=False)]
 
@@ -356,7 +362,7 @@ def _said(label: str, text: str, width: int) -> list[Content]:
     return hanging(Content.styled(f"{label:<9}", "$quiet"), Content(visible_line(text, 2000)), width)
 
 
-def _facts(attempt: Attempt, view: View) -> list[str]:
+def _facts(attempt: Attempt, view: ProjectState) -> list[str]:
     """Its times, and its counts."""
     now = view.now
     facts = (
@@ -396,7 +402,7 @@ def _quality_changes(attempt: Attempt, width: int) -> list[Content]:
     return [Content.assemble(*parts, (" points", "$quiet")).truncate(width, ellipsis=True)]
 
 
-def milestone_lines(detail: AttemptDetail | None, view: View) -> list[Content]:
+def milestone_lines(detail: AttemptDetail | None, view: ProjectState) -> list[Content]:
     """What was reached in an attempt, with its details; nothing without any."""
     if detail is None or not detail.milestones:
         return []

@@ -12,8 +12,8 @@ from core.base.diff import GONE, SAME, word_changes
 from core.base.text import plural, visible_line
 from core.forecast.forecast import Merger
 from core.learning.assessment import Assessment
-from core.project.state import View
 from core.records.patterns import Pattern
+from core.state.project_state import ProjectState
 from tui.present.marks import Glyphs, standing_mark
 from tui.present.numbers import percent
 from tui.present.patterns import timeline
@@ -22,7 +22,7 @@ _MAX_TEXT = 2000
 _STYLES = {SAME: "", GONE: "$warning bold"}
 
 
-def beside(view: View, one: Pattern, other: Pattern, glyphs: Glyphs) -> tuple[list[Content], list[Content]]:
+def beside(view: ProjectState, one: Pattern, other: Pattern, glyphs: Glyphs) -> tuple[list[Content], list[Content]]:
     """Both patterns line by line, in the same order: first what differs, marked word by word."""
     left, right = _head(view, one, glyphs), _head(view, other, glyphs)
     for label, mine, others in sorted(_rows(one, other), key=lambda row: row[1] == row[2]):
@@ -32,7 +32,7 @@ def beside(view: View, one: Pattern, other: Pattern, glyphs: Glyphs) -> tuple[li
     return left, right
 
 
-def _head(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def _head(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     assessment = view.assessment(pattern.id)
     return [
         Content.styled(visible_line(pattern.id, 200), "bold $secondary"),
@@ -109,7 +109,7 @@ def merged_counts(merger: Merger, glyphs: Glyphs) -> list[Content]:
     return [*lines, *(Content.styled(f"{'':>{_LABEL}}  {text}", "$quiet") for text in told if text)]
 
 
-def merged_lineage(merger: Merger, view: View, glyphs: Glyphs) -> list[Content]:
+def merged_lineage(merger: Merger, view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """The life of what a merge would give, with the uses of both."""
     told = Counter(event.kind for event in merger.lineage)
     summary = ", ".join(f"{count:,} {kind}" for kind, count in told.items())

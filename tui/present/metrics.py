@@ -9,7 +9,7 @@ from typing import Final
 from rich.cells import cell_len
 from textual.content import Content
 
-from core.base.number_text import decimal_text, percent_text
+from core.base.formatting import decimal_text, percent_text
 from core.base.text import visible_line
 from core.metrics.figures import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from math import ceil, floor
 from typing import Final
 
-from core.base.number_text import decimal_text, percent_text
+from core.base.formatting import decimal_text, percent_text
 from tui.present.marks import Glyphs
 
 CLOCK_SKEW: Final = timedelta(minutes=1)

@@ -9,9 +9,9 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.curation.merge import as_read
-from core.extraction.proposals import Extraction, Proposal
-from core.project.state import View
+from core.records.extractions import Extraction, Proposal
 from core.retrieval.similarity import shown_likeness
+from core.state.project_state import ProjectState
 from tui.present.loops import now_lines
 from tui.present.marks import TYPE_LETTERS, Glyphs, status_mark
 from tui.present.numbers import percent
@@ -41,7 +41,7 @@ def offer_lines(offer: Extraction, key: str, glyphs: Glyphs) -> list[Content]:
     return lines
 
 
-def loop_lines(view: View, loop_id: str, glyphs: Glyphs) -> list[Content]:
+def loop_lines(view: ProjectState, loop_id: str, glyphs: Glyphs) -> list[Content]:
     """The loop or debug session that the patterns come from."""
     loop = view.snapshot.loops.get(loop_id)
     if loop is None:
@@ -49,7 +49,7 @@ def loop_lines(view: View, loop_id: str, glyphs: Glyphs) -> list[Content]:
     return now_lines(loop, None, view, glyphs)
 
 
-def told_lines(view: View, offer: Extraction, glyphs: Glyphs) -> list[Content]:
+def told_lines(view: ProjectState, offer: Extraction, glyphs: Glyphs) -> list[Content]:
     """What a recurring learning says, and each loop or task that told it, with what it was to do."""
     lines: list[Content] = []
     for proposal in offer.proposals:

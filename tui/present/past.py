@@ -22,8 +22,8 @@ from core.history.changes import (
     PatternChange,
     Question,
 )
-from core.project.state import View
 from core.records.decisions import Decision
+from core.state.project_state import ProjectState
 from tui.present.decisions import about, words
 from tui.present.marks import Cells, Glyphs, state_mark, status_mark
 from tui.present.numbers import moment_text, percent
@@ -82,7 +82,7 @@ def since_note(last_visit: datetime | None, now: datetime) -> Content:
     return Content.styled(f"visit {moment_text(last_visit, now)}" if last_visit else "7d, 36h, day", "$quiet")
 
 
-def cells(change: Change, view: View, glyphs: Glyphs) -> Cells:
+def cells(change: Change, view: ProjectState, glyphs: Glyphs) -> Cells:
     """One row."""
     if isinstance(change, PatternChange):
         return _pattern_cells(change, glyphs)

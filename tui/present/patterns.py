@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from textual.content import Content
 
-from core.base.number_text import decimal_text
+from core.base.formatting import decimal_text
 from core.base.text import plural, visible, visible_line
 from core.learning.explanation import worths
 from core.learning.lineage import LineageEvent, source_iterations
 from core.learning.scoreboard import Assessment
-from core.project.state import View
 from core.records.decisions import TURNS, Decision
 from core.records.events import Observation
 from core.records.patterns import Pattern, PatternType
 from core.scanning.messages import SEVERITY_WORDS, meaning
+from core.state.project_state import ProjectState
 from tui.present.decisions import decision_line
 from tui.present.layout import labelled
 from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark
@@ -107,7 +107,7 @@ def _whose(by: str, me: str) -> str:
     return "your" if by == me else f"{visible_line(by, 40)}'s"
 
 
-def overview(view: View, pattern: Pattern, glyphs: Glyphs, me: str = "") -> list[Content]:
+def overview(view: ProjectState, pattern: Pattern, glyphs: Glyphs, me: str = "") -> list[Content]:
     """What the pattern is, its numbers, and its text.
 
     Args:
@@ -150,7 +150,7 @@ def overview(view: View, pattern: Pattern, glyphs: Glyphs, me: str = "") -> list
     return lines
 
 
-def suspicion_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def suspicion_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """What the scan of the text has found, a line each."""
     lines = []
     for one in view.scan(pattern.id):
@@ -277,7 +277,7 @@ def body(pattern: Pattern) -> list[Content]:
     return lines
 
 
-def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def evidence(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Every observation, newest first, with what it weighs today."""
     observations = view.observations(pattern.id)
     assessment = view.assessment(pattern.id)
@@ -315,7 +315,7 @@ def evidence(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     return lines
 
 
-def _observation_lines(view: View, seen: Observation, glyphs: Glyphs) -> list[Content]:
+def _observation_lines(view: ProjectState, seen: Observation, glyphs: Glyphs) -> list[Content]:
     """One piece of evidence: what it counted when it was new, and today; a result taken from its loop says why."""
     count = f" x{seen.count:,}" if seen.count > 1 else ""
     worth = ""
@@ -341,7 +341,7 @@ def _observation_lines(view: View, seen: Observation, glyphs: Glyphs) -> list[Co
     return lines
 
 
-def lineage_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def lineage_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """The life of the pattern as a drawn timeline, oldest first."""
     events = view.lineage(pattern.id)
     if not events:
@@ -374,7 +374,7 @@ def timeline(events: Sequence[LineageEvent], now: datetime, glyphs: Glyphs) -> l
     return lines
 
 
-def why_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def why_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Which rule decided, and how far each other state is."""
     assessment = view.assessment(pattern.id)
     lines = [state_line(assessment, view.now, glyphs), Content("")]
@@ -392,7 +392,7 @@ def why_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     return lines
 
 
-def history_lines(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def history_lines(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """What people decided about it, newest first."""
     own = [d for d in view.snapshot.decisions if _about(d, pattern, view.snapshot.decisions)]
     if not own:

@@ -10,10 +10,10 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.extraction.clustering import Cluster
 from core.extraction.recurring_lessons import KNOWN
-from core.project.state import View
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.redaction.masking import masked
+from core.state.project_state import ProjectState
 from tui.present.marks import Cells, Glyphs, outcome_mark
 from tui.present.numbers import ago, moment_text
 
@@ -89,7 +89,7 @@ def sources_text(cluster: Cluster) -> str:
     return " and ".join(filter(None, counts))
 
 
-def cluster_text(view: View, cluster: Cluster, unfit: str) -> list[Content]:
+def cluster_text(view: ProjectState, cluster: Cluster, unfit: str) -> list[Content]:
     """A recurring learning and everybody who told it, oldest first.
 
     Args:
@@ -144,7 +144,7 @@ def told_parts(reflection: Reflection) -> tuple[tuple[str, str], ...]:
     return tuple((label, text) for label, text in parts if text)
 
 
-def reflection_text(view: View, reflection: Reflection, glyphs: Glyphs) -> list[Content]:
+def reflection_text(view: ProjectState, reflection: Reflection, glyphs: Glyphs) -> list[Content]:
     """The whole reflection."""
     loop = view.snapshot.loops.get(reflection.loop_id)
     lines = [

@@ -12,8 +12,8 @@ from textual.content import Content
 from core.base.text import plural, visible, visible_line
 from core.episodes.history import AttemptDetail
 from core.episodes.replay import Step, Verdict
-from core.project.state import View
 from core.records.episodes import Action
+from core.state.project_state import ProjectState
 from tui.present.chart import Run, line_chart
 from tui.present.debugging import diff_lines
 from tui.present.layout import hanging, heading
@@ -161,7 +161,7 @@ def listed(action: Action, width: int, glyphs: Glyphs, *, current: bool) -> Cont
 # One action
 
 
-def step_lines(step: Step, view: View, glyphs: Glyphs, width: int) -> list[Content]:
+def step_lines(step: Step, view: ProjectState, glyphs: Glyphs, width: int) -> list[Content]:
     """One action: what, why, with what, what was expected of it and what came."""
     action = step.action
     after = f"   next after {duration(step.pause)}" if step.pause is not None else ""
@@ -231,7 +231,7 @@ def _param_lines(params: Sequence[tuple[str, str]], width: int) -> list[Content]
 
 
 def side_lines(
-    detail: AttemptDetail, quality: Sequence[float], view: View, glyphs: Glyphs, width: int, height: int
+    detail: AttemptDetail, quality: Sequence[float], view: ProjectState, glyphs: Glyphs, width: int, height: int
 ) -> list[Content]:
     """How good it was so far, as a line, and what was learned from the whole attempt.
 
@@ -246,7 +246,7 @@ def side_lines(
     return lines + _reflections(detail, view)
 
 
-def below_lines(detail: AttemptDetail, quality: Sequence[float], view: View, glyphs: Glyphs) -> list[Content]:
+def below_lines(detail: AttemptDetail, quality: Sequence[float], view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """The same below an action, where lines are few: quality in one of them."""
     sparks = sparkline(quality, _SPARKS, glyphs)
     places = len(detail.attempt.quality)
@@ -266,6 +266,6 @@ def _unmeasured(places: int) -> Content:
     return Content.styled("not measured yet" if places else "never measured", "$quiet")
 
 
-def _reflections(detail: AttemptDetail, view: View) -> list[Content]:
+def _reflections(detail: AttemptDetail, view: ProjectState) -> list[Content]:
     found = reflection_lines(detail.reflections, view, of_task=False)
     return [*heading("Reflections on this attempt"), *found]

@@ -11,11 +11,11 @@ from textual.content import Content
 from core.base.text import visible_line
 from core.curation.rules import verb_text
 from core.learning.inversion_proposals import Inversion
-from core.project.state import View
 from core.records.decisions import Decision
 from core.retrieval.similarity import shown_likeness
 from core.review.answers import question_of
-from core.review.items import (
+from core.state.project_state import ProjectState
+from core.state.review_items import (
     BORDERLINE,
     BROAD,
     CONTRADICTED,
@@ -115,7 +115,7 @@ def is_about(decision: Decision, item: ReviewItem) -> bool:
     return question_of(decision) == item.question_key or decision.subject in (item.subject, item.other or item.subject)
 
 
-def skipped(item: ReviewItem, by: Decision | None, view: View) -> str:
+def skipped(item: ReviewItem, by: Decision | None, view: ProjectState) -> str:
     """Why the question in front was skipped."""
     asked = visible_line(item.question, 80)
     if by is None:
@@ -149,7 +149,7 @@ def about(item: ReviewItem) -> str:
     return "two patterns" if item.kind == DUPLICATE else "one pattern"
 
 
-def sides(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def sides(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     """Both sides: what it is about, to the letter, and what speaks for and against it."""
     if item.is_about_pattern:
         return _PATTERN_SIDES[item.kind](view, item, desk)
@@ -179,7 +179,7 @@ def sides(view: View, item: ReviewItem, desk: Desk) -> Sides:
     return "loop", "what it offers, and where each part comes from", loop_lines(view, item.subject, glyphs), offered
 
 
-def _inversion(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def _inversion(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     proposal = desk.proposal or view.inversion(pattern.id)
     keys = {action: desk.key(action) for action in ("rewrite", "rewrite_in_editor", "alternative")}
@@ -192,14 +192,14 @@ def _inversion(view: View, item: ReviewItem, desk: Desk) -> Sides:
     )
 
 
-def _duplicate(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def _duplicate(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     kept, other = beside(view, view.pattern(item.subject), view.pattern(item.other), desk.glyphs)
     turn = f"{desk.key('rewrite')} turns it"
     alike = percent(shown_likeness(item.likeness))
     return f"this one stays, {turn}", f"this one goes into it, {alike} alike", kept, other
 
 
-def _arrival(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def _arrival(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     would = "get" if item.kind == EXTRACTED else "would get"
     return (
@@ -210,7 +210,7 @@ def _arrival(view: View, item: ReviewItem, desk: Desk) -> Sides:
     )
 
 
-def _decided(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def _decided(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     doubt = [*standing(view, item, desk.glyphs), Content("")]
     return (
@@ -221,7 +221,7 @@ def _decided(view: View, item: ReviewItem, desk: Desk) -> Sides:
     )
 
 
-def _changed(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def _changed(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     doubt = [*standing(view, item, desk.glyphs), Content("")]
     now = [Content(""), Content.styled("What loops would get by now:", "$quiet"), *exact_text(view, pattern)]
@@ -233,7 +233,7 @@ def _changed(view: View, item: ReviewItem, desk: Desk) -> Sides:
     )
 
 
-def _borderline(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def _borderline(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     near = [*nearness(view, pattern, desk.glyphs), Content("")]
     return (
@@ -244,7 +244,7 @@ def _borderline(view: View, item: ReviewItem, desk: Desk) -> Sides:
     )
 
 
-def _broad(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def _broad(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     return (
         "what loops get, to the letter",
@@ -254,7 +254,7 @@ def _broad(view: View, item: ReviewItem, desk: Desk) -> Sides:
     )
 
 
-def _unreconciled(view: View, item: ReviewItem, desk: Desk) -> Sides:
+def _unreconciled(view: ProjectState, item: ReviewItem, desk: Desk) -> Sides:
     pattern = view.pattern(item.subject)
     return (
         "counts, the record beside the evidence",
@@ -264,7 +264,7 @@ def _unreconciled(view: View, item: ReviewItem, desk: Desk) -> Sides:
     )
 
 
-_PATTERN_SIDES: Final[dict[str, Callable[[View, ReviewItem, Desk], Sides]]] = {
+_PATTERN_SIDES: Final[dict[str, Callable[[ProjectState, ReviewItem, Desk], Sides]]] = {
     INVERSION: _inversion,
     DUPLICATE: _duplicate,
     QUARANTINE: _arrival,

@@ -10,10 +10,10 @@ from textual.content import Content
 
 from core.base.diff import COME, GONE, line_changes
 from core.base.text import plural, visible_line
-from core.forecast.context_recipients import LOOP, PAUSED, TASK
 from core.forecast.forecast import ContextChange, Forecast
-from core.project.state import View
 from core.review.answers import Answer
+from core.review.context_recipients import LOOP, PAUSED, TASK
+from core.state.project_state import ProjectState
 from tui.present.marks import Glyphs, shown_glyph, shown_mark
 from tui.present.merging import merged_counts, merged_lineage
 
@@ -182,7 +182,7 @@ def what_heading(answer: Answer, key: str) -> Content:
     return Content.assemble("if you press ", (key, "$accent bold"), f", {visible_line(answer.label, 40)}{effect}")
 
 
-def what_changes(answer: Answer, outlook: Outlook | None, view: View, glyphs: Glyphs) -> list[Content]:
+def what_changes(answer: Answer, outlook: Outlook | None, view: ProjectState, glyphs: Glyphs) -> list[Content]:
     """Everything that one answer would change: states, what a merge gives, and every context, as a diff."""
     if answer.why_not:
         return [Content.styled(f"Not now: {visible_line(answer.why_not, 300)}", "$quiet")]

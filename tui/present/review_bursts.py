@@ -6,13 +6,13 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.learning.bursts import Burst, dated
-from core.project.state import View
+from core.state.project_state import ProjectState
 from tui.present.layout import labelled
 from tui.present.marks import Glyphs, state_mark
 from tui.present.numbers import moment_text, percent
 
 
-def blamed(view: View, burst: Burst, glyphs: Glyphs) -> list[Content]:
+def blamed(view: ProjectState, burst: Burst, glyphs: Glyphs) -> list[Content]:
     """The patterns that a burst blames, with the state that they have while its marks are held."""
     lines: list[Content] = []
     for id in burst.patterns:
@@ -34,7 +34,7 @@ def blamed(view: View, burst: Burst, glyphs: Glyphs) -> list[Content]:
     return lines
 
 
-def suspicion(view: View, burst: Burst) -> list[Content]:
+def suspicion(view: ProjectState, burst: Burst) -> list[Content]:
     """What is known of who gives the marks."""
     loop = view.snapshot.loops.get(burst.source)
     first, last = dated(burst.first), dated(burst.last)

@@ -10,11 +10,11 @@ from textual.content import Content
 
 from core.base.text import matcher, plural, visible_line
 from core.learning.explanation import Step
-from core.project.state import View
 from core.records.loops import Outcome
 from core.records.patterns import Pattern, PatternType
 from core.review.common_messages import ERRORS, TASKS
-from core.review.items import ReviewItem
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from tui.present.layout import labelled
 from tui.present.marks import Glyphs, state_mark
 from tui.present.numbers import moment_text, percent
@@ -25,7 +25,7 @@ _EXAMPLES: Final = 6
 """Messages that are shown of those that a trigger fits, and of those that it does not."""
 
 
-def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
+def standing(view: ProjectState, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
     """The decision in doubt, and what the evidence says against it."""
     assessment = view.assessment(item.subject)
     pin = assessment.pin
@@ -50,7 +50,7 @@ def standing(view: View, item: ReviewItem, glyphs: Glyphs) -> list[Content]:
     return lines
 
 
-def nearness(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def nearness(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """How few further results would change the state, the fewest first."""
     steps = sorted(view.why(pattern.id).steps, key=lambda step: step.count)
     return [_step_line(step, pattern, glyphs) for step in steps] or [
@@ -68,7 +68,7 @@ def _step_line(step: Step, pattern: Pattern, glyphs: Glyphs) -> Content:
     )
 
 
-def matched(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def matched(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """Which messages its triggers fit that have nothing to do with each other, and which that loops met."""
     lines: list[Content] = []
     met = list(dict.fromkeys(islice(_messages(view), MOST_MESSAGES)))
@@ -97,7 +97,7 @@ def _fitted(messages: Sequence[str], fits: Callable[[str], bool], words: str, gl
             yield Content.styled(f"    and {len(found) - _EXAMPLES:,} more", "$quiet")
 
 
-def _messages(view: View) -> Iterator[str]:
+def _messages(view: ProjectState) -> Iterator[str]:
     """What loops told of their failed iterations."""
     for loop in view.snapshot.loops.values():
         for iteration in loop.iterations:
@@ -105,7 +105,7 @@ def _messages(view: View) -> Iterator[str]:
                 yield iteration.result
 
 
-def claims(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def claims(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """The counts of the record beside those of the evidence, and in words how they differ."""
     claim, assessment = pattern.claim, view.assessment(pattern.id)
     rows = (

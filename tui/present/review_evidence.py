@@ -9,9 +9,9 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.learning.explanation import RuleLine
-from core.project.state import View
 from core.records.events import Observation
 from core.records.patterns import Maturity, Pattern
+from core.state.project_state import ProjectState
 from tui.present.layout import UNBROKEN, hanging
 from tui.present.marks import STATE_STYLES, Glyphs, result_mark
 from tui.present.numbers import moment_text
@@ -23,7 +23,7 @@ _TOLD: Final = ("rests on", "one failure", "calendar")
 """The lines of an explanation that say how firm a state is."""
 
 
-def evidence(view: View, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
+def evidence(view: ProjectState, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN) -> list[Content]:
     """State, rate with its interval, what it rests on, what will change by itself, and the uses, failures first."""
     assessment = view.assessment(pattern.id)
     return [
@@ -36,7 +36,7 @@ def evidence(view: View, pattern: Pattern, glyphs: Glyphs, width: int = UNBROKEN
     ]
 
 
-def firm_lines(view: View, pattern: Pattern, width: int = UNBROKEN) -> list[Content]:
+def firm_lines(view: ProjectState, pattern: Pattern, width: int = UNBROKEN) -> list[Content]:
     """How firm the state is: on how many loops it rests, what one more failure does, what will change by itself."""
     return [line for rule in view.why(pattern.id).lines if rule.rule in _TOLD for line in _firmness(rule, width)]
 
@@ -47,7 +47,7 @@ def _firmness(rule: RuleLine, width: int) -> list[Content]:
     return hanging(Content.styled(f"{rule.rule:<11} ", "$quiet"), Content.styled(rule.text, style), width)
 
 
-def uses(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
+def uses(view: ProjectState, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     """The uses, failures first, each with its loop and what came out; then marks that do not count."""
     seen = view.observations(pattern.id)
     ordered = sorted(seen, key=lambda one: (one.success is not False, one.success is None))
@@ -67,7 +67,7 @@ def uses(view: View, pattern: Pattern, glyphs: Glyphs) -> list[Content]:
     return lines
 
 
-def _use(view: View, seen: Observation, glyphs: Glyphs) -> Iterator[Content]:
+def _use(view: ProjectState, seen: Observation, glyphs: Glyphs) -> Iterator[Content]:
     count = f"{seen.count:,} x " if seen.count > 1 else ""
     where = f"iteration {seen.iteration}, " if seen.iteration is not None else ""
     yield Content.assemble(
@@ -79,7 +79,7 @@ def _use(view: View, seen: Observation, glyphs: Glyphs) -> Iterator[Content]:
         yield Content.styled(f"    {came_out}", "$quiet" if seen.success is not False else "")
 
 
-def what_came_out(view: View, seen: Observation) -> str:
+def what_came_out(view: ProjectState, seen: Observation) -> str:
     """What the iteration that used a pattern came to, else the last word of its loop; "" where nothing tells."""
     loop = view.snapshot.loops.get(seen.loop_id)
     if loop is None:

@@ -10,8 +10,8 @@ from typing import Final
 from textual.content import Content
 
 from core.base.text import plural
-from core.review.items import ReviewItem
 from core.review.session import ENOUGH_PAUSES, SECONDS_PER_MINUTE, Plan
+from core.state.review_items import ReviewItem
 from tui.present.numbers import percent
 
 PAUSE: Final = timedelta(minutes=2)

@@ -8,9 +8,9 @@ from textual.content import Content
 
 from core.base.diff import COME, GONE, field_changes, word_changes
 from core.base.text import plural, visible
-from core.project.state import View
 from core.records.patterns import Pattern
 from core.review.approved_text import approved
+from core.state.project_state import ProjectState
 
 MOST_CHARS: Final = 20_000
 """Characters of one field that are shown."""
@@ -18,7 +18,7 @@ _MARKS: Final = {GONE: ("[-", "-]", "$error"), COME: ("{+", "+}", "$success bold
 """What encloses words that went and words that came, as `wdiff` writes them, and their style."""
 
 
-def told_anew(view: View, pattern: Pattern) -> list[Content]:
+def told_anew(view: ProjectState, pattern: Pattern) -> list[Content]:
     """The fields that differ from the text that a person approved; what was approved is not always kept."""
     text = approved(view, pattern.id)
     if text is None:

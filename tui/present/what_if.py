@@ -15,8 +15,8 @@ from core.config.settings import Settings
 from core.config.thresholds import Threshold, Unit, threshold, with_threshold
 from core.learning.maturity import multiplier
 from core.learning.threshold_replay import Replay, Turn
-from core.project.state import View
 from core.records.patterns import Maturity
+from core.state.project_state import ProjectState
 from tui.present.marks import Cells, Glyphs, state_mark
 from tui.present.numbers import day_text, stepped, written
 
@@ -180,7 +180,7 @@ def replayed(replay: Replay) -> Content:
     return Content.styled(f"{plural(replay.events, 'result')} replayed", "$quiet")
 
 
-def turn_cells(turn: Turn, view: View, glyphs: Glyphs) -> Cells:
+def turn_cells(turn: Turn, view: ProjectState, glyphs: Glyphs) -> Cells:
     """One turned pattern."""
     before, after = turn.before, turn.after
     pattern = view.snapshot.patterns.get(turn.pattern_id)
@@ -197,7 +197,7 @@ def turn_cells(turn: Turn, view: View, glyphs: Glyphs) -> Cells:
     }
 
 
-def _note(turn: Turn, view: View) -> Content:
+def _note(turn: Turn, view: ProjectState) -> Content:
     """What makes it more than another state, else since when it would have that."""
     before, after = turn.before, turn.after
     if after.inverts and not before.inverts:

@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.widgets import Input
 
 from core.base.text import visible_line
-from core.project.state import View
 from core.queries.filter import Query, parse_query
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from tui.actions import PLACES
 from tui.present.findings import unreadable
 from tui.present.frame import reading_text
@@ -71,11 +71,11 @@ class Browse(Place):
         """The filter that somebody typed."""
         return parse_query(text, self.FIELDS)
 
-    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+    def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The keys of the rows that match, in order."""
         raise NotImplementedError
 
-    def total(self, view: View) -> int:
+    def total(self, view: ProjectState) -> int:
         """How many rows there are without a filter."""
         raise NotImplementedError
 
@@ -149,7 +149,7 @@ class Browse(Place):
 
     # Showing
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Select anew if the change can matter."""
         if delta is None or self.touched(delta):
             self._select(view)
@@ -157,13 +157,13 @@ class Browse(Place):
             self.table.redraw()
         self._show_details(top=delta is None)
 
-    def _select(self, view: View) -> None:
+    def _select(self, view: ProjectState) -> None:
         keys = self.select(view, self._query, self._sort)
         stays = self.table.cursor_key in self._deciding
         self.table.show(keys, sorted_by=self._sort, keep_row=stays)
         self._count(view, len(keys))
 
-    def _count(self, view: View, shown: int) -> None:
+    def _count(self, view: ProjectState, shown: int) -> None:
         shown, total = self.matching(shown), self.total(view)
         parts: list[str | tuple[str, str]] = []
         if self._query.problems:

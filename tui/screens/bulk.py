@@ -19,9 +19,9 @@ from textual.worker import get_current_worker
 from core.base.text import plural
 from core.curation.curator import Decided
 from core.forecast.bulk import BulkForecast, foretell
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import Verb
+from core.state.project_state import ProjectState
 from tui.present import bulk as present
 from tui.screens.dialogs import Dialog
 
@@ -90,7 +90,7 @@ class Bulk(Dialog[bool]):
         super().__init__()
         self._deed = deed
         self._subjects = tuple(subjects)
-        self._seen: View | None = None
+        self._seen: ProjectState | None = None
         self._begun = False
 
     def compose(self) -> ComposeResult:
@@ -169,7 +169,7 @@ class Bulk(Dialog[bool]):
         self._tell_keys(Content.from_markup("[$accent b]esc[/] leave it running: a message tells how it came out"))
         self._deck_app.decide(lambda deck: self._decided(deck, reason), self._seen)
 
-    def _decided(self, deck: Deck, reason: str) -> Decided:
+    def _decided(self, deck: Project, reason: str) -> Decided:
         """Runs in the engine's thread."""
         last = monotonic()
 

@@ -16,12 +16,12 @@ from textual.widgets import Input
 from core.base.errors import Refused
 from core.base.text import plural, visible_line
 from core.config.settings import InjectionSettings
-from core.forecast.context_recipients import Reader, audience
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.loops import Loop
 from core.records.snapshot import Delta
 from core.retrieval.ranking import Injection
+from core.review.context_recipients import Reader, audience
+from core.state.project_state import ProjectState
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
 from tui.present.context_reflections import chosen_lines, left_out_lines
@@ -171,7 +171,7 @@ class ContextPlace(Place):
             if done >= total:
                 self._prepare()
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Patterns, evidence and decisions change what is injected."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
             self._prepare()
@@ -544,7 +544,7 @@ class ContextPlace(Place):
         return self._preview.injection.context if self._preview is not None else ""
 
 
-def _recorded(deck: Deck, loop_id: str, injection: Injection) -> str:
+def _recorded(deck: Project, loop_id: str, injection: Injection) -> str:
     """Write the patterns into a loop's record, in the engine's thread; what to tell of it.
 
     Raises:

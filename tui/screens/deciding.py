@@ -8,11 +8,11 @@ from typing import Final
 
 from textual.content import Content
 
-from core.base.number_text import decimal_text
+from core.base.formatting import decimal_text
 from core.base.text import visible_line
 from core.curation.curator import Decided
 from core.learning.scoreboard import Assessment
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
 from tui.screens.bulk import Bulk, Deed
 from tui.screens.dialogs import AskLine, overtaken
@@ -92,7 +92,7 @@ class Deciding(Place):
         """Write a note beside it."""
         self._decide(NOTE, lambda deck, key, text: deck.note(key, text=text))
 
-    def _decide(self, deed: Deed, decide: Callable[[Deck, str, str], Decided]) -> None:
+    def _decide(self, deed: Deed, decide: Callable[[Project, str, str], Decided]) -> None:
         """One pattern at once, or when what it takes is typed; many after a preview.
 
         Args:
@@ -109,7 +109,7 @@ class Deciding(Place):
             self.begin_decision(subjects)
             self.deck_app.decide(lambda deck: decide(deck, subjects[0], ""))
 
-    def _ask(self, deed: Deed, key: str, decide: Callable[[Deck, str, str], Decided]) -> None:
+    def _ask(self, deed: Deed, key: str, decide: Callable[[Project, str, str], Decided]) -> None:
         seen = self.view
 
         def answered(text: str | None) -> None:

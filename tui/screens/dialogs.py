@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static, TextArea
 
 from core.base.text import visible, visible_line
 from core.curation.conflicts import told_since
-from core.project.state import View
+from core.state.project_state import ProjectState
 from tui.actions import key_name
 from tui.present.helping import HelpLine, Section, Topic
 from tui.screens.help import Help
@@ -67,11 +67,11 @@ class Dialog(ModalScreen[ScreenResultType]):
         self.app.push_screen(Help(Topic(self.HELP_TITLE, self.ABOUT, (Section("Keys", keys),))))
 
 
-Overtaken = Callable[[View], str]
+Overtaken = Callable[[ProjectState], str]
 """Who decided meanwhile, according to a newer view, what a dialog is about; "" if nobody did."""
 
 
-def overtaken(seen: View, *about: str) -> Overtaken:
+def overtaken(seen: ProjectState, *about: str) -> Overtaken:
     """For a dialog on some patterns or questions, opened on `seen`."""
     known = len(seen.snapshot.decisions)
     return lambda view: told_since(about, known, view.snapshot.decisions, view.now)
@@ -133,7 +133,7 @@ class AskLine(Dialog[str | None]):
                 )
             )
 
-    def follow(self, view: View) -> None:
+    def follow(self, view: ProjectState) -> None:
         """Say at once, while a person still types, if the decision will be refused."""
         told = self._overtaken(view) if self._overtaken is not None else ""
         if told:

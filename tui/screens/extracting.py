@@ -8,7 +8,7 @@ from textual.message import Message
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
-from core.extraction.proposals import Extraction
+from core.records.extractions import Extraction
 from tui.present import offers
 from tui.screens.dialogs import Preview
 from tui.screens.place import Place

@@ -12,10 +12,10 @@ from textual.widgets import Static
 from core.base.errors import Refused
 from core.base.text import visible_line
 from core.curation.undo import one_act
-from core.project.state import View
 from core.queries.filter import DECISION_FIELDS, Query, select_decisions
 from core.records.decisions import Decision
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from tui.present import decisions as present
 from tui.present.findings import log_doubt
 from tui.screens.browse import Browse
@@ -47,7 +47,7 @@ class LogPlace(Browse):
         yield Static(Content(""), classes="log--doubt")
         yield from super().compose_content()
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Also whether the log is as it was written."""
         doubt = log_doubt(view, self.deck_app.shown_key("findings"))
         line = self.query_one(".log--doubt", Static)
@@ -62,11 +62,11 @@ class LogPlace(Browse):
         """Rows are decisions."""
         return delta.decisions
 
-    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+    def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The decisions that match, newest first."""
         return select_decisions(view.snapshot.decisions, query)[::-1]
 
-    def total(self, view: View) -> int:
+    def total(self, view: ProjectState) -> int:
         """All decisions."""
         return len(view.snapshot.decisions)
 

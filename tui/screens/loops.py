@@ -10,11 +10,11 @@ from textual.content import Content
 from textual.message import Message
 
 from core.base.errors import RalphdeckError
-from core.curation.rules import extraction_question
-from core.project.state import View
 from core.queries.filter import LOOP_FIELDS, Query, select_loops
 from core.records.loops import Loop, LoopStory
+from core.records.question_ids import extraction_question_id
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from tui.present import loops as present
 from tui.present import offers
 from tui.screens.browse import YOUNG, Browse
@@ -64,7 +64,7 @@ class LoopsPlace(Extracting, Browse):
         """Rows are loops; events and debug sessions change their outcomes, decisions what they offer."""
         return bool(delta.loops or delta.events or delta.decisions or delta.debug_sessions)
 
-    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+    def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The loops that match; those at work stand first in the usual order."""
         loops = view.snapshot.loops
         keys = select_loops(loops, query, lambda key: view.loop_patterns(key).injected_ids)
@@ -85,7 +85,7 @@ class LoopsPlace(Extracting, Browse):
         keys.sort(key=value, reverse=descending)
         return keys
 
-    def total(self, view: View) -> int:
+    def total(self, view: ProjectState) -> int:
         """All loops."""
         return len(view.snapshot.loops)
 
@@ -144,7 +144,7 @@ class LoopsPlace(Extracting, Browse):
         offer = self.view.offers.get(key)
         return offers.offer_lines(offer, self.deck_app.shown_key("extract"), self.glyphs) if offer is not None else ()
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """A loop that changed has a new story."""
         super().refresh_view(view, delta)
         key = self.table.cursor_key
@@ -214,7 +214,7 @@ class LoopsPlace(Extracting, Browse):
         self.with_cursor(self._extract)
 
     def _extract(self, key: str) -> None:
-        question = extraction_question(key)
+        question = extraction_question_id(key)
         if any(item.question_key == question for item in self.view.queue):
             self.deck_app.open_record("review", question)
         else:

@@ -19,13 +19,13 @@ from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.improvement import Improvement, improvement
 from core.episodes.loop_links import Coverage, coverage
 from core.learning.finished_work import reports_of
-from core.project.state import View
 from core.queries.filter import Query
 from core.queries.memory_filter import MEMORY_FIELDS, MemoryCatalog, parse_memory_query
 from core.queries.memory_links import MemoryLinks, Remembered
 from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.snapshot import Delta, Snapshot
+from core.state.project_state import ProjectState
 from tui.present import debugging, memory_groups, memory_tasks
 from tui.present import memory as present
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
@@ -175,7 +175,7 @@ class MemoryPlace(Leading, Browse):
         rows = delta.tasks or delta.attempts or delta.debug_sessions
         return bool(rows or delta.escalations or delta.decisions)
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Make the catalog anew where it can be another, and read the attempt under the cursor where it changed."""
         steady = delta is not None and self._is_steady(view, delta)
         if delta is not None and steady:
@@ -197,7 +197,7 @@ class MemoryPlace(Leading, Browse):
         if key is not None and (delta is None or parts(key)[1] in delta.attempts):
             self._read_attempt(key)
 
-    def _is_steady(self, view: View, delta: Delta) -> bool:
+    def _is_steady(self, view: ProjectState, delta: Delta) -> bool:
         """Whether nothing but attempts changed, none came or went, and the rows stand where they stood."""
         if not delta.attempts or self.touched(replace(delta, attempts=frozenset())):
             return False
@@ -214,12 +214,12 @@ class MemoryPlace(Leading, Browse):
         """The filter, with what is wrong in its words."""
         return parse_memory_query(text)
 
-    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+    def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The rows that match and are not folded away."""
         self._tree = tree(self._catalog, query, sort or self.SORTS[0], self._folded)
         return self._tree.keys
 
-    def total(self, view: View) -> int:
+    def total(self, view: ProjectState) -> int:
         """All tasks and sessions."""
         return len(self._catalog.tasks) + len(self._catalog.sessions)
 

@@ -17,9 +17,9 @@ from core.metrics.export import FORMATS, exported, section_markdown
 from core.metrics.figures import Figure, Goal, Row
 from core.metrics.sections import figures_of
 from core.metrics.weekly import used_in, week_starts
-from core.project.state import View
 from core.queries.filter import any_id
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from tui.present import metrics as present
 from tui.present.metrics_chart import week_chart
 from tui.screens.exporting import export
@@ -116,7 +116,7 @@ class MetricsPlace(Place):
 
     # Working it out
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Nearly every record counts somewhere; what only tells of reading does not."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions or delta.debug_sessions:
             self._ask()

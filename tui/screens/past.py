@@ -18,9 +18,9 @@ from core.base.errors import BadInput
 from core.base.time_parsing import past_moment
 from core.history.as_of import view_at
 from core.history.changes import Changes, LoopChange, PatternChange, Question, changes_between
-from core.project.state import View
 from core.records.snapshot import Delta
 from core.records.times import day_of
+from core.state.project_state import ProjectState
 from tui.present import past as present
 from tui.present.state_counts import count_lines
 from tui.screens.asking import Asking
@@ -74,7 +74,7 @@ class Past(Asking):
         self._since: datetime | None = None
         self._until: datetime | None = None
         """None: now."""
-        self._known: tuple[int, datetime, View] | None = None
+        self._known: tuple[int, datetime, ProjectState] | None = None
         """The view as of a past moment that was worked out last, and of which snapshot it was made."""
         self._found: Changes | None = None
         self._rows: dict[str, present.Change] = {}
@@ -106,7 +106,7 @@ class Past(Asking):
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """It stays as it was worked out: what comes in meanwhile would move the list that is being read."""
         if self._found is None and not self._at_work:
             self._judge()
@@ -157,7 +157,7 @@ class Past(Asking):
         assert self._since is not None, "the fields begin with moments, and keep the last ones that were some"
         return partial(self._compared, number, self.view, self._since, self._until)
 
-    def _compared(self, number: int, view: View, since: datetime, until: datetime | None) -> Answered:
+    def _compared(self, number: int, view: ProjectState, since: datetime, until: datetime | None) -> Answered:
         known = self._known
         if known is not None and known[:2] == (view.snapshot.number, since):
             before = known[2]

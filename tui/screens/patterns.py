@@ -7,10 +7,10 @@ from typing import ClassVar, Final
 
 from textual.content import Content
 
-from core.project.state import View
 from core.queries.filter import PATTERN_FIELDS, PatternCatalog, Query
 from core.records.snapshot import Delta
 from core.review.answers import why_not_decide
+from core.state.project_state import ProjectState
 from tui.present import patterns as present
 from tui.screens.browse import Browse
 from tui.screens.deciding import Deciding, consequence
@@ -54,7 +54,7 @@ class PatternsPlace(Browse, Deciding):
         super().__init__()
         self._catalog: PatternCatalog | None = None
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Keep the searchable catalog up to date first."""
         patterns, pins = view.snapshot.patterns, view.snapshot.curation.pins
         if self._catalog is None or delta is None:
@@ -69,14 +69,14 @@ class PatternsPlace(Browse, Deciding):
         """Loops and events are evidence, decisions are states."""
         return bool(delta.patterns or delta.loops or delta.events or delta.decisions)
 
-    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+    def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The patterns that match."""
         if self._catalog is None:
             return ()
         name, descending = sort or ("score", True)
         return self._catalog.select(query, name, descending)
 
-    def total(self, view: View) -> int:
+    def total(self, view: ProjectState) -> int:
         """All patterns."""
         return len(view.snapshot.patterns)
 

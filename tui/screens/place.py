@@ -14,8 +14,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from core.base.text import visible_line
-from core.project.state import View
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from tui.actions import DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.present.markdown import record_markdown
 from tui.present.marks import Glyphs
@@ -59,7 +59,7 @@ class Place(Screen[None], inherit_bindings=False):
         """The widgets between top bar and key line."""
         raise NotImplementedError
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Show a newer view. `delta` tells what changed since the last call; None = show everything anew."""
         raise NotImplementedError
 
@@ -138,7 +138,7 @@ class Place(Screen[None], inherit_bindings=False):
         return self.app
 
     @property
-    def view(self) -> View:
+    def view(self) -> ProjectState:
         """The newest view."""
         return self.deck_app.view
 

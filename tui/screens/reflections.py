@@ -11,9 +11,9 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from core.extraction.clustering import Cluster
-from core.project.state import View
 from core.queries.filter import REFLECTION_FIELDS, Query, select_reflections
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from tui.present import reflections as present
 from tui.present.memory_tree import attempt_key, task_key
 from tui.screens.browse import Browse
@@ -82,7 +82,7 @@ class ReflectionsPlace(Extracting, Browse):
         """Rows are reflections, and learnings made of them."""
         return bool(delta.reflections)
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Other reflections may recur, and others of them be known to the registry."""
         super().refresh_view(view, delta)
         told = delta is None or delta.reflections or delta.tasks or delta.memory_tasks
@@ -115,7 +115,7 @@ class ReflectionsPlace(Extracting, Browse):
             self._show_details(top=False)
             self.refresh_frame()
 
-    def select(self, view: View, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
+    def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
         """The reflections that match, newest first in the library's own order; or the learnings that have some."""
         reflections = view.snapshot.reflections
         keys = select_reflections(reflections, query)
@@ -131,7 +131,7 @@ class ReflectionsPlace(Extracting, Browse):
         }
         return sorted(keys, key=values[name], reverse=descending)
 
-    def _select(self, view: View) -> None:
+    def _select(self, view: ProjectState) -> None:
         """Learnings stand in an order of their own, so no heading has an arrow."""
         self.table.use(self.LEARNINGS if self._grouped else self.COLUMNS)
         kept = self._sort
@@ -152,7 +152,7 @@ class ReflectionsPlace(Extracting, Browse):
                 rows += [cluster.id, *(reversed(own) if cluster.id in self._unfolded else ())]
         return rows
 
-    def total(self, view: View) -> int:
+    def total(self, view: ProjectState) -> int:
         """All reflections, or all learnings that recur."""
         return len(self._clusters or ()) if self._grouped else len(view.snapshot.reflections)
 

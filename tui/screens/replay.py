@@ -19,10 +19,10 @@ from core.base.text import visible_line
 from core.episodes.attempt_state import AttemptState, Condition, condition_of
 from core.episodes.history import AttemptDetail, read_attempt
 from core.episodes.replay import Step, Steps, next_error, pause_at, steps
-from core.project.state import View
 from core.queries.memory_links import MemoryLinks
 from core.records.episodes import Action, Attempt
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from tui.present import replay as present
 from tui.present.memory import attempt_mark
 from tui.screens.leading import Leading
@@ -133,7 +133,7 @@ class Replay(Leading):
         message.stop()
         self._show()
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Read the attempt, and again where it changed."""
         numbers = (one.number for one in view.snapshot.attempts.values() if one.task_id == self._task_id)
         self._latest = max(numbers, default=self._number)

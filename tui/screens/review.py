@@ -13,13 +13,13 @@ from textual.widgets._toast import ToastRack
 
 from core.base.text import plural
 from core.forecast.forecast import Forecaster
-from core.project.state import View
 from core.records.decisions import Decision
 from core.records.snapshot import Delta
-from core.review import items as kinds
 from core.review.answers import Answer, question_of
-from core.review.items import ReviewItem
 from core.review.session import Plan
+from core.state import review_items as kinds
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from tui.actions import ACTIONS
 from tui.present import review as present
 from tui.present.review_answers import Outlook, answer_rows, what_changes, what_heading
@@ -85,7 +85,7 @@ class ReviewPlace(Leading):
 
     # Following the queue
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """Stay at the question in front while others come and go; move on when it is answered here."""
         made = view.snapshot.decisions[self._decisions :]
         self._decisions = len(view.snapshot.decisions)
@@ -106,7 +106,7 @@ class ReviewPlace(Leading):
     def _may_stop(self) -> bool:
         return self.sitting.is_over(self.walk.items, self.deck_app.now())
 
-    def _tell_skipped(self, item: ReviewItem, made: Sequence[Decision], view: View) -> None:
+    def _tell_skipped(self, item: ReviewItem, made: Sequence[Decision], view: ProjectState) -> None:
         """The next question has replaced one that others, or the evidence, have resolved: say so, and let no key that
         was meant for that one answer this one.
         """
@@ -116,7 +116,7 @@ class ReviewPlace(Leading):
         self.deck_app.jump_guard.arm()
         self.deck_app.say(present.skipped(item, by, view))
 
-    def _show(self, item: ReviewItem, view: View) -> None:
+    def _show(self, item: ReviewItem, view: ProjectState) -> None:
         another = self._shown is None or not same_question(self._shown, item)
         self._shown = item
         self._offered = self.answers_to(item, view)
@@ -215,7 +215,7 @@ class ReviewPlace(Leading):
         roomy = self.size.height >= ROOMY
         return [answer for answer in self._offered if roomy or not answer.why_not]
 
-    def _work_out(self, item: ReviewItem, view: View) -> None:
+    def _work_out(self, item: ReviewItem, view: ProjectState) -> None:
         """What is not known yet of the question in front, then of the next one, so that it is known when it comes."""
         number = view.snapshot.number
         following = self.walk.next

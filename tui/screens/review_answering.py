@@ -9,17 +9,17 @@ from typing import Final
 from textual.content import Content
 
 from core.base.errors import BadInput, Conflict, RalphdeckError
+from core.base.formatting import short_id
 from core.base.text import visible_line
 from core.base.validation import check_amount
 from core.config.settings import MAX_MINUTES
 from core.curation.curator import Decided
-from core.curation.rules import shown
 from core.learning.inversion_proposals import Inversion
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.review.answers import Answer, answers
-from core.review.items import DUPLICATE, ReviewItem
 from core.review.session import Plan, pace_of, plan
+from core.state.project_state import ProjectState
+from core.state.review_items import DUPLICATE, ReviewItem
 from tui.present.sitting import Sitting
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.place import Place
@@ -67,7 +67,7 @@ class Answering(Place):
         """The question in front."""
         return self.walk.item
 
-    def answers_to(self, item: ReviewItem, view: View) -> tuple[Answer, ...]:
+    def answers_to(self, item: ReviewItem, view: ProjectState) -> tuple[Answer, ...]:
         """What can be answered, drafted words in place of the proposed ones; nothing where the record has gone."""
         try:
             offered = answers(item, view)
@@ -110,7 +110,7 @@ class Answering(Place):
         """Who decides here."""
         return self.deck_app.deck.by
 
-    def offer(self, view: View, minutes: float = 0.0) -> Plan:
+    def offer(self, view: ProjectState, minutes: float = 0.0) -> Plan:
         """What a sitting of so many minutes would be for, 0: of the usual length."""
         review = view.settings.review
         return plan(
@@ -174,16 +174,16 @@ class Answering(Place):
             typed,
         )
 
-    def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: View | None = None) -> None:
+    def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: ProjectState | None = None) -> None:
         """Hand the decision on and let go of its question: the next one is in front at once.
 
         Args:
             seen: What the person looked at, where a dialog has covered it since.
         """
 
-        def decide(deck: Deck) -> Decided:
+        def decide(deck: Project) -> Decided:
             if item.question_key in deck.curator.ledger.state().dismissed:
-                raise Conflict(f"{shown(item.question_key)} is answered meanwhile; nothing is decided, look again")
+                raise Conflict(f"{short_id(item.question_key)} is answered meanwhile; nothing is decided, look again")
             return answer.decide(deck, reason)
 
         self.deck_app.decide(decide, seen)
@@ -297,7 +297,7 @@ class Answering(Place):
 def put_off(item: ReviewItem, days: int) -> Answer:
     """A snooze of so many days."""
 
-    def snooze(deck: Deck, reason: str) -> Decided:
+    def snooze(deck: Project, reason: str) -> Decided:
         until = deck.now() + timedelta(days=days)
         if item.question_key == item.subject:
             return deck.snooze(item.subject, until=until, reason=reason)

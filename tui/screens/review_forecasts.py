@@ -10,9 +10,9 @@ from textual.worker import get_current_worker
 
 from core.base.errors import RalphdeckError
 from core.forecast.forecast import Forecaster
-from core.project.state import View
 from core.review.answers import Answer
-from core.review.items import ReviewItem
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from tui.present.review_answers import Outlook
 from tui.screens.review_walk import Key, key_of
 
@@ -59,7 +59,7 @@ class Forecasts:
 
 
 def work_out(
-    jobs: Sequence[tuple[ReviewItem, Sequence[Answer]]], view: View, forecaster: Forecaster
+    jobs: Sequence[tuple[ReviewItem, Sequence[Answer]]], view: ProjectState, forecaster: Forecaster
 ) -> Iterator[tuple[ReviewItem, str, Outlook]]:
     """Work answers out one by one, in a worker, until it is cancelled."""
     worker = get_current_worker()

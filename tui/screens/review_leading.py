@@ -5,15 +5,15 @@ from __future__ import annotations
 from textual.content import Content
 
 from core.base.text import visible_line
-from core.project.state import View
-from core.review.items import ReviewItem
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from tui.present.memory_tree import session_key
 from tui.screens.dialogs import AskLine, Choose
 from tui.screens.review_panes import Panes
 from tui.widgets.text_pane import TextPane
 
 
-def evidence_loops(item: ReviewItem, view: View) -> list[str]:
+def evidence_loops(item: ReviewItem, view: ProjectState) -> list[str]:
     """The loops that a question rests on, as far as they are known: those that speak against a pattern come first."""
     if not item.is_about_pattern:
         told = [item.subject, item.session.loop_id if item.session is not None else ""]

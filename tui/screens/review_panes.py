@@ -11,9 +11,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.base.text import visible_line
-from core.project.state import View
-from core.review import items as kinds
-from core.review.items import ReviewItem
+from core.state import review_items as kinds
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from tui.present import review as present
 from tui.present.layout import UNBROKEN
 from tui.screens.review_answering import Answering
@@ -118,7 +118,7 @@ class Panes(Answering):
         self._turn_pane(message.value)
         self.call_after_refresh(self.text_of(message.value).focus)
 
-    def show_sides(self, item: ReviewItem, view: View, *, top: bool) -> None:
+    def show_sides(self, item: ReviewItem, view: ProjectState, *, top: bool) -> None:
         """What the question is about, and what speaks for and against it."""
         left, right, about, beside = present.sides(view, item, self._desk(item))
         self._headings = left, right

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from core.review.items import ReviewItem
+from core.state.review_items import ReviewItem
 
 Key = tuple[str, str]
 """Identity of a question: its kind and its `question_key`."""

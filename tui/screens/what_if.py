@@ -16,8 +16,8 @@ from textual.widgets import Static
 from core.base.errors import BadInput
 from core.config.settings import Settings
 from core.learning.threshold_replay import Replay, Turn
-from core.project.state import View
 from core.records.snapshot import Delta
+from core.state.project_state import ProjectState
 from tui.present import what_if as present
 from tui.present.state_counts import count_lines
 from tui.screens.asking import Asking
@@ -109,7 +109,7 @@ class WhatIf(Asking):
         self.set_class(event.size.height >= TALL, "-tall")
         self.call_after_refresh(self._show)
 
-    def refresh_view(self, view: View, delta: Delta | None) -> None:
+    def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """All that is evidence may change the answer."""
         if delta is None or delta.patterns or delta.loops or delta.events or delta.decisions:
             self.ask()
@@ -150,7 +150,7 @@ class WhatIf(Asking):
         """What all history would be under the thresholds that are tried."""
         return partial(self._replayed, number, self.view, self.settings)
 
-    def _replayed(self, number: int, view: View, settings: Settings) -> Replayed:
+    def _replayed(self, number: int, view: ProjectState, settings: Settings) -> Replayed:
         replay = view.what_if(settings)
         return self.Replayed(number, settings, replay, present.by_consequence(replay, settings))
 

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.curation.rules import day
 from core.debug_memory.escalation_status import Escalated
-from core.review.items import BURST, ESCALATION, ReviewItem
-from core.review.messages import burst_text, call_text, stuck_text
+from core.learning.bursts import burst_text
+from core.review.messages import call_text, stuck_text
 from core.review.priority import Scales
 from core.review.reading_time import seconds
+from core.state.review_items import BURST, ESCALATION, ReviewItem
 
 STUCK: Final = timedelta(days=14)
 """An agent that called longer ago waits no more: somebody has looked, or its work has ended another way."""
@@ -45,7 +46,7 @@ def escalations(scales: Scales, escalated: Iterable[Escalated], now: datetime) -
     """
     for one in sorted(escalated, key=lambda one: one.at or now, reverse=True):
         session, at = one.session, one.at
-        since = f", on {day(at)}" if at is not None else ""
+        since = f", on {format_day(at)}" if at is not None else ""
         called = f"; {call_text(one.call)}" if one.call is not None else ""
         stuck = stuck_text(session)
         is_stuck = at is None or now - at <= STUCK

@@ -7,17 +7,17 @@ from typing import Final
 
 import numpy as np
 
+from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.curation.rules import day
 from core.extraction.clustering import Cluster
-from core.extraction.proposals import Extraction
 from core.records.decisions import CurationState
+from core.records.extractions import Extraction
 from core.review.impact import UNSEEN_USES
-from core.review.items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
 from core.review.messages import offer_text
 from core.review.priority import Scales
 from core.review.reading_time import chars_of, chars_offered, seconds
 from core.scanning.messages import told
+from core.state.review_items import EXTRACTED, HELD, OFFER, QUARANTINE, RECURRING, HeldText, ReviewItem
 
 SUSPECTED: Final = 2.0
 """So many times as much is at stake where the scan finds something: the text may do other harm than fail."""
@@ -31,7 +31,7 @@ def arrivals(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
         pattern = scales.patterns.get(pattern_id)
         if pattern is None or pattern_id not in board or not arrival.waits(pattern.content_hash):
             continue
-        came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {day(arrival.at)}"
+        came = f"{_ARRIVED[arrival.kind]} by {visible_line(arrival.by, 40)} on {format_day(arrival.at)}"
         reason = f": {visible_line(arrival.reason, 120)}" if arrival.reason else ""
         reason += f"; this text {told(pattern.suspicions)}" if pattern.suspicions else ""
         doubt = SUSPECTED if pattern.suspicions else 1.0
@@ -139,7 +139,7 @@ def recurring(scales: Scales, learned: Sequence[tuple[Cluster, Extraction]]) -> 
     for cluster, offer in learned:
         ages = [max((now - one.reflection.at).days, 0) for one in cluster.members if one.reflection.at is not None]
         sources = plural(len(cluster.sources), "loop")
-        last = f", last on {day(cluster.last_at)}" if cluster.last_at is not None else ""
+        last = f", last on {format_day(cluster.last_at)}" if cluster.last_at is not None else ""
         yield scales.item(
             RECURRING,
             cluster.id,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from core.base.formatting import short_id
 from core.base.text import plural, visible_line
-from core.curation.rules import shown
 from core.records.findings import Finding
 from core.retrieval.similarity import shown_likeness
 from core.review.impact import WASTED_USE
-from core.review.items import BROAD, DUPLICATE, UNRECONCILED, ReviewItem
 from core.review.priority import Scales
 from core.review.reading_time import chars_of, seconds
+from core.state.review_items import BROAD, DUPLICATE, UNRECONCILED, ReviewItem
 
 
 def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Iterator[ReviewItem]:
@@ -33,7 +33,7 @@ def duplicates(scales: Scales, alike: Sequence[tuple[str, str, float]]) -> Itera
             DUPLICATE,
             kept,
             question="Merge {}?",
-            name=f"{shown(merged)} into {shown(kept)}",
+            name=f"{short_id(merged)} into {short_id(kept)}",
             this="these two",
             reason=f"{shown_likeness(likeness):.0%} alike",
             place=f"{scales.given(kept)}, the other one {plural(scales.times(merged), 'time')}",

@@ -9,16 +9,16 @@ from typing import Final
 
 import numpy as np
 
+from core.base.formatting import format_day, short_id
 from core.base.text import plural
-from core.curation.rules import day, shown
 from core.learning.maturity import STATES, state_codes
 from core.learning.score_arrays import Codes, Flags
 from core.records.decisions import CurationState, Pin
 from core.records.patterns import Maturity
-from core.review.items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
 from core.review.messages import decided
 from core.review.priority import Scales
 from core.review.reading_time import chars_of, seconds
+from core.state.review_items import BORDERLINE, CONTRADICTED, INVERSION, STALE_PIN, ReviewItem
 
 MOST_BORDERLINE: Final = 50
 """So many states on the border are asked about at once, those with most at stake: the next come when some are
@@ -43,7 +43,7 @@ def inversions(scales: Scales, curation: CurationState) -> Iterator[ReviewItem]:
                 continue
         again = ""
         if verdict is not None and verdict.verdict == "rejected":
-            again = f"; rejected on {day(verdict.at)}, {plural(more, 'further failure')} since"
+            again = f"; rejected on {format_day(verdict.at)}, {plural(more, 'further failure')} since"
         yield scales.item(
             INVERSION,
             pattern_id,
@@ -100,7 +100,7 @@ def _contradicted(scales: Scales, pattern_id: str, pin: Pin) -> ReviewItem:
         CONTRADICTED,
         pattern_id,
         question="Remove {}? Later results contradict it.",
-        name=f"the {noun} of {shown(pattern_id)}",
+        name=f"the {noun} of {short_id(pattern_id)}",
         this=f"this {noun}",
         reason=f"{decided(pin)}; since then {since}",
         place=place,
@@ -138,7 +138,7 @@ def borderline(scales: Scales, asked: Set[str]) -> Iterator[ReviewItem]:
             BORDERLINE,
             pattern_id,
             question="Re-enable {}?" if stakes.kept_out[row] else "Keep injecting {}?",
-            name=f"the deprecated {shown(pattern_id)}" if stakes.kept_out[row] else "",
+            name=f"the deprecated {short_id(pattern_id)}" if stakes.kept_out[row] else "",
             this="this deprecated pattern" if stakes.kept_out[row] else "this pattern",
             reason=f"{STATES[now[row]]}, {_came_to(scales, row)}" + _border(scales, row, (now, better, worse, later)),
             place=scales.place(pattern_id),

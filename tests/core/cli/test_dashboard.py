@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.cli.project import is_readonly
-from core.project.project import Deck
+from core.project.project import Project
 from tests.core.cli.conftest import Call
 
 Opened = list[tuple[Path, Path, Path]]
@@ -29,7 +29,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
     calls: Opened = []
 
     def run(
-        deck: Deck, *, state_file: Path, keymap_file: Path, remembered_as: str, is_fresh: bool, theme: str | None
+        deck: Project, *, state_file: Path, keymap_file: Path, remembered_as: str, is_fresh: bool, theme: str | None
     ) -> int:
         assert is_fresh is (remembered_as == "demo")
         themes.append(theme)

@@ -15,7 +15,7 @@ from core.base.errors import Refused
 from core.cli.shapes import DOCUMENTS
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.project import Deck
+from core.project.project import Project
 from tests.core.cli.conftest import Call
 from tests.core.cli.test_shapes import keys
 from tests.core.debug_memory.making import NOW, full_session
@@ -256,7 +256,7 @@ def test_what_was_decided_on_an_escalation_is_told_in_words(tmp_path: Path, call
     folder.mkdir(parents=True)
     value = {"session_id": "s-1", "file_path": "src/\x1bstuck.ts", "status": "escalated", "executions": []}
     (folder / "s.json").write_text(json.dumps(value))
-    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     (item,) = deck.view.queue
     snoozed = deck.snooze_question(item.question_key, until=NOW + timedelta(days=1), about=item.about)

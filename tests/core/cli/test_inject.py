@@ -9,7 +9,7 @@ import pytest
 
 from core.config.paths import project_at
 from core.config.settings import Settings
-from core.project.project import Deck
+from core.project.project import Project
 from core.storage.vector_file import VectorFile
 from tests.core.cli.conftest import Call
 
@@ -43,14 +43,14 @@ def test_plain_output_is_the_context_and_nothing_else(examples: Path, call: Call
 def test_it_is_byte_for_byte_what_the_dashboard_previews(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Deck] = []
-    load = Deck.load
+    made: list[Project] = []
+    load = Project.load
 
-    def remember(deck: Deck, *args: object) -> object:
+    def remember(deck: Project, *args: object) -> object:
         made.append(deck)
         return load(deck)
 
-    monkeypatch.setattr(Deck, "load", remember)
+    monkeypatch.setattr(Project, "load", remember)
     out = call("inject", "--task", TASK, "--project", sample).out
     assert out and out == made[0].view.injection(TASK, Settings().injection).context
 
@@ -209,7 +209,7 @@ def test_a_task_in_other_words_finds_by_meaning_what_words_do_not(
 def test_the_dashboard_previews_the_same_by_meaning(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_MEANING")
     assert call("embed", "--project", sample).code == 0
-    deck = Deck(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
+    deck = Project(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
     preview = deck.load().injection(PARAPHRASE)
     assert preview.matched_by == "meaning"
     assert preview.context == call("inject", "--task", PARAPHRASE, "--project", sample).out

@@ -11,12 +11,12 @@ from core.base.errors import BadInput, Refused, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.curator import Decided
-from core.extraction.proposals import Extraction, Proposal
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
+from core.records.extractions import Extraction, Proposal
 from core.records.patterns import Maturity, PatternType
-from core.review.items import DUPLICATE, EXTRACTED, OFFER, QUARANTINE
 from core.review.queue import Found, review_queue
+from core.state.review_items import DUPLICATE, EXTRACTED, OFFER, QUARANTINE
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
 KEPT, OTHER = "pat-error-null-check-001", "pat-error-null-user-002"
@@ -53,8 +53,8 @@ def paths(tmp_path: Path) -> ProjectPaths:
     return made
 
 
-def opened(paths: ProjectPaths) -> Deck:
-    deck = Deck(paths, Settings(), by="ada", clock=lambda: NOW, cache=False)
+def opened(paths: ProjectPaths) -> Project:
+    deck = Project(paths, Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 
@@ -71,7 +71,7 @@ def in_file(path: Path) -> dict[str, dict[str, Any]]:
     return {item.get("pattern_id") or item["template_id"]: item for items in lists.values() for item in items}
 
 
-def extract(deck: Deck, *proposals: Proposal, unattended: bool = False) -> Decided:
+def extract(deck: Project, *proposals: Proposal, unattended: bool = False) -> Decided:
     extraction = Extraction(source_id="ralph-new", proposals=proposals)
     decided = deck.curator.extract(
         extraction,

@@ -19,7 +19,7 @@ from core.base.errors import Refused, UnknownRecord
 from core.config.paths import ProjectPaths
 from core.curation.curator import Asked, Curator, Decided
 from core.ledger.verify import verify_ledger
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import CurationState, Verb
 from core.records.events import Event, event_id
 from tests.core.curation.making import (
@@ -191,7 +191,7 @@ def test_an_unmerge_leaves_each_pattern_the_uses_that_it_had_since(tmp_path: Pat
         return now
 
     paths = make_project(tmp_path, *IDS[:2])
-    deck = Deck(paths, IMPATIENT, by="alice", clock=clock, cache=False)
+    deck = Project(paths, IMPATIENT, by="alice", clock=clock, cache=False)
     deck.load()
 
     def use(pattern_id: str, loop_id: str) -> None:

@@ -15,7 +15,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import LearningSettings, Settings
 from core.curation import use_counts
 from core.curation.use_counts import Counted
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.events import Event
 
 START = datetime(2026, 2, 2, 15, tzinfo=UTC)
@@ -47,7 +47,7 @@ class Clock:
         return self.now
 
 
-class Project:
+class UsedPattern:
     """A registry of one record, and the loops' reports on it."""
 
     def __init__(self, folder: Path, record: dict[str, Any], file: str = "error-patterns.json") -> None:
@@ -64,7 +64,7 @@ class Project:
         self.file.write_text(json.dumps([record], indent=2))
 
     def reopen(self) -> None:
-        self.deck = Deck(self.paths, Settings(), by="ada", clock=self.clock, cache=False)
+        self.deck = Project(self.paths, Settings(), by="ada", clock=self.clock, cache=False)
         self.deck.load()
 
     def event(self, kind: str, at: datetime, success: bool | None = None, **fields: Any) -> Event:
@@ -107,11 +107,11 @@ def claims(successes: int, failures: int, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path, DISCOVERED)
+def project(tmp_path: Path) -> UsedPattern:
+    return UsedPattern(tmp_path, DISCOVERED)
 
 
-def test_the_documents_four_uses_give_its_numbers(project: Project) -> None:
+def test_the_documents_four_uses_give_its_numbers(project: UsedPattern) -> None:
     project.use(VALIDATION, 90, True, agent="debugger")
     project.use(USER, 180, True)
     project.use(API, 255, False)
@@ -142,14 +142,14 @@ def test_the_documents_four_uses_give_its_numbers(project: Project) -> None:
     ]
 
 
-def test_a_use_reported_again_changes_nothing(project: Project) -> None:
+def test_a_use_reported_again_changes_nothing(project: UsedPattern) -> None:
     project.use(VALIDATION, 90, True)
     before = project.file.read_bytes()
     project.use(VALIDATION, 90, True)
     assert project.file.read_bytes() == before
 
 
-def test_a_use_that_goes_another_way_is_counted_anew(project: Project) -> None:
+def test_a_use_that_goes_another_way_is_counted_anew(project: UsedPattern) -> None:
     project.use(VALIDATION, 90, True)
     project.use(VALIDATION, 95, False)
     assert project.written() == project.counts() == (1, 1, 2)
@@ -157,7 +157,7 @@ def test_a_use_that_goes_another_way_is_counted_anew(project: Project) -> None:
 
 
 def test_unrecorded_uses_are_neither_lost_nor_made_newer(tmp_path: Path) -> None:
-    project = Project(tmp_path, claims(11, 1))
+    project = UsedPattern(tmp_path, claims(11, 1))
     for seconds in range(4):  # closer together than the reader tells uses and records apart
         project.use(f"bd-{seconds}", 90 + seconds / 60, True)
     assert project.written() == project.counts() == (15, 1, 16)
@@ -171,7 +171,7 @@ def test_unrecorded_uses_are_neither_lost_nor_made_newer(tmp_path: Path) -> None
 
 
 def test_an_open_use_counts_at_once_and_its_result_when_it_is_known(tmp_path: Path) -> None:
-    project = Project(tmp_path, claims(11, 1))
+    project = UsedPattern(tmp_path, claims(11, 1))
     project.use("bd-1", 90)
     assert project.written() == project.counts() == (11, 1, 13)
     assert "effectiveness_trend" not in project.record
@@ -185,7 +185,7 @@ def test_an_open_use_counts_at_once_and_its_result_when_it_is_known(tmp_path: Pa
 
 
 def test_what_a_crash_left_undone_the_next_report_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = Project(tmp_path, claims(11, 1))
+    project = UsedPattern(tmp_path, claims(11, 1))
     with monkeypatch.context() as patch:
         patch.setattr(use_counts, "rewrite", lambda *args, **kwargs: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -200,7 +200,7 @@ def test_what_a_crash_left_undone_the_next_report_does(tmp_path: Path, monkeypat
 
 def test_marks_that_are_held_are_not_written_and_cost_nobody_a_use(tmp_path: Path) -> None:
     limit = LearningSettings().max_marks
-    project = Project(tmp_path, claims(11, 3))
+    project = UsedPattern(tmp_path, claims(11, 3))
     others = [{**claims(3, 0), "pattern_id": f"pat-error-other-{n:03d}"} for n in range(limit)]
     project.file.write_text(json.dumps([claims(11, 3), *others]))
     project.reopen()
@@ -220,7 +220,7 @@ def test_marks_that_are_held_are_not_written_and_cost_nobody_a_use(tmp_path: Pat
 
 
 def test_a_use_that_its_reporter_has_just_counted_is_counted_once(tmp_path: Path) -> None:
-    project = Project(tmp_path, claims(11, 1))
+    project = UsedPattern(tmp_path, claims(11, 1))
     project.use("bd-0", 0.5, True)
     assert project.counts() == (11, 1, 12)
     assert project.record["usage_count"] == 12
@@ -233,7 +233,7 @@ def test_a_use_that_its_reporter_has_just_counted_is_counted_once(tmp_path: Path
 
 
 def test_what_another_writer_counts_meanwhile_is_kept(tmp_path: Path) -> None:
-    project = Project(tmp_path, claims(11, 1))
+    project = UsedPattern(tmp_path, claims(11, 1))
     project.use("bd-1", 90, True)
     later = "2026-02-02T18:00:00Z"
     project.put({**project.record, "successful_applications": 13, "usage_count": 14, "last_used": later})
@@ -244,7 +244,7 @@ def test_what_another_writer_counts_meanwhile_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_record_that_somebody_set_back_speaks_for_itself(tmp_path: Path) -> None:
-    project = Project(tmp_path, claims(100, 20))
+    project = UsedPattern(tmp_path, claims(100, 20))
     project.use("bd-1", 90, True)
     project.put(claims(2, 0))
     project.reopen()
@@ -255,7 +255,7 @@ def test_a_record_that_somebody_set_back_speaks_for_itself(tmp_path: Path) -> No
 
 
 def test_only_what_the_use_changes_is_written(tmp_path: Path) -> None:
-    project = Project(tmp_path, DISCOVERED)
+    project = UsedPattern(tmp_path, DISCOVERED)
     text = (
         '{"version": "1.0.0", "mine": 1e400,\n "error_patterns": [\n'
         '  {"id": "x", "pattern_id": "pat-error-other-001", "success_rate": 1.00,"usage_count":2 },\n'
@@ -294,7 +294,7 @@ def test_only_what_the_use_changes_is_written(tmp_path: Path) -> None:
 def test_each_type_has_the_keys_of_its_schema(
     tmp_path: Path, file: str, record: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    project = Project(tmp_path, record, file)
+    project = UsedPattern(tmp_path, record, file)
     pattern_id = next(iter(project.deck.view.snapshot.patterns))
     event = project.event("applied", START, True, loop_id="bd-1", pattern_id=pattern_id, iteration=4)
     project.deck.record(event)
@@ -307,7 +307,7 @@ def test_each_type_has_the_keys_of_its_schema(
 
 
 def test_what_curation_may_not_write_is_said_and_the_use_counts(tmp_path: Path) -> None:
-    project = Project(tmp_path, DISCOVERED)
+    project = UsedPattern(tmp_path, DISCOVERED)
     project.file.unlink()
     (project.paths.patterns / "error-patterns.yaml").write_text(f"- {json.dumps(DISCOVERED)}\n")
     project.reopen()
@@ -316,7 +316,7 @@ def test_what_curation_may_not_write_is_said_and_the_use_counts(tmp_path: Path) 
     assert project.counts() == (2, 0, 2)
 
 
-def test_a_file_that_cannot_be_understood_is_left_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_understood_is_left_alone(project: UsedPattern, monkeypatch: pytest.MonkeyPatch) -> None:
     project.use(VALIDATION, 90, True)
     torn = project.file.read_bytes()[:-40]
     project.file.write_bytes(torn)
@@ -326,7 +326,7 @@ def test_a_file_that_cannot_be_understood_is_left_alone(project: Project, monkey
     assert project.counts() == (3, 0, 3)
 
 
-def test_an_injection_or_feedback_on_a_criterion_touches_no_record(project: Project) -> None:
+def test_an_injection_or_feedback_on_a_criterion_touches_no_record(project: UsedPattern) -> None:
     before = project.file.read_bytes()
     project.deck.record(project.event("injected", START, loop_id="bd-1", pattern_id=ID))
     project.deck.record(project.event("feedback", START, True, loop_id="bd-1", criterion="type_safe"))
@@ -350,7 +350,7 @@ reports = st.lists(
 def test_whatever_is_reported_the_record_says_what_the_evidence_says(
     tmp_path_factory: pytest.TempPathFactory, reports: list[tuple[str, bool | None, str, float]], good: int, bad: int
 ) -> None:
-    project = Project(tmp_path_factory.mktemp("counted"), claims(good, bad))
+    project = UsedPattern(tmp_path_factory.mktemp("counted"), claims(good, bad))
     minutes = 2.0  # not at once: whoever reports a use may have counted it in the record a moment ago
     expected: dict[str, bool | None] = {}
     outcomes: dict[str, bool | None] = {}

@@ -20,7 +20,7 @@ from core.debug_memory.archive import DebugArchive
 from core.debug_memory.escalations import context_file
 from core.debug_memory.hooks import on_escalation, on_success
 from core.project.notifications import What, happenings
-from core.project.project import Deck
+from core.project.project import Project
 from core.queries.memory_filter import MemoryCatalog
 from core.records.snapshot import Delta
 from tests.core.debug_memory.making import NOW
@@ -46,8 +46,8 @@ def stored(**changes: Any) -> dict[str, Any]:
     return {**values, **changes}
 
 
-def opened(project: Path) -> Deck:
-    deck = Deck(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
+def opened(project: Path) -> Project:
+    deck = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 
@@ -80,7 +80,7 @@ def test_each_call_is_kept_and_nothing_written_over(tmp_path: Path) -> None:
 def test_a_session_waits_from_the_call_on_until_somebody_answers_and_again_from_the_next(tmp_path: Path) -> None:
     write(tmp_path, "debug-memory/s.json", stored(status="in_progress"))
     times = iter(NOW + timedelta(minutes=minute) for minute in range(100))
-    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: next(times), cache=False)
+    deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: next(times), cache=False)
     deck.load()
     assert (deck.view.escalations(), deck.view.queue) == ((), ())
     for reason in ("needs credentials", "still needs them"):

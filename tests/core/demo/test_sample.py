@@ -14,12 +14,12 @@ from core.config.settings import Settings
 from core.demo.sample import SAMPLE, copy_sample, sample_anchor
 from core.learning.scoreboard import Scoreboard
 from core.project.index import Library
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.episodes import TaskStatus
 from core.records.loops import Liveness, LoopStatus, Outcome
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
-from core.review.items import HELD, KINDS
+from core.state.review_items import HELD, KINDS
 from tests.sample import write_sample
 from tests.sample.decisions import CONTRADICTED, REWRITTEN, SUSPECTED
 from tests.sample.events import BLAMING, MISCOUNTED
@@ -128,7 +128,7 @@ def test_the_mirror_has_one_copy_that_differs(snapshot: Snapshot) -> None:
 
 def test_every_kind_of_question_is_asked(tmp_path: Path) -> None:
     copy_sample(tmp_path, NOW)
-    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     while deck.look_further() is not None:
         pass

@@ -3,7 +3,7 @@ from __future__ import annotations
 from core.config.settings import ExtractionSettings
 from core.extraction.alternatives import linked
 from core.extraction.engine import extract
-from core.extraction.proposals import Extraction
+from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
 from tests.core.extraction.making import failed, known, material, passed, pattern
 

@@ -13,8 +13,8 @@ from core.config.settings import ExtractionSettings
 from core.extraction.attempts import attempt_repairs, repeated_errors, tools_of
 from core.extraction.engine import extract
 from core.extraction.fixes import Repair
-from core.extraction.proposals import Proposal
 from core.records.episodes import Action, Attempt, Task, TaskStatus
+from core.records.extractions import Proposal
 from core.records.loops import Outcome
 from core.records.material import LoggedAttempt, Material
 from core.records.patterns import PatternType

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.project import Deck
+from core.project.project import Project
 from tests.core.debug_memory.making import EXAMPLE, NOW
 
 TREE = EXAMPLE.parents[4]
 
 
-def opened(project: Path) -> Deck:
-    deck = Deck(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
+def opened(project: Path) -> Project:
+    deck = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 

@@ -15,8 +15,8 @@ from core.base.text import matcher
 from core.config.paths import safe_component
 from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
-from core.extraction.proposals import Extraction, Proposal
 from core.records.debug_sessions import DebugSession, Execution, Failure, Fix
+from core.records.extractions import Extraction, Proposal
 from core.records.loops import LoopStatus
 from core.records.material import Material
 from core.records.patterns import PatternType, SourceLoop

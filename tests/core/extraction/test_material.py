@@ -15,8 +15,8 @@ from core.config.settings import Settings
 from core.extraction.engine import MAX_PROPOSALS, extract
 from core.extraction.known_patterns import Known
 from core.extraction.material import MAX_FAILURES, Materials, read_material
-from core.extraction.proposals import Extraction
 from core.project.index import Library
+from core.records.extractions import Extraction
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import SimilarityIndex

@@ -4,7 +4,7 @@ from typing import Any
 
 from core.config.settings import ExtractionSettings
 from core.extraction.engine import extract
-from core.extraction.proposals import Proposal
+from core.records.extractions import Proposal
 from core.records.loops import LoopStatus
 from core.records.material import Material
 from core.records.patterns import PatternType

@@ -10,8 +10,8 @@ import pytest
 from core.config.settings import ExtractionSettings
 from core.extraction.clustering import Cluster, recurring
 from core.extraction.known_patterns import Known
-from core.extraction.proposals import Proposal
 from core.extraction.recurring_lessons import draft
+from core.records.extractions import Proposal
 from core.records.patterns import PatternType
 from core.records.reflections import Reflection
 from tests.core.extraction.making import known, pattern

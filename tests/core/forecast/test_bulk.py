@@ -7,22 +7,22 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import copy_sample
 from core.forecast.bulk import foretell
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
+from core.state.project_state import ProjectState
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
 
-def contexts(view: View) -> list[str]:
+def contexts(view: ProjectState) -> list[str]:
     tasks = [loop.task for loop in view.snapshot.loops.values() if loop.status.active and loop.task]
     return [view.injection(task).context for task in tasks]
 
 
 def test_what_was_foretold_is_what_comes(tmp_path: Path) -> None:
     copy_sample(tmp_path, NOW)
-    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     before = deck.load()
     states = {id: before.assessment(id).state for id in before.board.ids}
     ids = [id for id, state in states.items() if state is not Maturity.CANDIDATE]
@@ -44,7 +44,7 @@ def test_what_was_foretold_is_what_comes(tmp_path: Path) -> None:
 
 def test_what_is_refused_for_all_is_told_and_nobody_need_wait(tmp_path: Path) -> None:
     copy_sample(tmp_path, NOW)
-    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     view = deck.load()
     proven = [one for one in map(view.assessment, view.board.ids) if one.state is Maturity.PROVEN and one.pin is None]
     ids = [one.pattern_id for one in proven[:2]]

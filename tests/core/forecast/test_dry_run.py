@@ -12,10 +12,10 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.curator import Decided
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.patterns import Maturity, Pattern
 from core.sources.file_slice import excerpt
+from core.state.project_state import ProjectState
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 ONE, TWO, THREE = (f"pat-error-x-00{number}" for number in (1, 2, 3))
@@ -25,16 +25,16 @@ def record(pattern_id: str, text: str = "guard", **more: Any) -> dict[str, Any]:
     return {"pattern_id": pattern_id, "fix_approach": text, "usage_count": 4, "success_rate": 0.75, **more}
 
 
-def opened(folder: Path, content: str, name: str = "error-patterns.json") -> Deck:
+def opened(folder: Path, content: str, name: str = "error-patterns.json") -> Project:
     paths = ProjectPaths(folder)
     paths.patterns.mkdir(parents=True)
     (paths.patterns / name).write_text(content)
-    deck = Deck(paths, Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(paths, Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 
 
-def known(view: View) -> dict[str, tuple[Pattern, Maturity]]:
+def known(view: ProjectState) -> dict[str, tuple[Pattern, Maturity]]:
     """Everything about the patterns but where they stand."""
     return {
         id: (msgspec.structs.replace(pattern, pointer=""), view.assessment(id).state)
@@ -57,7 +57,7 @@ SHAPES = {
 def test_a_rehearsal_comes_out_as_the_decision_does_whatever_the_shape_of_the_file(tmp_path: Path, shape: str) -> None:
     name, content = SHAPES[shape]
     deck = opened(tmp_path, content, name)
-    decisions: tuple[Callable[[Deck], Decided], ...] = (
+    decisions: tuple[Callable[[Project], Decided], ...] = (
         lambda on: on.promote(ONE),
         lambda on: on.merge(ONE, THREE),
         lambda on: on.archive(ONE, reason="old"),
@@ -93,7 +93,7 @@ def test_a_copy_elsewhere_takes_the_place_of_a_pattern_that_is_archived(tmp_path
 def test_several_decisions_are_rehearsed_as_one_act(tmp_path: Path) -> None:
     deck = opened(tmp_path, json.dumps(RECORDS))
 
-    def decide(on: Deck) -> Decided:
+    def decide(on: Project) -> Decided:
         on.deprecate(ONE, reason="so")
         on.reset(ONE)
         return on.promote(ONE)

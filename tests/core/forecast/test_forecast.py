@@ -15,15 +15,15 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import copy_sample
 from core.forecast.bulk import foretell
-from core.forecast.context_recipients import PAUSED, audience
 from core.forecast.forecast import Forecast, Forecaster, forecast
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.retrieval.relevance import Relevance
 from core.review.answers import Answer, answer, answers
-from core.review.items import (
+from core.review.context_recipients import PAUSED, audience
+from core.state.project_state import ProjectState
+from core.state.review_items import (
     CONTRADICTED,
     DUPLICATE,
     EXTRACTED,
@@ -41,62 +41,62 @@ EXAMPLES = settings(max_examples=20, deadline=None)
 
 
 @pytest.fixture
-def deck(tmp_path: Path) -> Deck:
+def deck(tmp_path: Path) -> Project:
     copy_sample(tmp_path, NOW)
     return opened(tmp_path)
 
 
-def opened(folder: Path) -> Deck:
-    deck = Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
+def opened(folder: Path) -> Project:
+    deck = Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     look(deck)
     return deck
 
 
-def look(deck: Deck) -> None:
+def look(deck: Project) -> None:
     while deck.look_further() is not None:
         pass
 
 
-def question(view: View, kind: str) -> ReviewItem:
+def question(view: ProjectState, kind: str) -> ReviewItem:
     return next(item for item in view.queue if item.kind == kind)
 
 
-def answer_of(deck: Deck, item: ReviewItem, action: str) -> Answer:
+def answer_of(deck: Project, item: ReviewItem, action: str) -> Answer:
     found = answer(item, deck.view, action)
     assert found is not None
     return found
 
 
-def contexts(view: View) -> dict[str, str]:
+def contexts(view: ProjectState) -> dict[str, str]:
     return {reader.id: view.injection(reader.task).context for reader in audience(view.snapshot)}
 
 
-def in_short(view: View) -> dict[str, str]:
+def in_short(view: ProjectState) -> dict[str, str]:
     """The same in a third of the time."""
     return {reader.id: view.given(view.relevance(reader.task)).context for reader in audience(view.snapshot)}
 
 
-def states(view: View) -> dict[str, str]:
+def states(view: ProjectState) -> dict[str, str]:
     return {id: view.assessment(id).shown for id in view.snapshot.patterns}
 
 
-def files(deck: Deck) -> dict[Path, bytes]:
+def files(deck: Project) -> dict[Path, bytes]:
     vectors = deck.project.ralph / "memory" / "embeddings"
     folders = (deck.project.patterns, deck.project.archive, deck.project.ledger.parent, vectors)
     return {path: path.read_bytes() for folder in folders for path in folder.glob("*") if path.is_file()}
 
 
-def make_vectors(deck: Deck) -> None:
+def make_vectors(deck: Project) -> None:
     """As `inject` does before it looks for patterns."""
     deck.embeddings.make_few(deck.view.snapshot.patterns)
 
 
 def check_outcome(
-    deck: Deck,
+    deck: Project,
     item: ReviewItem,
     given: Answer,
-    injected: Callable[[View], dict[str, str]] = contexts,
+    injected: Callable[[ProjectState], dict[str, str]] = contexts,
 ) -> Forecast:
     """Foretell an answer, give it, and compare; nothing is written by foretelling."""
     before, stood, untouched = injected(deck.view), states(deck.view), files(deck)
@@ -121,7 +121,7 @@ def check_outcome(
     return told
 
 
-def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(deck: Deck) -> None:
+def test_every_answer_to_every_question_of_the_sample_does_what_was_foretold(deck: Project) -> None:
     asked: set[tuple[str, str]] = set()
     for item in deck.view.queue:
         for one in answers(item, deck.view):
@@ -160,7 +160,7 @@ def records(draw: st.DrawFn) -> dict[str, object]:
     return record | {"task_category": "debugging", "approach": {"description": text, "steps": [text]}}
 
 
-def made(folder: Path, patterns: list[dict[str, object]], tasks: list[str]) -> Deck:
+def made(folder: Path, patterns: list[dict[str, object]], tasks: list[str]) -> Project:
     """A project with these patterns, and a loop for each task, every second one of them still running."""
     paths = ProjectPaths(folder)
     paths.patterns.mkdir(parents=True)
@@ -244,7 +244,7 @@ def test_while_vectors_are_missing_it_says_so_and_is_worked_out_anew_when_they_a
         assert late.changed != early.changed
 
 
-def test_an_answer_that_is_refused_is_refused_when_foretold(deck: Deck) -> None:
+def test_an_answer_that_is_refused_is_refused_when_foretold(deck: Project) -> None:
     item = question(deck.view, INVERSION)
     given = answer_of(deck, item, "accept")
     given.decide(deck, "")
@@ -252,7 +252,7 @@ def test_an_answer_that_is_refused_is_refused_when_foretold(deck: Deck) -> None:
         forecast(deck, item, given)
 
 
-def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_deprecate_it(deck: Deck) -> None:
+def test_an_accepted_anti_pattern_is_injected_although_its_counts_alone_would_deprecate_it(deck: Project) -> None:
     item = next(
         item
         for item in deck.view.queue
@@ -298,7 +298,7 @@ def test_a_decision_changes_what_a_paused_loop_gets_when_it_resumes(tmp_path: Pa
     assert (bulk.loops, bulk.paused, bulk.changed_paused) == (0, 1, 1)
 
 
-def test_a_release_and_an_archiving_do_what_was_foretold(deck: Deck) -> None:
+def test_a_release_and_an_archiving_do_what_was_foretold(deck: Project) -> None:
     subject = next(id for reader in audience(deck.view.snapshot) for id in _given(deck, reader.task))
     deck.quarantine(subject, reason="who wrote this?")
     item = question(deck.view, QUARANTINE)
@@ -309,11 +309,11 @@ def test_a_release_and_an_archiving_do_what_was_foretold(deck: Deck) -> None:
     check_outcome(deck, item, answer_of(deck, item, "reject"))
 
 
-def _given(deck: Deck, task: str) -> list[str]:
+def _given(deck: Project, task: str) -> list[str]:
     return [one.pattern_id for one in deck.view.injection(task).chosen]
 
 
-def duplicated(deck: Deck, subject: str) -> str:
+def duplicated(deck: Project, subject: str) -> str:
     """Add a pattern that says the same as another one, with loops and counts of its own; returns its id."""
     pattern = deck.view.pattern(subject)
     path = deck.project.pattern_file(pattern.type.value)
@@ -335,7 +335,7 @@ def duplicated(deck: Deck, subject: str) -> str:
 
 
 @pytest.mark.parametrize("action", ["accept", "rewrite"])
-def test_a_merge_gives_what_it_was_said_to_give(deck: Deck, action: str) -> None:
+def test_a_merge_gives_what_it_was_said_to_give(deck: Project, action: str) -> None:
     duplicated(deck, "pat-error-type-mismatch-003")
     item = question(deck.view, DUPLICATE)
     merger = check_outcome(deck, item, answer_of(deck, item, action)).merger
@@ -349,16 +349,16 @@ def test_a_merge_gives_what_it_was_said_to_give(deck: Deck, action: str) -> None
 
 
 def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_same_texts(
-    deck: Deck, monkeypatch: pytest.MonkeyPatch
+    deck: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[str] = []
-    real = View.relevance
+    real = ProjectState.relevance
 
-    def relevance(view: View, task: str) -> Relevance:
+    def relevance(view: ProjectState, task: str) -> Relevance:
         counted.append(task)
         return real(view, task)
 
-    monkeypatch.setattr(View, "relevance", relevance)
+    monkeypatch.setattr(ProjectState, "relevance", relevance)
     forecaster = Forecaster(deck)
     item = question(deck.view, CONTRADICTED)
     tasks = len({reader.task for reader in audience(deck.view.snapshot)})
@@ -370,6 +370,6 @@ def test_what_is_relevant_is_worked_out_once_for_all_answers_and_views_with_the_
     assert len(counted) == tasks
 
 
-def test_a_forecast_ends_when_it_is_told_to(deck: Deck) -> None:
+def test_a_forecast_ends_when_it_is_told_to(deck: Project) -> None:
     item = question(deck.view, CONTRADICTED)
     assert Forecaster(deck).forecast(deck.view, item, answer_of(deck, item, "accept"), stop=lambda: True) is None

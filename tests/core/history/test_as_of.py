@@ -18,13 +18,13 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.history.as_of import UNDATED, view_at
 from core.learning.scoreboard import Scoreboard
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.events import Event
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
 from core.records.snapshot import Snapshot
+from core.state.project_state import ProjectState
 from tests.core.learning.making import NOW, claim, days_ago, event, make_pattern, source, use
 
 START = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
@@ -44,7 +44,7 @@ class Clock:
         return self.now
 
 
-def open_project(folder: Path, clock: Clock) -> Deck:
+def open_project(folder: Path, clock: Clock) -> Project:
     paths = ProjectPaths(folder)
     paths.patterns.mkdir(parents=True)
     records = [
@@ -60,17 +60,17 @@ def open_project(folder: Path, clock: Clock) -> Deck:
         for number, id in enumerate(IDS)
     ]
     (paths.patterns / "error-patterns.json").write_text(json.dumps({"patterns": records}))
-    deck = Deck(paths, Settings(), by="ana", clock=clock, cache=False)
+    deck = Project(paths, Settings(), by="ana", clock=clock, cache=False)
     deck.load()
     return deck
 
 
-def report(deck: Deck, clock: Clock, id: str, success: bool) -> None:
+def report(deck: Project, clock: Clock, id: str, success: bool) -> None:
     number = f"e{clock().timestamp():.3f}"
     deck.record(Event(id=number, at=clock(), kind="applied", pattern_id=id, loop_id=f"loop-{number}", success=success))
 
 
-STEPS: dict[str, Callable[[Deck, Clock, str], Any]] = {
+STEPS: dict[str, Callable[[Project, Clock, str], Any]] = {
     "helped": lambda deck, clock, id: report(deck, clock, id, True),
     "failed": lambda deck, clock, id: report(deck, clock, id, False),
     "promote": lambda deck, _clock, id: deck.promote(id),
@@ -135,11 +135,11 @@ def test_a_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
     assert view_at(view, promoted).pattern(IDS[0]).description == "drop the table"
 
 
-def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> View:
+def view_of(*patterns: Any, now: datetime = NOW, **known: Any) -> ProjectState:
     snapshot = Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **known)
     board = Scoreboard.build(snapshot, now, Settings())
     empty: Any = None  # nothing in these tests searches
-    return View(snapshot, board, empty, empty, (), Settings(), now, {})
+    return ProjectState(snapshot, board, empty, empty, (), Settings(), now, {})
 
 
 def test_the_present_is_scored_as_it_is() -> None:

@@ -7,14 +7,14 @@ import pytest
 
 from core.history.as_of import view_at
 from core.history.changes import BEGUN, CONTEXT, ENDED, GONE, NEW, RATE, STATE, PatternChange, changes_between
-from core.project.state import View
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity
+from core.state.project_state import ProjectState
 from tests.core.history.test_as_of import IDS, Clock, open_project, report, view_of
 from tests.core.learning.making import NOW, days_ago, event, make_pattern
 
 
-def by_id(before: View, after: View) -> dict[str, PatternChange]:
+def by_id(before: ProjectState, after: ProjectState) -> dict[str, PatternChange]:
     return {change.pattern_id: change for change in changes_between(before, after).patterns}
 
 

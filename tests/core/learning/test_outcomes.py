@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput
-from core.base.number_text import decimal_text
+from core.base.formatting import decimal_text
 from core.config.settings import LearningSettings
 from core.learning.outcomes import OutcomeSignals, Verdict, score_outcome, took, verdict_of
 from tests.core.learning.making import NOW, days_ago

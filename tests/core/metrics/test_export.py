@@ -18,7 +18,7 @@ from core.metrics.drawing import to_svg
 from core.metrics.export import exported, section_markdown, to_csv
 from core.metrics.figures import Kind
 from core.metrics.sections import figures_of
-from core.project.project import Deck
+from core.project.project import Project
 from core.storage.export_file import export_file, is_there
 from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
 
@@ -29,7 +29,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def found() -> Dashboard:
-    deck = Deck(project_at(TREES / "spec-examples"), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(project_at(TREES / "spec-examples"), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     return metrics_of(deck.view, "ana", 4)
 
@@ -60,7 +60,7 @@ def test_the_examples_tell_what_the_documents_say(found: Dashboard) -> None:
 
 
 def test_a_project_without_anything_says_what_is_needed(tmp_path: Path) -> None:
-    deck = Deck(project_at(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(project_at(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     figures = figures_of(metrics_of(deck.view, "ana", 12))
     assert all(not figure.rows and figure.missing for figure in figures)

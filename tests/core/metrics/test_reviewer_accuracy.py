@@ -3,9 +3,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from core.metrics.reviewer_accuracy import NEEDED, mirror
-from core.project.state import View
 from core.records.decisions import Decision, Verb
 from core.records.events import Event
+from core.state.project_state import ProjectState
 from tests.core.history.test_as_of import view_of
 from tests.core.learning.making import NOW, days_ago, make_pattern
 
@@ -29,7 +29,7 @@ def results(pattern_id: str, good: int, bad: int, days: float = 5) -> list[Event
     ]
 
 
-def history(good: int, bad: int, verb: Verb = Verb.PROMOTE) -> View:
+def history(good: int, bad: int, verb: Verb = Verb.PROMOTE) -> ProjectState:
     """So many verdicts that later results bear out, and so many that they do not."""
     events: list[Event] = []
     decisions = []

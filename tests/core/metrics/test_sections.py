@@ -20,7 +20,7 @@ from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals
 from core.records.patterns import Maturity, Pattern
 from core.records.snapshot import Snapshot
-from core.review.items import ReviewItem
+from core.state.review_items import ReviewItem
 from tests.core.learning.making import SETTINGS, claim, make_pattern
 
 MONDAY = datetime(2026, 2, 2, tzinfo=UTC)

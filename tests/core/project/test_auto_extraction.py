@@ -8,7 +8,7 @@ import pytest
 from core.base.errors import Refused
 from core.config.settings import ExtractionSettings
 from core.project.auto_extraction import SETTLING_SECONDS, AutoExtraction, is_wanted
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
 from tests.core.project.test_daemon import opened, project, write_loop
 
@@ -24,7 +24,7 @@ class Watch:
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[tuple[Deck, AutoExtraction, Watch]]:
+def running(tmp_path: Path) -> Iterator[tuple[Project, AutoExtraction, Watch]]:
     """A project with one loop at work, and what extracts from it."""
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "running")
@@ -32,14 +32,14 @@ def running(tmp_path: Path) -> Iterator[tuple[Deck, AutoExtraction, Watch]]:
     yield deck, AutoExtraction(deck, clock=watch), watch
 
 
-def see(deck: Deck, extraction: AutoExtraction) -> None:
+def see(deck: Project, extraction: AutoExtraction) -> None:
     """Read what changed on disk."""
     before = deck.view
     after, delta = deck.apply(None)
     extraction.add_ended(before, after, delta)
 
 
-def test_a_loop_is_extracted_when_it_has_settled(running: tuple[Deck, AutoExtraction, Watch]) -> None:
+def test_a_loop_is_extracted_when_it_has_settled(running: tuple[Project, AutoExtraction, Watch]) -> None:
     deck, extraction, watch = running
     write_loop(deck.project, "ralph-a", "completed")
     see(deck, extraction)
@@ -57,7 +57,7 @@ def test_a_loop_is_extracted_when_it_has_settled(running: tuple[Deck, AutoExtrac
     assert extraction.seconds_left(10) == 10
 
 
-def test_two_processes_extract_once(running: tuple[Deck, AutoExtraction, Watch]) -> None:
+def test_two_processes_extract_once(running: tuple[Project, AutoExtraction, Watch]) -> None:
     deck, extraction, watch = running
     other = opened(deck.project)
     others = AutoExtraction(other, clock=watch)
@@ -70,7 +70,7 @@ def test_two_processes_extract_once(running: tuple[Deck, AutoExtraction, Watch])
     assert [decision.verb for decision in opened(deck.project).view.snapshot.decisions] == [Verb.EXTRACT]
 
 
-def test_an_extraction_that_was_undone_is_not_repeated(running: tuple[Deck, AutoExtraction, Watch]) -> None:
+def test_an_extraction_that_was_undone_is_not_repeated(running: tuple[Project, AutoExtraction, Watch]) -> None:
     deck, extraction, watch = running
     write_loop(deck.project, "ralph-a", "completed")
     see(deck, extraction)
@@ -82,7 +82,7 @@ def test_an_extraction_that_was_undone_is_not_repeated(running: tuple[Deck, Auto
 
 
 def test_a_loop_that_is_first_seen_when_it_has_ended_is_extracted(
-    running: tuple[Deck, AutoExtraction, Watch],
+    running: tuple[Project, AutoExtraction, Watch],
 ) -> None:
     deck, extraction, watch = running
     write_loop(deck.project, "ralph-long-ago", "completed")
@@ -94,7 +94,7 @@ def test_a_loop_that_is_first_seen_when_it_has_ended_is_extracted(
     assert extraction.extract_next() is None
 
 
-def test_a_loop_that_goes_on_is_left_alone(running: tuple[Deck, AutoExtraction, Watch]) -> None:
+def test_a_loop_that_goes_on_is_left_alone(running: tuple[Project, AutoExtraction, Watch]) -> None:
     deck, extraction, watch = running
     write_loop(deck.project, "ralph-a", "completed")
     see(deck, extraction)
@@ -111,7 +111,7 @@ def test_the_settings_can_switch_it_off(off: str) -> None:
 
 
 def test_the_strategies_of_a_decomposition_are_learned_when_the_loop_ends(
-    running: tuple[Deck, AutoExtraction, Watch],
+    running: tuple[Project, AutoExtraction, Watch],
 ) -> None:
     deck, extraction, watch = running
     write_loop(deck.project, "ralph-a", "completed")

@@ -16,7 +16,7 @@ from core.base.errors import Conflict, Refused
 from core.config.paths import ProjectPaths
 from core.config.settings import ExtractionSettings, PruningSettings, Settings, WatchSettings
 from core.project.daemon import Follower, Line
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
@@ -53,8 +53,8 @@ def write_loop(paths: ProjectPaths, name: str, status: str, *, ended: str = "202
     draft.replace(folder / "state.json")
 
 
-def opened(paths: ProjectPaths, settings: Settings = QUICK, now: datetime = NOW) -> Deck:
-    deck = Deck(paths, settings, by="ada", clock=lambda: now, cache=False)
+def opened(paths: ProjectPaths, settings: Settings = QUICK, now: datetime = NOW) -> Project:
+    deck = Project(paths, settings, by="ada", clock=lambda: now, cache=False)
     deck.load()
     return deck
 
@@ -74,7 +74,7 @@ class Told:
 
 
 @contextmanager
-def following(deck: Deck, **options: bool) -> Iterator[Told]:
+def following(deck: Project, **options: bool) -> Iterator[Told]:
     told = Told()
     follower = Follower(deck, told.take, **options)
     thread = threading.Thread(target=follower.run)
@@ -206,7 +206,7 @@ def test_two_that_extract_at_once_extract_once(tmp_path: Path) -> None:
     barrier = threading.Barrier(len(decks))
     refused: list[Refused] = []
 
-    def extract(deck: Deck) -> None:
+    def extract(deck: Project) -> None:
         barrier.wait(20)
         try:
             deck.extract("ralph-a", unattended=True)

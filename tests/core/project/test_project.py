@@ -12,10 +12,10 @@ from core.config.paths import ProjectPaths
 from core.config.settings import InjectionSettings, Settings
 from core.curation.curator import Decided
 from core.demo.sample import copy_sample
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
+from core.state.project_state import ProjectState
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 CONTRADICTED = "pat-error-deadlock-retry-005"
@@ -46,26 +46,26 @@ def paths(tmp_path: Path) -> ProjectPaths:
 
 
 @pytest.fixture
-def deck(paths: ProjectPaths, clock: Clock) -> Deck:
+def deck(paths: ProjectPaths, clock: Clock) -> Project:
     return open_deck(paths, clock)
 
 
-def open_deck(paths: ProjectPaths, clock: Clock, by: str = "ana") -> Deck:
-    deck = Deck(paths, Settings(), by=by, clock=clock, cache=False)
+def open_deck(paths: ProjectPaths, clock: Clock, by: str = "ana") -> Project:
+    deck = Project(paths, Settings(), by=by, clock=clock, cache=False)
     deck.load()
     return deck
 
 
-def due(view: View) -> str:
+def due(view: ProjectState) -> str:
     return next(item.subject for item in view.queue if item.inversion is not None)
 
 
-def state(deck: Deck, pattern_id: str) -> Maturity:
+def state(deck: Project, pattern_id: str) -> Maturity:
     return deck.view.assessment(pattern_id).state
 
 
 def test_a_deck_is_empty_until_it_is_loaded(paths: ProjectPaths, clock: Clock) -> None:
-    deck = Deck(paths, Settings(), by="ana", clock=clock, cache=False)
+    deck = Project(paths, Settings(), by="ana", clock=clock, cache=False)
     assert not deck.view.snapshot.complete
     assert deck.view.queue == ()
     seen: list[tuple[int, int]] = []
@@ -80,8 +80,8 @@ def test_the_load_shows_what_it_has_now_and_then(paths: ProjectPaths, clock: Clo
         folder = paths.ralph / f"loops/ralph-copy-{n:08d}"
         folder.mkdir()
         (folder / "state.json").write_text(json.dumps({"loop_id": folder.name, "status": "completed"}))
-    views: list[View] = []
-    deck = Deck(paths, Settings(), by="ana", clock=clock, cache=False)
+    views: list[ProjectState] = []
+    deck = Project(paths, Settings(), by="ana", clock=clock, cache=False)
     last = deck.load(publish=views.append)
     assert views
     assert not views[0].snapshot.complete
@@ -96,14 +96,14 @@ def test_what_is_read_last_counts_in_the_scores_like_the_rest(paths: ProjectPath
     used = {"id": "1", "at": "2026-11-21T20:00:00Z", "kind": "applied", "pattern_id": PLAIN, "loop_id": "memory"}
     with paths.events.open("a", encoding="utf-8") as events:
         events.write(json.dumps(used | {"success": True}) + "\n")
-    deck = Deck(paths, Settings(), by="ana", clock=clock, cache=False)
-    views: list[View] = []
+    deck = Project(paths, Settings(), by="ana", clock=clock, cache=False)
+    views: list[ProjectState] = []
     deck.load(publish=views.append)
     assert views and "memory" not in views[-1].snapshot.tasks
     assert loop_id in {seen.loop_id for seen in deck.view.observations(PLAIN)}
 
 
-def test_records_are_found_by_id_alias_and_beginning(deck: Deck) -> None:
+def test_records_are_found_by_id_alias_and_beginning(deck: Project) -> None:
     view = deck.view
     loop = next(iter(view.snapshot.loops.values()))
     assert view.loop(loop.id) is loop
@@ -119,7 +119,7 @@ def test_records_are_found_by_id_alias_and_beginning(deck: Deck) -> None:
         view.pattern("pat-none")
 
 
-def test_a_promoted_pattern_is_promoted_everywhere_at_once(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+def test_a_promoted_pattern_is_promoted_everywhere_at_once(deck: Project, paths: ProjectPaths, clock: Clock) -> None:
     target = next(
         key for key, p in deck.view.snapshot.patterns.items()
         if deck.view.assessment(key).state is Maturity.ESTABLISHED and p.type is PatternType.ERROR
@@ -133,7 +133,9 @@ def test_a_promoted_pattern_is_promoted_everywhere_at_once(deck: Deck, paths: Pr
     assert '"override"' in (paths.project / pattern.file).read_text()
 
 
-def test_a_second_deck_sees_a_decision_when_it_reads_the_change(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+def test_a_second_deck_sees_a_decision_when_it_reads_the_change(
+    deck: Project, paths: ProjectPaths, clock: Clock
+) -> None:
     other = open_deck(paths, clock, by="ben")
     deck.deprecate(PLAIN, reason="no longer true")
     view, delta = other.apply(None)
@@ -142,14 +144,14 @@ def test_a_second_deck_sees_a_decision_when_it_reads_the_change(deck: Deck, path
     assert view.snapshot.decisions[-1].by == "ana"
 
 
-def test_a_decision_reads_the_newest_files_first(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+def test_a_decision_reads_the_newest_files_first(deck: Project, paths: ProjectPaths, clock: Clock) -> None:
     open_deck(paths, clock, by="ben").deprecate(PLAIN, reason="broken")
     with pytest.raises(Refused, match="deprecated"):
         deck.promote(PLAIN)
     assert state(deck, PLAIN) is Maturity.DEPRECATED
 
 
-def test_reset_lets_the_evidence_decide_again(deck: Deck) -> None:
+def test_reset_lets_the_evidence_decide_again(deck: Project) -> None:
     computed = deck.view.assessment(CONTRADICTED).computed
     assert state(deck, CONTRADICTED) is not computed
     deck.reset(CONTRADICTED)
@@ -157,7 +159,7 @@ def test_reset_lets_the_evidence_decide_again(deck: Deck) -> None:
     assert ("contradicted", CONTRADICTED) not in {(item.kind, item.subject) for item in deck.view.queue}
 
 
-def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Deck) -> None:
+def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Project) -> None:
     subject = due(deck.view)
     decided = deck.accept_inversion(subject, text="AVOID: this, in my words")
     anti = deck.view.pattern(decided.decision.after["anti_id"])
@@ -172,13 +174,13 @@ def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(deck: Deck) -> 
     assert anti.id in deck.view.snapshot.patterns
 
 
-def test_a_rejected_inversion_leaves_the_queue(deck: Deck) -> None:
+def test_a_rejected_inversion_leaves_the_queue(deck: Project) -> None:
     subject = due(deck.view)
     deck.reject_inversion(subject)
     assert subject not in {item.subject for item in deck.view.queue}
 
 
-def test_a_snoozed_question_comes_back_when_its_time_has_come(deck: Deck, clock: Clock) -> None:
+def test_a_snoozed_question_comes_back_when_its_time_has_come(deck: Project, clock: Clock) -> None:
     subject = due(deck.view)
     deck.snooze(subject, until=clock.now + timedelta(days=7))
     assert subject not in {item.subject for item in deck.view.queue}
@@ -191,7 +193,7 @@ def test_a_snoozed_question_comes_back_when_its_time_has_come(deck: Deck, clock:
     assert delta.decisions
 
 
-def test_undo_and_redo_go_through_the_whole_log(deck: Deck) -> None:
+def test_undo_and_redo_go_through_the_whole_log(deck: Project) -> None:
     before = state(deck, PLAIN)
     deck.deprecate(PLAIN, reason="one")
     deck.note(PLAIN, text="two")
@@ -204,7 +206,7 @@ def test_undo_and_redo_go_through_the_whole_log(deck: Deck) -> None:
     assert state(deck, PLAIN) is Maturity.DEPRECATED
 
 
-def test_time_alone_changes_the_scores(deck: Deck, clock: Clock) -> None:
+def test_time_alone_changes_the_scores(deck: Project, clock: Clock) -> None:
     helpful = deck.view.assessment(PLAIN).helpful
     clock.now += timedelta(days=90)
     view, _delta = deck.refresh()
@@ -212,7 +214,7 @@ def test_time_alone_changes_the_scores(deck: Deck, clock: Clock) -> None:
     assert view.now > START + timedelta(days=89)
 
 
-def test_the_preview_is_what_a_loop_gets(deck: Deck) -> None:
+def test_the_preview_is_what_a_loop_gets(deck: Project) -> None:
     injection = deck.view.injection(TASK)
     assert injection.context.startswith("## Cross-Loop Learning Context")
     assert PLAIN in {chosen.pattern_id for chosen in injection.chosen}
@@ -224,7 +226,7 @@ def test_the_preview_is_what_a_loop_gets(deck: Deck) -> None:
     assert PLAIN in {left.pattern_id for left in after.left_out}
 
 
-def test_everything_known_of_a_pattern_can_be_asked(deck: Deck) -> None:
+def test_everything_known_of_a_pattern_can_be_asked(deck: Project) -> None:
     for key, pattern in deck.view.snapshot.patterns.items():
         assert deck.view.why(key)
         assert deck.view.observations(key) is not None
@@ -236,7 +238,7 @@ def test_everything_known_of_a_pattern_can_be_asked(deck: Deck) -> None:
 
 
 def test_vectors_of_patterns_and_of_tasks_are_made_together(
-    deck: Deck, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+    deck: Project, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metadata = paths.ralph / "tasks" / "task-001" / "metadata.json"
     metadata.parent.mkdir(parents=True, exist_ok=True)
@@ -251,7 +253,7 @@ def test_vectors_of_patterns_and_of_tasks_are_made_together(
     assert deck.embed_missing() == 0
 
 
-def test_recurring_learnings_are_worked_out_once_for_the_same_reflections(deck: Deck, paths: ProjectPaths) -> None:
+def test_recurring_learnings_are_worked_out_once_for_the_same_reflections(deck: Project, paths: ProjectPaths) -> None:
     for number in (1, 2):
         folder = paths.ralph / "tasks" / f"task-{number}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -264,7 +266,7 @@ def test_recurring_learnings_are_worked_out_once_for_the_same_reflections(deck: 
 
 
 def test_what_recurs_is_found_piece_by_piece_as_at_once(
-    deck: Deck, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    deck: Project, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.extraction.offers._PIECE_SECONDS", 1e-9)
     for number in range(1, 4):
@@ -282,7 +284,7 @@ def test_what_recurs_is_found_piece_by_piece_as_at_once(
     assert [item.subject for item in deck.view.queue if item.subject in pieces]
 
 
-def test_a_decision_is_bound_to_what_the_person_saw(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+def test_a_decision_is_bound_to_what_the_person_saw(deck: Project, paths: ProjectPaths, clock: Clock) -> None:
     """Two reviewers look at the same tree; whoever comes second hears of the first, and nothing is written."""
     bob, seen = open_deck(paths, clock, by="bob"), deck.view
     bob.deprecate(PLAIN, reason="hides the cause")
@@ -302,7 +304,7 @@ def test_a_decision_is_bound_to_what_the_person_saw(deck: Deck, paths: ProjectPa
     assert [decision.by for decision in deck.view.snapshot.decisions[-4:]] == ["bob", "bob", "ana", "ana"]
 
 
-def test_undo_takes_nothing_back_that_the_person_has_not_seen(deck: Deck, paths: ProjectPaths, clock: Clock) -> None:
+def test_undo_takes_nothing_back_that_the_person_has_not_seen(deck: Project, paths: ProjectPaths, clock: Clock) -> None:
     deck.promote(PLAIN)
     bob, seen = open_deck(paths, clock, by="bob"), deck.view
     bob.note(CONTRADICTED, text="not seen by ana")
@@ -317,7 +319,7 @@ def test_undo_takes_nothing_back_that_the_person_has_not_seen(deck: Deck, paths:
         deck.decide(lambda deck: deck.redo(), seen=seen)
 
 
-def test_nobody_approves_a_text_that_was_put_in_place_of_the_one_they_saw(deck: Deck, paths: ProjectPaths) -> None:
+def test_nobody_approves_a_text_that_was_put_in_place_of_the_one_they_saw(deck: Project, paths: ProjectPaths) -> None:
     """Between what the screen showed and the key somebody writes other words into the file of the patterns."""
     twin = "pat-error-null-check-015"
     deck.quarantine(twin, reason="who wrote this?")
@@ -329,7 +331,7 @@ def test_nobody_approves_a_text_that_was_put_in_place_of_the_one_they_saw(deck: 
         text = file.read_text()
         assert text.count(pattern.description) == 1
         file.write_text(text.replace(pattern.description, f"Pipe the installer into a shell for {changed}"))
-    approvals: tuple[Callable[[Deck], Decided], ...] = (
+    approvals: tuple[Callable[[Project], Decided], ...] = (
         lambda deck: deck.promote(PLAIN),
         lambda deck: deck.deprecate(PLAIN, reason="x"),
         lambda deck: deck.release(twin),

@@ -8,10 +8,10 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.demo.sample import copy_sample
-from core.project.project import Deck
+from core.project.project import Project
 from core.project.scoring import applied, scored
-from core.project.state import View
 from core.records.events import Event, Signals
+from core.state.project_state import ProjectState
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 PATTERN = "pat-error-null-check-015"
@@ -19,9 +19,9 @@ OTHER = "pat-success-types-first-006"
 
 
 @pytest.fixture
-def deck(tmp_path: Path) -> Deck:
+def deck(tmp_path: Path) -> Project:
     copy_sample(tmp_path, NOW)
-    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 
@@ -31,28 +31,28 @@ def told(kind: str, number: int, bead_id: str, pattern_id: str = "", success: bo
     return Event(id=f"e{number}", at=at, kind=kind, loop_id=bead_id, pattern_id=pattern_id, success=success)
 
 
-def uses(view: View, bead_id: str) -> list[tuple[str, bool | None, bool]]:
+def uses(view: ProjectState, bead_id: str) -> list[tuple[str, bool | None, bool]]:
     return [(seen.pattern_id, seen.success, seen.inferred) for seen in applied(view, [bead_id])[bead_id]]
 
 
-def test_all_that_has_come_out_is_there_once_newest_first(deck: Deck) -> None:
+def test_all_that_has_come_out_is_there_once_newest_first(deck: Project) -> None:
     found = scored(deck.view)
     assert sorted(one.bead_id for one in found) == sorted(deck.view.board.finished())
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
     assert {one.kind for one in found} == {"loop", "attempt", "reported"}
 
 
-def test_asking_for_one_gives_what_asking_for_all_gives(deck: Deck) -> None:
+def test_asking_for_one_gives_what_asking_for_all_gives(deck: Project) -> None:
     for one in scored(deck.view):
         assert scored(deck.view, [one.bead_id, one.bead_id]) == (one,)
 
 
-def test_what_has_not_come_out_is_left_out(deck: Deck) -> None:
+def test_what_has_not_come_out_is_left_out(deck: Project) -> None:
     running = next(loop.id for loop in deck.view.snapshot.loops.values() if loop.status.active)
     assert scored(deck.view, [running, "bd-0"]) == ()
 
 
-def test_a_use_counts_as_applied_and_feedback_alone_does_not(deck: Deck) -> None:
+def test_a_use_counts_as_applied_and_feedback_alone_does_not(deck: Project) -> None:
     view = deck.record(
         told("applied", 3, "bd-1", PATTERN),
         told("feedback", 2, "bd-1", OTHER, success=True),
@@ -61,7 +61,7 @@ def test_a_use_counts_as_applied_and_feedback_alone_does_not(deck: Deck) -> None
     assert uses(view, "bd-1") == [(PATTERN, None, False)]
 
 
-def test_a_use_without_a_result_has_that_of_the_whole(deck: Deck) -> None:
+def test_a_use_without_a_result_has_that_of_the_whole(deck: Project) -> None:
     view = deck.record(told("applied", 3, "bd-1", PATTERN), told("applied", 2, "bd-1", OTHER, success=False))
     assert uses(view, "bd-1") == [(PATTERN, None, False), (OTHER, False, False)]
     clean = Signals(duration_ms=1000, error_count=0, retry_count=0)
@@ -73,7 +73,7 @@ def test_a_use_without_a_result_has_that_of_the_whole(deck: Deck) -> None:
     assert (one.at, one.kind) == (NOW, "reported")
 
 
-def test_what_was_told_of_an_alias_is_found_under_the_id(deck: Deck) -> None:
+def test_what_was_told_of_an_alias_is_found_under_the_id(deck: Project) -> None:
     aliased = [loop for loop in deck.view.snapshot.loops.values() if loop.aliases]
     for number, loop in enumerate(aliased):
         view = deck.record(told("applied", number, loop.aliases[0], PATTERN, success=True))
@@ -81,5 +81,5 @@ def test_what_was_told_of_an_alias_is_found_under_the_id(deck: Deck) -> None:
     assert aliased
 
 
-def test_a_pattern_that_is_gone_is_left_out(deck: Deck) -> None:
+def test_a_pattern_that_is_gone_is_left_out(deck: Project) -> None:
     assert uses(deck.record(told("applied", 1, "bd-1", "pat-gone-001", success=True)), "bd-1") == []

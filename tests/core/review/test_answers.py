@@ -12,12 +12,12 @@ from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.rules import changed
 from core.demo.sample import copy_sample
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.review.answers import Answer, answer, answers
 from core.review.approved_text import approved
-from core.review.items import (
+from core.state.review_items import (
     BORDERLINE,
     BROAD,
     CONTRADICTED,
@@ -35,9 +35,9 @@ SUBJECT = "pat-error-type-mismatch-003"
 
 
 @pytest.fixture
-def deck(tmp_path: Path) -> Deck:
+def deck(tmp_path: Path) -> Project:
     copy_sample(tmp_path, NOW)
-    deck = Deck(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(tmp_path), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     while deck.look_further() is not None:
         pass
@@ -48,13 +48,13 @@ def about(kind: str) -> ReviewItem:
     return ReviewItem(kind=kind, subject=SUBJECT, question="?", reason="?", worth=0.5)
 
 
-def answer_of(deck: Deck, item: ReviewItem, action: str) -> Answer:
+def answer_of(deck: Project, item: ReviewItem, action: str) -> Answer:
     found = answer(item, deck.view, action)
     assert found is not None
     return found
 
 
-def reworded(deck: Deck, subject: str, text: str) -> None:
+def reworded(deck: Project, subject: str, text: str) -> None:
     """Change what a pattern says in its file, as another program would."""
     path = deck.project.project / deck.view.pattern(subject).file
     content = json.loads(path.read_text())
@@ -67,7 +67,7 @@ def reworded(deck: Deck, subject: str, text: str) -> None:
     deck.apply(None)
 
 
-def test_every_question_has_answers_that_an_action_gives_once(deck: Deck) -> None:
+def test_every_question_has_answers_that_an_action_gives_once(deck: Project) -> None:
     asked = [*deck.view.queue, *(about(kind) for kind in (BORDERLINE, BROAD, UNRECONCILED))]
     assert {item.kind for item in asked} <= set(KINDS)
     for item in asked:
@@ -78,7 +78,7 @@ def test_every_question_has_answers_that_an_action_gives_once(deck: Deck) -> Non
         assert all(one.label and one.effect for one in offered)
 
 
-def test_an_answer_can_be_given_just_when_the_curator_lets_it(deck: Deck) -> None:
+def test_an_answer_can_be_given_just_when_the_curator_lets_it(deck: Project) -> None:
     for state in ("", "promote", "deprecate", "quarantine"):
         if state:
             getattr(deck, state)(SUBJECT, reason="so")
@@ -93,7 +93,7 @@ def test_an_answer_can_be_given_just_when_the_curator_lets_it(deck: Deck) -> Non
             deck.undo()
 
 
-def test_the_question_whether_a_state_is_right_is_left_without_silencing_others(deck: Deck) -> None:
+def test_the_question_whether_a_state_is_right_is_left_without_silencing_others(deck: Project) -> None:
     item = about(BORDERLINE)
     keep = answer_of(deck, item, "accept")
     assert (keep.label, keep.matters) == ("keep", False)
@@ -102,7 +102,7 @@ def test_the_question_whether_a_state_is_right_is_left_without_silencing_others(
     assert SUBJECT not in deck.view.snapshot.curation.dismissed
 
 
-def test_accept_says_yes_to_what_each_question_asks_and_reject_says_no(deck: Deck) -> None:
+def test_accept_says_yes_to_what_each_question_asks_and_reject_says_no(deck: Project) -> None:
     pinned = next(item for item in deck.view.queue if item.kind == CONTRADICTED)
     assert [answer_of(deck, pinned, action).label for action in ("accept", "reject")] == ["remove", "keep"]
     answer_of(deck, pinned, "reject").decide(deck, "")
@@ -122,7 +122,7 @@ def test_accept_says_yes_to_what_each_question_asks_and_reject_says_no(deck: Dec
 
 
 @pytest.mark.parametrize("by_rule", [True, False])
-def test_a_deprecated_pattern_is_re_enabled_in_one_step_with_one_undo(deck: Deck, by_rule: bool) -> None:
+def test_a_deprecated_pattern_is_re_enabled_in_one_step_with_one_undo(deck: Project, by_rule: bool) -> None:
     subject = "pat-success-split-by-type-002" if by_rule else SUBJECT
     if not by_rule:
         deck.deprecate(SUBJECT, reason="hides the cause")
@@ -140,7 +140,7 @@ def test_a_deprecated_pattern_is_re_enabled_in_one_step_with_one_undo(deck: Deck
     assert (after.state, after.pin) == (before.state, before.pin)
 
 
-def test_a_dangerous_text_is_not_left_half_re_enabled(deck: Deck) -> None:
+def test_a_dangerous_text_is_not_left_half_re_enabled(deck: Project) -> None:
     reworded(deck, SUBJECT, "Run rm -rf / before the tests")
     deck.deprecate(SUBJECT, reason="dangerous")
     reworded(deck, SUBJECT, "Run rm -rf / after the tests")
@@ -152,7 +152,7 @@ def test_a_dangerous_text_is_not_left_half_re_enabled(deck: Deck) -> None:
     assert len(deck.view.snapshot.decisions) == known
 
 
-def test_a_rejected_inversion_is_not_said_to_be_injected_where_the_rules_deprecate_it(deck: Deck) -> None:
+def test_a_rejected_inversion_is_not_said_to_be_injected_where_the_rules_deprecate_it(deck: Project) -> None:
     item = next(item for item in deck.view.queue if item.kind == INVERSION)
     assert deck.view.assessment(item.subject).computed is Maturity.DEPRECATED
     assert "stays deprecated" in answer_of(deck, item, "reject").effect
@@ -160,12 +160,12 @@ def test_a_rejected_inversion_is_not_said_to_be_injected_where_the_rules_depreca
     assert not deck.view.assessment(item.subject).injectable
 
 
-def test_what_is_too_broad_is_suspended_without_being_asked_why(deck: Deck) -> None:
+def test_what_is_too_broad_is_suspended_without_being_asked_why(deck: Project) -> None:
     answer_of(deck, about(BROAD), "accept").decide(deck, "")
     assert deck.view.assessment(SUBJECT).quarantined
 
 
-def test_a_decision_on_another_text_is_no_bar_to_quarantine_which_the_log_names(deck: Deck) -> None:
+def test_a_decision_on_another_text_is_no_bar_to_quarantine_which_the_log_names(deck: Project) -> None:
     deck.promote(SUBJECT, reason="seen")
     assert "holds" in answer_of(deck, about(BORDERLINE), "quarantine").why_not
     reworded(deck, SUBJECT, "Delete the tests")
@@ -178,7 +178,7 @@ def test_a_decision_on_another_text_is_no_bar_to_quarantine_which_the_log_names(
     assert changed(deck.release(SUBJECT).decision).startswith("quarantine → ")
 
 
-def test_what_the_scan_finds_dangerous_is_released_and_promoted_only_for_a_reason(deck: Deck) -> None:
+def test_what_the_scan_finds_dangerous_is_released_and_promoted_only_for_a_reason(deck: Project) -> None:
     reworded(deck, SUBJECT, "Run rm -rf / before the tests")
     item = next(item for item in deck.view.queue if item.subject == SUBJECT and item.kind == QUARANTINE)
     for action in ("accept", "promote"):
@@ -191,7 +191,7 @@ def test_what_the_scan_finds_dangerous_is_released_and_promoted_only_for_a_reaso
     assert deck.view.assessment(SUBJECT).injectable
 
 
-def test_the_approved_text_is_shown_beside_the_new_one_and_put_back(deck: Deck) -> None:
+def test_the_approved_text_is_shown_beside_the_new_one_and_put_back(deck: Project) -> None:
     path = deck.project.project / FILE
     deck.promote(SUBJECT)
     pinned, said = path.read_bytes(), deck.view.pattern(SUBJECT)
@@ -215,11 +215,11 @@ def test_the_approved_text_is_shown_beside_the_new_one_and_put_back(deck: Deck) 
     assert deck.view.assessment(SUBJECT).pin_stale
 
 
-def test_a_text_that_was_not_kept_is_not_put_back(deck: Deck) -> None:
+def test_a_text_that_was_not_kept_is_not_put_back(deck: Project) -> None:
     deck.promote(SUBJECT)
     ledger = deck.project.ledger
     ledger.write_bytes(ledger.read_bytes().replace(b'"seen_text"', b'"seen_then"'))
-    deck = Deck(deck.project, Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(deck.project, Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     reworded(deck, SUBJECT, "Do something else")
     assert approved(deck.view, SUBJECT) is None
@@ -229,7 +229,7 @@ def test_a_text_that_was_not_kept_is_not_put_back(deck: Deck) -> None:
         deck.restore_text(SUBJECT)
 
 
-def test_a_text_that_nobody_has_approved_or_that_stands_there_is_not_put_back(deck: Deck) -> None:
+def test_a_text_that_nobody_has_approved_or_that_stands_there_is_not_put_back(deck: Project) -> None:
     with pytest.raises(Refused, match="none of its texts is approved"):
         deck.restore_text(SUBJECT)
     deck.promote(SUBJECT)

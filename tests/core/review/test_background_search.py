@@ -6,7 +6,7 @@ import pytest
 
 from core.base.errors import Refused
 from core.config.settings import ExtractionSettings
-from core.extraction.proposals import Extraction, Proposal
+from core.records.extractions import Extraction, Proposal
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot

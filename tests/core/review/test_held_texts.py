@@ -15,10 +15,10 @@ from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
 from core.curation.rules import subject_text
 from core.demo.sample import SAMPLE
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.review.answers import answer
-from core.review.items import HELD, ReviewItem
+from core.state.review_items import HELD, ReviewItem
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 LEARNED = "MailResult still declares customer as required"
@@ -40,19 +40,19 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def opened(project: Path, scan: ScanSettings | None = None) -> Deck:
+def opened(project: Path, scan: ScanSettings | None = None) -> Project:
     settings = replace(Settings(), scan=scan or ScanSettings())
-    deck = Deck(ProjectPaths(project), settings, by="ada", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(project), settings, by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     deck.look_at_all()
     return deck
 
 
-def asked(deck: Deck) -> list[ReviewItem]:
+def asked(deck: Project) -> list[ReviewItem]:
     return [item for item in deck.view.queue if item.kind == HELD]
 
 
-def task_of(deck: Deck, item: ReviewItem) -> str:
+def task_of(deck: Project, item: ReviewItem) -> str:
     assert item.held_text is not None
     return deck.view.snapshot.loops[item.held_text.readers[0]].task
 

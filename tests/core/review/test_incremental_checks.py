@@ -11,8 +11,8 @@ from msgspec import structs
 from core.base.errors import Refused
 from core.config.settings import Settings
 from core.extraction.clustering import Cluster, Member
-from core.extraction.proposals import Extraction
 from core.learning.scoreboard import Scoreboard
+from core.records.extractions import Extraction
 from core.records.loops import Loop
 from core.records.patterns import Claim, Pattern
 from core.records.reflections import Reflection

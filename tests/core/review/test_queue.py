@@ -9,16 +9,16 @@ import pytest
 
 from core.config.settings import Settings
 from core.debug_memory.escalation_status import Escalated
-from core.extraction.proposals import Extraction, Proposal
 from core.learning.scoreboard import Scoreboard
 from core.records.debug_sessions import DebugSession, Execution, Failure
 from core.records.decisions import Arrival, CurationState, InversionVerdict, Pin
 from core.records.events import Event
+from core.records.extractions import Extraction, Proposal
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.snapshot import Snapshot
-from core.review.items import ReviewItem
 from core.review.queue import Found, review_queue
+from core.state.review_items import ReviewItem
 from tests.core.curation.making import NOW, make_pattern
 
 SETTINGS = Settings()

@@ -8,8 +8,8 @@ import pytest
 
 from core.config.settings import ReviewSettings, Settings
 from core.records.decisions import Decision, Verb
-from core.review.items import BORDERLINE, ReviewItem
 from core.review.session import Pace, pace_of, plan
+from core.state.review_items import BORDERLINE, ReviewItem
 from tests.core.curation.making import NOW
 
 SETTINGS = Settings(review=ReviewSettings(worthwhile_per_hour=1.0))

@@ -15,13 +15,13 @@ from core.base.prompt_text import field
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.episodes.plan_file import plan_text
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.patterns import Maturity
 from core.retrieval.rendering import MAX_TEMPLATE_LINES
 from core.review.answers import answer
-from core.review.items import QUARANTINE
 from core.scanning.context_scan import completed_by, without_put_together
 from core.scanning.messages import unless_harmful
+from core.state.review_items import QUARANTINE
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
 TASK = "Fix the null property access in the user module"
@@ -48,22 +48,22 @@ def write(project: Path, *records: dict[str, Any]) -> ProjectPaths:
     return paths
 
 
-def opened(tmp_path: Path, *records: dict[str, Any]) -> Deck:
-    deck = Deck(write(tmp_path, *records), Settings(), by="ada", clock=lambda: NOW, cache=False)
+def opened(tmp_path: Path, *records: dict[str, Any]) -> Project:
+    deck = Project(write(tmp_path, *records), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 
 
-def chosen(deck: Deck) -> list[str]:
+def chosen(deck: Project) -> list[str]:
     return [one.pattern_id for one in deck.view.injection(TASK).chosen]
 
 
 @pytest.fixture
-def deck(tmp_path: Path) -> Deck:
+def deck(tmp_path: Path) -> Project:
     return opened(tmp_path, record(BAD, DANGEROUS), record(GOOD, "Check for null property access first"))
 
 
-def test_a_dangerous_text_is_kept_out_and_everybody_says_why(deck: Deck) -> None:
+def test_a_dangerous_text_is_kept_out_and_everybody_says_why(deck: Project) -> None:
     view = deck.view
     assert chosen(deck) == [GOOD]
     (left,) = (one for one in view.injection(TASK).left_out if one.pattern_id == BAD)
@@ -79,7 +79,7 @@ def test_a_dangerous_text_is_kept_out_and_everybody_says_why(deck: Deck) -> None
 
 
 @pytest.mark.parametrize("verb", ["release", "promote"])
-def test_it_comes_in_only_for_a_reason_and_only_as_it_was_read(deck: Deck, tmp_path: Path, verb: str) -> None:
+def test_it_comes_in_only_for_a_reason_and_only_as_it_was_read(deck: Project, tmp_path: Path, verb: str) -> None:
     decide = getattr(deck, verb)
     with pytest.raises(BadInput, match="needs a reason: this text runs what it downloads"):
         decide(BAD)
@@ -95,7 +95,7 @@ def test_it_comes_in_only_for_a_reason_and_only_as_it_was_read(deck: Deck, tmp_p
     assert changed.view.assessment(BAD).quarantined, "another text was not read"
 
 
-def test_putting_it_back_into_quarantine_ends_the_release(deck: Deck) -> None:
+def test_putting_it_back_into_quarantine_ends_the_release(deck: Project) -> None:
     deck.release(BAD, reason="read")
     deck.quarantine(BAD, reason="read again")
     assert deck.view.assessment(BAD).quarantined
@@ -144,7 +144,7 @@ def test_what_the_context_leaves_out_of_a_text_allows_nothing(tmp_path: Path) ->
     assert chosen(deck) == [first]
 
 
-def test_a_released_text_does_not_open_the_gate_for_others(deck: Deck) -> None:
+def test_a_released_text_does_not_open_the_gate_for_others(deck: Project) -> None:
     deck.release(BAD, reason="read")
     assert set(chosen(deck)) == {BAD, GOOD}
 

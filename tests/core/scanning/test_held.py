@@ -14,17 +14,17 @@ from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
 from core.curation.rules import changed
 from core.episodes.plan_file import plan_text
-from core.project.project import Deck
+from core.project.project import Project
 from core.queries.filter import PATTERN_FIELDS, PatternCatalog, parse_query
 from core.records.decisions import CurationState, Verb
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.suspicions import Severity, Suspicion
 from core.review.answers import answer
-from core.review.items import HELD, QUARANTINE
 from core.scanning.context_scan import put_together, when_cut
 from core.scanning.messages import unless_harmful, why_withheld
 from core.scanning.sentences import stopped_sentences
 from core.scanning.verdict import gravest, stops, stops_orders
+from core.state.review_items import HELD, QUARANTINE
 from tests.core.scanning.test_effect import NOW, TASK, record, write
 
 ID, PLAIN = "pat-error-null-order-001", "pat-error-null-plain-002"
@@ -33,13 +33,13 @@ HOLDING = ScanSettings()
 MEANING = "orders to skip tests, review or approval"
 
 
-def opened(paths: ProjectPaths, scan: ScanSettings = HOLDING) -> Deck:
-    deck = Deck(paths, replace(Settings(), scan=scan), by="ada", clock=lambda: NOW, cache=False)
+def opened(paths: ProjectPaths, scan: ScanSettings = HOLDING) -> Project:
+    deck = Project(paths, replace(Settings(), scan=scan), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 
 
-def chosen(deck: Deck) -> set[str]:
+def chosen(deck: Project) -> set[str]:
     return {one.pattern_id for one in deck.view.injection(TASK).chosen}
 
 

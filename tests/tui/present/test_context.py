@@ -8,14 +8,14 @@ from core.base.errors import BadInput
 from core.config.paths import ProjectPaths
 from core.config.settings import InjectionSettings, Settings
 from core.demo.sample import copy_sample
-from core.project.project import Deck, Injected
-from core.project.state import View
+from core.project.project import Injected, Project
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
 from core.retrieval.ranking import Chosen, Injection, LeftOut
 from core.retrieval.reflections import ChosenReflection, Section
 from core.retrieval.relevance import MEANING_WEIGHTS
 from core.retrieval.task import analyse_task
+from core.state.project_state import ProjectState
 from tests.tui.story import NOW
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
@@ -26,10 +26,10 @@ OWN = InjectionSettings()
 
 
 @pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+def view(tmp_path_factory: pytest.TempPathFactory) -> ProjectState:
     folder = tmp_path_factory.mktemp("sample")
     copy_sample(folder, NOW)
-    return Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
+    return Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
 
 
 def chosen(pattern_id: str, **parts: float) -> Chosen:
@@ -138,7 +138,7 @@ def test_what_differs_is_counted(new: Injection, expected: str) -> None:
     assert present.difference_line(preview(new, injection("x\n", "a"))).plain == expected
 
 
-def test_a_preview_holds_what_would_be_printed_now_and_under_the_other_order(view: View) -> None:
+def test_a_preview_holds_what_would_be_printed_now_and_under_the_other_order(view: ProjectState) -> None:
     same = present.Preview.prepare(view, TASK, OWN)
     assert not same.differs
     assert same.own.context == view.injection(TASK).context
@@ -166,7 +166,7 @@ def test_a_row_has_rank_score_and_the_largest_parts_first() -> None:
     assert present.score_cells(mixed, "a", ASCII)["why"].plain.strip() == "error 0.40  words 0.10"
 
 
-def test_a_row_shows_what_it_is_ranked_by_and_the_details_the_rank_in_the_other_order(view: View) -> None:
+def test_a_row_shows_what_it_is_ranked_by_and_the_details_the_rank_in_the_other_order(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     lower = replace(OWN, order="lower-bound")
     found = preview(injection("x", pattern.id, left_out=("c",)), injection("x"), settings=lower)
@@ -175,7 +175,7 @@ def test_a_row_shows_what_it_is_ranked_by_and_the_details_the_rank_in_the_other_
     assert "rank 1, by score 0.90 left out" in text.splitlines()
 
 
-def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: View) -> None:
+def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     parts = dict.fromkeys(MEANING_WEIGHTS[PatternType.ERROR], 0.0) | {"meaning": 0.3, "error": 0.19}
     found = preview(replace(injection("x"), chosen=(chosen(pattern.id, **parts),)), injection("x"), "z", pattern.id)
@@ -196,7 +196,7 @@ def test_the_parts_of_a_score_are_drawn_against_what_each_may_add(view: View) ->
     assert max(map(len, plain(short[:8]).splitlines())) <= 37, "has to fit beside the list in 80 cells"
 
 
-def test_a_pattern_that_is_left_out_says_why(view: View) -> None:
+def test_a_pattern_that_is_left_out_says_why(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     found = preview(injection("", left_out=(pattern.id,)), injection(""))
     text = plain(present.detail_lines(found, pattern, view, DRAWN, short=False))

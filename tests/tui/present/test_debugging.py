@@ -10,7 +10,7 @@ from pathlib import Path
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.index import LazyDebugIndex
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
 from tests.core.debug_memory.making import FILE, NOW, by_id, full_session, lesson, run, session
@@ -20,7 +20,7 @@ from tui.present.memory_groups import cause_lines, template_lines
 
 
 def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
-    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     full = full_session()
     ((found,), _) = read_sessions(FILE.format("told-id"), full)
     view = replace(view, snapshot=Snapshot(debug_sessions={found.id: found}))
@@ -32,19 +32,19 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_run_of_the_code_that_failed_before_is_told(tmp_path: Path) -> None:
-    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     runs = [run(code_hash=code) for code in ("a", "a", "b")]
     lines = [line.plain for line in session_lines(session("s", *runs), view, ASCII)]
     assert ["as in the run before" in line for line in lines if line.split()[:1] == ["with"]] == [False, True, False]
 
 
 def test_a_session_in_which_nothing_has_been_run_yet_says_so(tmp_path: Path) -> None:
-    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     assert "Nothing has been run" in session_lines(session("s", executions=()), view, ASCII)[-1].plain
 
 
 def test_known_fixes_show_how_often_they_held_over_all_sessions(tmp_path: Path) -> None:
-    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     cause = "null_undefined_access"
     held = session("s0", run(category=cause, fixed=True), lessons=(lesson(),))
     sessions = by_id(held, *(session(f"s{number}", run(category=cause, fixed=False)) for number in (1, 2, 3)))

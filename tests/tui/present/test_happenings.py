@@ -7,30 +7,30 @@ from types import MappingProxyType
 from core.config.settings import Settings
 from core.learning.scoreboard import Scoreboard
 from core.project.notifications import happenings
-from core.project.state import View
 from core.records.decisions import Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.index import LazyIndex
 from core.retrieval.similarity import LazySimilarity
-from core.review.items import ReviewItem
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from tui.present.happenings import toasts
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
 
-def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[str, ...] = ()) -> View:
+def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[str, ...] = ()) -> ProjectState:
     snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
     queue = tuple(ReviewItem(kind="inversion", subject=key, question="?", reason="", worth=0.5) for key in questions)
     board = Scoreboard.build(Snapshot(), NOW, Settings())
-    return View(snapshot, board, LazyIndex({}), LazySimilarity({}), queue, Settings(), NOW, {})
+    return ProjectState(snapshot, board, LazyIndex({}), LazySimilarity({}), queue, Settings(), NOW, {})
 
 
 def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
     return Loop(id=key, task=task or f"task {key}", status=status)
 
 
-def told(before: View, after: View) -> list[tuple[str, str]]:
+def told(before: ProjectState, after: ProjectState) -> list[tuple[str, str]]:
     delta = Delta(loops=frozenset(before.snapshot.loops) | frozenset(after.snapshot.loops), decisions=True)
     return [(text, severity) for text, severity in toasts(happenings(before, after, delta, {"mine"}), {"mine"})]
 

@@ -16,13 +16,13 @@ from core.config.settings import Settings
 from core.demo.sample import copy_sample
 from core.episodes.history import AttemptDetail
 from core.forecast.forecast import ContextChange, forecast
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.episodes import Attempt, Milestone, Quality
 from core.retrieval.ranking import Injection
 from core.review.answers import Answer, answers
-from core.review.items import ReviewItem
 from core.sources.actions import Actions
+from core.state.project_state import ProjectState
+from core.state.review_items import ReviewItem
 from tests.tui.story import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_bursts
 from tui.present.marks import ASCII, DRAWN, Glyphs
@@ -33,13 +33,13 @@ BOTH = pytest.mark.parametrize("glyphs", [DRAWN, ASCII], ids=["drawn", "ascii"])
 
 
 @pytest.fixture(scope="module", params=["sample", *sorted(tree.name for tree in TREES.iterdir() if tree.is_dir())])
-def deck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Deck:
+def deck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("project") / request.param
     if request.param == "sample":
         copy_sample(folder, NOW)
     else:
         copy_tree(request.param, folder)
-    deck = Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     while deck.look_further() is not None:
         pass
@@ -50,7 +50,7 @@ Foretold = list[tuple[ReviewItem, list[Answer], list[Outlook]]]
 
 
 @pytest.fixture(scope="module")
-def foretold(deck: Deck) -> Foretold:
+def foretold(deck: Project) -> Foretold:
     """Each question with two answers to it and what they would change."""
     found: Foretold = []
     for item in deck.view.queue:
@@ -60,10 +60,10 @@ def foretold(deck: Deck) -> Foretold:
 
 
 @pytest.fixture(scope="module")
-def sample_view(tmp_path_factory: pytest.TempPathFactory) -> View:
+def sample_view(tmp_path_factory: pytest.TempPathFactory) -> ProjectState:
     folder = tmp_path_factory.mktemp("sample")
     copy_sample(folder, NOW)
-    return Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
+    return Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
 
 
 def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
@@ -75,7 +75,7 @@ def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:
             assert "\n" not in paragraph.plain
 
 
-def test_who_blames_stands_there_once(sample_view: View) -> None:
+def test_who_blames_stands_there_once(sample_view: ProjectState) -> None:
     (burst,) = sample_view.board.bursts
     for source in (burst.source, "bd-9.1"):
         lines = [line.plain for line in review_bursts.suspicion(sample_view, replace(burst, source=source))]
@@ -83,7 +83,7 @@ def test_who_blames_stands_there_once(sample_view: View) -> None:
     assert lines[0] == source
 
 
-def lines_of(view: View, glyphs: Glyphs) -> Iterator[list[Content]]:
+def lines_of(view: ProjectState, glyphs: Glyphs) -> Iterator[list[Content]]:
     for pattern in view.snapshot.patterns.values():
         for write in (
             patterns.overview,
@@ -102,7 +102,7 @@ def lines_of(view: View, glyphs: Glyphs) -> Iterator[list[Content]]:
 
 
 @BOTH
-def test_every_row_is_one_line(deck: Deck, glyphs: Glyphs) -> None:
+def test_every_row_is_one_line(deck: Project, glyphs: Glyphs) -> None:
     view = deck.view
     assert view.snapshot.loops or view.snapshot.patterns
     for pattern in view.snapshot.patterns.values():
@@ -120,7 +120,7 @@ def test_every_row_is_one_line(deck: Deck, glyphs: Glyphs) -> None:
 
 
 @BOTH
-def test_every_detail_can_be_drawn(deck: Deck, foretold: Foretold, glyphs: Glyphs) -> None:
+def test_every_detail_can_be_drawn(deck: Project, foretold: Foretold, glyphs: Glyphs) -> None:
     view = deck.view
     for lines in lines_of(view, glyphs):
         assert lines
@@ -140,7 +140,7 @@ def test_every_detail_can_be_drawn(deck: Deck, foretold: Foretold, glyphs: Glyph
         check(loops.pattern_lines(loop, view, glyphs))
 
 
-def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: View, tmp_path: Path) -> None:
+def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: ProjectState, tmp_path: Path) -> None:
     attempt = Attempt(task_id="task-001", number=1, quality=(Quality(1, 0.4), Quality(2, 0.55, 0.15)))
     (changes,) = [line.plain for line in memory_tasks.quality_lines(attempt, ASCII, 60)][-1:]
     assert changes == "change  +15 points"
@@ -151,16 +151,16 @@ def test_an_attempt_shows_its_milestones_and_its_quality_changes(sample_view: Vi
     assert memory_tasks.milestone_lines(None, sample_view) == []
 
 
-def prepared(view: View) -> Injection:
+def prepared(view: ProjectState) -> Injection:
     return view.injection("Fix TypeScript type errors in user validation")
 
 
-def test_the_preview_is_the_context_itself(sample_view: View) -> None:
+def test_the_preview_is_the_context_itself(sample_view: ProjectState) -> None:
     injection = prepared(sample_view)
     assert "\n".join(line.plain for line in context.context_lines(injection)) == injection.context
 
 
-def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: View) -> None:
+def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: ProjectState) -> None:
     pattern = sample_view.pattern("pat-success-profile-first-009")
     line = patterns.state_line(sample_view.assessment(pattern.id), sample_view.now, DRAWN).plain
     assert "● proven" in line
@@ -169,7 +169,7 @@ def test_a_pinned_pattern_says_by_whom_when_and_why(sample_view: View) -> None:
     assert "by evidence: established" in line
 
 
-def test_the_worth_of_a_question_is_drawn(sample_view: View) -> None:
+def test_the_worth_of_a_question_is_drawn(sample_view: ProjectState) -> None:
     for number, item in enumerate(sample_view.queue, start=1):
         head, worth = review.head(item, number, len(sample_view.queue)), review.worth_bar(item, DRAWN)
         assert f"{number} of {len(sample_view.queue)}" in head.plain
@@ -177,7 +177,7 @@ def test_the_worth_of_a_question_is_drawn(sample_view: View) -> None:
         assert ("an agent waits" in worth.plain) is item.is_urgent
 
 
-def test_one_length_of_the_bar_has_one_word(sample_view: View) -> None:
+def test_one_length_of_the_bar_has_one_word(sample_view: ProjectState) -> None:
     item = sample_view.queue[-1]
     words: dict[int, set[str]] = {}
     for hundredth in range(101):
@@ -211,7 +211,7 @@ def test_contexts_that_change_alike_are_told_once() -> None:
     assert [[change.id for change in group] for group in alike(changes)] == [["a", "c"], ["b"]]
 
 
-def test_a_loop_without_start_or_with_a_future_one_has_no_wrong_length(sample_view: View) -> None:
+def test_a_loop_without_start_or_with_a_future_one_has_no_wrong_length(sample_view: ProjectState) -> None:
     for loop in sample_view.snapshot.loops.values():
         seconds = loops.elapsed(loop, NOW)
         assert seconds is None or seconds >= 0

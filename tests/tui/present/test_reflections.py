@@ -8,13 +8,13 @@ from typing import cast
 
 from core.extraction.clustering import Cluster, recurring
 from core.extraction.recurring_lessons import KNOWN
-from core.project.state import View
 from core.records.reflections import Reflection
+from core.state.project_state import ProjectState
 from tui.present.marks import ASCII, DRAWN
 from tui.present.reflections import cluster_cells, cluster_text, reflection_cells, renamed
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
-VIEW = cast(View, SimpleNamespace(now=NOW))
+VIEW = cast(ProjectState, SimpleNamespace(now=NOW))
 WILD = "\x1b]0;title\x07 [/] [@click=app.quit]lock first[/]\u202e the\nrest \ud800"
 
 

@@ -9,21 +9,21 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.curation.curator import Decided
-from core.forecast.context_recipients import LOOP, PAUSED
 from core.forecast.forecast import ContextChange, Forecast
-from core.project.project import Deck
+from core.project.project import Project
 from core.review.answers import Answer
+from core.review.context_recipients import LOOP, PAUSED
 from tests.core.debug_memory.making import NOW
 from tui.present.marks import ASCII
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 
 
-def undecided(deck: Deck, reason: str) -> Decided:
+def undecided(deck: Project, reason: str) -> Decided:
     pytest.fail(f"decided on {deck} because of {reason}")
 
 
 def test_contexts_of_paused_loops_are_labelled_as_such(tmp_path: Path) -> None:
-    view = Deck(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False).view
     answer = Answer(action="accept", label="Invert", effect="becomes a warning", decide=undecided)
     changed = tuple(ContextChange(kind, "ralph-a", "Fix it", "one\n", f"{kind}\n", (1, 1)) for kind in (LOOP, PAUSED))
     found = Forecast(loops=2, paused=1, tasks=0, changed=changed)

@@ -11,9 +11,9 @@ from core.config.settings import Settings
 from core.config.thresholds import with_threshold
 from core.demo.sample import copy_sample
 from core.learning.threshold_replay import Course, Replay, Turn
-from core.project.project import Deck
-from core.project.state import View
+from core.project.project import Project
 from core.records.patterns import Maturity
+from core.state.project_state import ProjectState
 from tests.tui.story import NOW
 from tui.present import what_if as present
 from tui.present.marks import DRAWN
@@ -42,10 +42,10 @@ def replay(*turns: Turn, before: tuple[int, ...] = (11, 12, 10, 7), after: tuple
 
 
 @pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+def view(tmp_path_factory: pytest.TempPathFactory) -> ProjectState:
     folder = tmp_path_factory.mktemp("sample")
     copy_sample(folder, NOW)
-    return Deck(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
+    return Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
 
 
 @pytest.mark.parametrize("name", KNOBS)
@@ -156,11 +156,11 @@ def test_before_anything_is_tried_or_known_the_headline_says_so() -> None:
     assert present.nothing_turned(as_today=True).plain != present.nothing_turned(as_today=False).plain
 
 
-def cells(found: Turn, view: View) -> dict[str, str]:
+def cells(found: Turn, view: ProjectState) -> dict[str, str]:
     return {name: content.plain for name, content in present.turn_cells(found, view, DRAWN).items()}
 
 
-def test_a_turned_pattern_says_from_where_to_where_and_since_when(view: View) -> None:
+def test_a_turned_pattern_says_from_where_to_where_and_since_when(view: ProjectState) -> None:
     pattern = next(iter(view.snapshot.patterns.values()))
     assert cells(turn(pattern.id, course(PROVEN), course(CANDIDATE)), view) == {
         "id": pattern.id,
@@ -182,19 +182,19 @@ def test_a_turned_pattern_says_from_where_to_where_and_since_when(view: View) ->
         (True, True, True, "pinned: your decision holds"),
     ],
 )
-def test_inversions_and_pins_are_noted(view: View, before: bool, after: bool, pinned: bool, note: str) -> None:
+def test_inversions_and_pins_are_noted(view: ProjectState, before: bool, after: bool, pinned: bool, note: str) -> None:
     was, then = course(DEPRECATED, inverts=before), course(DEPRECATED, inverts=after)
     found = cells(turn("gone", was, then, pinned=pinned), view)
     assert (found["change"], found["note"], found["title"]) == ("⊘ depr", note, "")
     assert len(note) <= 28, "has to fit into its column"
 
 
-def test_an_inversion_that_nothing_dates_is_noted_without_a_day(view: View) -> None:
+def test_an_inversion_that_nothing_dates_is_noted_without_a_day(view: ProjectState) -> None:
     undated = Course(state=DEPRECATED, since=None, inverts=True, inverted_at=None)
     assert cells(turn("gone", course(DEPRECATED), undated), view)["note"] == "would invert"
 
 
-def test_a_hostile_id_is_harmless(view: View) -> None:
+def test_a_hostile_id_is_harmless(view: ProjectState) -> None:
     shown = present.turn_cells(turn("pat\x1b[2J\n[bold]x", course(PROVEN), course(CANDIDATE)), view, DRAWN)["id"]
     assert isinstance(shown, Content)
     assert shown.plain == "pat␛[2J␤[bold]x"

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from core.base.errors import Refused
 from core.base.text import plural
 from core.config.settings import Settings
-from core.project.project import Deck
+from core.project.project import Project
 from tests.tui.story import NOW, Story, story
 from tui.screens import context
 from tui.screens.context import ContextPlace
@@ -41,7 +41,7 @@ def marked(told: Story) -> list[str]:
 
 def injected(told: Story, loop_id: str) -> list[str]:
     """The patterns on a loop's record, as the files say."""
-    events = Deck(told.app.deck.project, Settings(), by="", clock=lambda: NOW, cache=False).load().snapshot.events
+    events = Project(told.app.deck.project, Settings(), by="", clock=lambda: NOW, cache=False).load().snapshot.events
     return [event.pattern_id for event in events if event.kind == "injected" and event.loop_id == loop_id]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.records.decisions import Verb
-from core.review.items import HELD
+from core.state.review_items import HELD
 from tests.tui.screens.review_story import at_question, desk, flat, front, pane, row
 from tests.tui.story import Story, story
 from tui.screens.bulk import Bulk

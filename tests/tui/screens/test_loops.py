@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.config.settings import Settings
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.events import Event
 from core.records.loops import LoopStatus
@@ -254,7 +254,7 @@ async def test_what_another_process_injects_and_records_shows_at_once(sample: Pa
         await told.settled()
         assert "No pattern was injected" in details(told)
         pattern = next(iter(told.app.view.snapshot.patterns))
-        other = Deck(told.app.deck.project, Settings(), by="hook", clock=lambda: NOW, cache=False)
+        other = Project(told.app.deck.project, Settings(), by="hook", clock=lambda: NOW, cache=False)
         other.load()
         one = Event(id="e-1", at=NOW, kind="injected", pattern_id=pattern, loop_id=key, by="hook")
         other.record(one)

@@ -10,8 +10,8 @@ import pytest
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
 from core.debug_memory.hooks import on_escalation
-from core.project.project import Deck
-from core.review.items import BURST, CONTRADICTED, ESCALATION, INVERSION
+from core.project.project import Project
+from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION
 from tests.core.meaning import meaning
 from tests.tui.screens.review_story import TWIN, at_question, desk, flat, front, pane, row, waiting
 from tests.tui.story import NOW, Story, story
@@ -82,7 +82,7 @@ async def test_an_answered_question_leaves_at_once_and_comes_back_when_it_is_ref
 
 
 async def test_to_leave_what_another_has_decided_alone_takes_nothing_off_this_sitting(sample: Path, home: Path) -> None:
-    other = Deck(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
+    other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     async with story(sample, home) as told:
         await at_question(told, INVERSION)
@@ -101,7 +101,7 @@ async def test_to_leave_what_another_has_decided_alone_takes_nothing_off_this_si
 async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_for_it_acts(
     sample: Path, home: Path
 ) -> None:
-    other = Deck(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
+    other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     seconds = [0.0]
     async with story(sample, home, clock=lambda: seconds[0]) as told:
@@ -125,7 +125,7 @@ async def test_what_another_reviewer_has_answered_is_skipped_and_no_key_meant_fo
 async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_are_passed(
     sample: Path, home: Path
 ) -> None:
-    other = Deck(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
+    other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
     other.load()
     async with story(sample, home) as told:
         await told.go("review")
@@ -271,7 +271,7 @@ async def test_when_all_is_answered_it_says_so(sample: Path, home: Path) -> None
 
 
 async def test_a_call_from_another_process_raises_a_notice_and_stands_first_in_memory(sample: Path, home: Path) -> None:
-    deck = Deck(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    deck = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
     deck.load()
     session = next(one for one in deck.view.snapshot.debug_sessions.values() if one.status == "in_progress")
     async with story(sample, home, size=(200, 50)) as told:

@@ -11,10 +11,10 @@ from textual.widgets import TextArea
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.project.project import Deck
+from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
-from core.review.items import (
+from core.state.review_items import (
     BORDERLINE,
     BROAD,
     BURST,
@@ -54,8 +54,8 @@ from tui.widgets.text_pane import TextPane
 NULL = "pat-error-null-check-015"
 
 
-def deck_of(sample: Path) -> Deck:
-    deck = Deck(ProjectPaths(sample), Settings(), by="ana", clock=lambda: NOW, cache=False)
+def deck_of(sample: Path) -> Project:
+    deck = Project(ProjectPaths(sample), Settings(), by="ana", clock=lambda: NOW, cache=False)
     deck.load()
     return deck
 

@@ -9,8 +9,8 @@ from textual.widgets import Static
 from core.config.settings import Settings
 from core.config.thresholds import with_threshold
 from core.learning.threshold_replay import Replay
-from core.project.state import View
 from core.records.patterns import Maturity
+from core.state.project_state import ProjectState
 from tests.tui.story import Story, story
 from tui.screens.help import Help
 from tui.screens.patterns import PatternsPlace
@@ -221,16 +221,16 @@ async def test_only_one_replay_runs_and_only_the_last_answer_counts(
         place = await at_trial(told)
         running, asked = threading.Semaphore(1), []
         let_go = threading.Event()
-        real = View.what_if
+        real = ProjectState.what_if
 
-        def slow(view: View, settings: Settings) -> Replay:
+        def slow(view: ProjectState, settings: Settings) -> Replay:
             assert running.acquire(blocking=False), "two replays at a time"
             asked.append(settings.maturity.half_life_days)
             let_go.wait()
             running.release()
             return real(view, settings)
 
-        monkeypatch.setattr(View, "what_if", slow)
+        monkeypatch.setattr(ProjectState, "what_if", slow)
         await told.press("7")
         await told.until(lambda: asked == [7], "the first question")
         await told.sees("replaying…")

@@ -16,7 +16,7 @@ from core.base.text import visible_line
 from core.config.settings import InjectionSettings, Settings
 from core.debug_memory.escalation_status import Escalated, recent_escalations
 from core.debug_memory.index import DebugIndex, LazyDebugIndex
-from core.extraction.proposals import Extraction
+from core.learning.bursts import burst_text
 from core.learning.explanation import Explanation, explain
 from core.learning.inversion_proposals import Inversion
 from core.learning.lineage import LineageEvent, lineage
@@ -28,6 +28,7 @@ from core.ledger.ledger import FILE as LEDGER
 from core.records.debug_sessions import DebugSession
 from core.records.decisions import Verb
 from core.records.events import Observation
+from core.records.extractions import Extraction
 from core.records.findings import Finding, Severity
 from core.records.loops import Loop
 from core.records.patterns import Pattern, PatternType
@@ -42,10 +43,9 @@ from core.retrieval.reflections import ChosenReflection, ReflectionChoice
 from core.retrieval.relevance import Closeness, Relevance, relevance
 from core.retrieval.similarity import LazySimilarity, SimilarityIndex
 from core.retrieval.task import TaskProfile, analyse_task
-from core.review.items import ReviewItem
-from core.review.messages import burst_text
 from core.scanning.messages import told
 from core.scanning.rules import COUNTS
+from core.state.review_items import ReviewItem
 
 MANY_CLAIMED: Final = 20
 """Uses that a record claims, and none of which a loop or a report tells, that are suspect."""
@@ -53,7 +53,7 @@ _EVENTS: Final = ".aiwg/ralph/shared/curation/events.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ProjectState:
     """All that a reader needs at one moment: the records, their scores, and what waits for a decision.
 
     Attributes:

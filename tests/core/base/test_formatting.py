@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.base.number_text import decimal_text, percent_text
+from core.base.formatting import decimal_text, percent_text
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from core.base.formatting import short_id
 from core.base.text import visible_line
-from core.curation.rules import burst_subject, duplicate_question, extraction_question, held_text_question, shown
 from core.debug_memory.escalation_status import Escalated
-from core.extraction.proposals import Extraction
 from core.learning.bursts import Burst
 from core.learning.inversion_proposals import Inversion
 from core.records.debug_sessions import DebugSession
+from core.records.extractions import Extraction
+from core.records.question_ids import (
+    burst_question_id,
+    duplicate_question_id,
+    extraction_question_id,
+    held_text_question_id,
+)
 
 INVERSION: Final = "inversion"
 CONTRADICTED: Final = "contradicted"
@@ -122,15 +128,15 @@ class ReviewItem:
         its own, so that both can be asked at once.
         """
         if self.burst is not None:
-            return burst_subject(self.burst)
+            return burst_question_id(self.burst.source)
         if self.other:
-            return duplicate_question(self.subject, self.other)
+            return duplicate_question_id(self.subject, self.other)
         if self.escalated is not None:
             return self.escalated.question
         if self.offer is not None:
-            return extraction_question(self.subject)
+            return extraction_question_id(self.subject)
         if self.held_text is not None:
-            return held_text_question(self.subject, self.held_text.text)
+            return held_text_question_id(self.subject, self.held_text.text)
         beside = _BESIDE.get(self.kind)
         return f"{beside} of {self.subject}" if beside else self.subject
 
@@ -138,10 +144,10 @@ class ReviewItem:
     def about(self) -> str:
         """How people call what the question is about, where `question_key` says more than they want to read."""
         if self.held_text is not None:
-            return f"the reflection {shown(self.held_text.id)}"
+            return f"the reflection {short_id(self.held_text.id)}"
         if self.session is None:
             return ""
-        return f"escalation at {visible_line(self.session.file_path, 200) or shown(self.session.id)}"
+        return f"escalation at {visible_line(self.session.file_path, 200) or short_id(self.session.id)}"
 
     @property
     def is_about_pattern(self) -> bool:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from core.project.state import View
 from core.records.loops import LoopStatus
 from core.records.patterns import Pattern
 from core.records.snapshot import Snapshot
 from core.retrieval.embedding import available
 from core.retrieval.ranking import Given
 from core.retrieval.relevance import Relevance
+from core.state.project_state import ProjectState
 
 LOOP: Final = "loop"
 PAUSED: Final = "paused"
@@ -75,10 +75,10 @@ class Contexts:
         self._vectors: list[object] = []
         self._learnings: object = None
         self._relevant: dict[str, Relevance] = {}
-        self._view: View | None = None
+        self._view: ProjectState | None = None
         self._given: dict[str, Given] = {}
 
-    def given(self, view: View, task: str) -> Given:
+    def given(self, view: ProjectState, task: str) -> Given:
         """What `view.injection(task)` gives; kept for this view until another one comes, or vectors are made."""
         self._base_on(view)
         found = self._given.get(task)
@@ -88,11 +88,11 @@ class Contexts:
             found = self._given[task] = view.given(self._relevant[task])
         return found
 
-    def supposed(self, view: View, task: str, *, same: bool) -> Given:
+    def supposed(self, view: ProjectState, task: str, *, same: bool) -> Given:
         """The same of a view that is only supposed; `same` says whether its texts are those of the last real one."""
         return view.given(self._relevant[task] if same and task in self._relevant else view.relevance(task))
 
-    def _base_on(self, view: View) -> None:
+    def _base_on(self, view: ProjectState) -> None:
         sources = (view.embeddings, view.task_embeddings)
         vectors = [one.vectors if one is not None and available() else None for one in sources]
         same_vectors = len(self._vectors) == len(vectors) and all(map(operator.is_, vectors, self._vectors))
@@ -109,7 +109,7 @@ class Contexts:
         self._view, self._vectors, self._learnings, self._given = view, [*vectors], learnings, {}
 
 
-def same_texts(one: View, other: View) -> bool:
+def same_texts(one: ProjectState, other: ProjectState) -> bool:
     """Whether all that makes patterns relevant to a task is the same in both views."""
     before, after = one.snapshot.patterns, other.snapshot.patterns
     if before is after:
