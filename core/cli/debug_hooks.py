@@ -25,11 +25,11 @@ from core.cli.options import deciding_options, reading_options
 from core.cli.output import end, findings_json, line, percent, print_bytes, print_json, remark, warn
 from core.cli.project import chosen_project, open_deck
 from core.cli.shapes import decided_json, extraction_json, json_help
-from core.debug_memory.failures import on_failure
 from core.debug_memory.frames import project_path
-from core.debug_memory.hooks import Succeeded, on_escalation, on_success
 from core.debug_memory.index import ANY_FILE
 from core.debug_memory.test_reports import reported
+from core.project.debug_advice import on_failure
+from core.project.debug_hooks import Succeeded, on_escalation, on_success
 from core.records.debug_sessions import DebugSession, Failure
 from core.storage.file_reader import MAX_BYTES
 

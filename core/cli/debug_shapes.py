@@ -11,10 +11,10 @@ from core.records.times import iso
 if TYPE_CHECKING:
     from core.debug_memory.archive import Archived, Moved
     from core.debug_memory.effectiveness import FixResults, Held
-    from core.debug_memory.failures import KnownFix
     from core.debug_memory.reports import Cause, FixTemplate, Recurrence
     from core.debug_memory.retention import Kept, Term
     from core.learning.assessment import Assessment
+    from core.project.debug_advice import KnownFix
     from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Lesson, Results
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot

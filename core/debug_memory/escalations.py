@@ -19,8 +19,8 @@ import msgspec
 from core.base.errors import BadInput, Refused, Unwritable
 from core.base.text import visible_line
 from core.config.paths import SAFE_ID, ProjectPaths
-from core.extraction.material import read_material
 from core.records.debug_sessions import DebugSession
+from core.records.material import Material
 from core.records.snapshot import Snapshot
 from core.records.times import iso
 from core.sources.debug_sessions import find_record
@@ -51,7 +51,14 @@ def context_file(paths: ProjectPaths, session_id: str, number: int = 1) -> Path:
 
 
 def preserve_context(
-    paths: ProjectPaths, snapshot: Snapshot, session: DebugSession, *, now: datetime, by: str, reason: str = ""
+    paths: ProjectPaths,
+    snapshot: Snapshot,
+    session: DebugSession,
+    material: Material | None,
+    *,
+    now: datetime,
+    by: str,
+    reason: str = "",
 ) -> Path:
     """Keep everything around a session; returns the new file, nothing that is there already is written over.
 
@@ -66,7 +73,7 @@ def preserve_context(
         "reason": reason,
         "session_file": session.file,
         "session": _record(paths, session),
-        **_around(paths, snapshot, session),
+        **_around(snapshot, session, material),
     }
     # Texts of the files may hold half characters, which cannot be stored.
     data = json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
@@ -99,14 +106,13 @@ def _put(path: Path, data: bytes) -> bool:
     return written
 
 
-def _around(paths: ProjectPaths, snapshot: Snapshot, session: DebugSession) -> dict[str, Any]:
+def _around(snapshot: Snapshot, session: DebugSession, material: Material | None) -> dict[str, Any]:
     """The loop that the session belongs to, and the open attempt at its task."""
     tasks = {session.task_id, session.loop_id} - {""}
     attempts = [one for one in snapshot.attempts.values() if one.task_id in tasks and one.is_open]
     told: dict[str, Any] = {"loop": None, "open_attempts": msgspec.to_builtins(attempts)}
-    loop = snapshot.loop_called(session.loop_id)
-    if loop is not None:
-        material = read_material(paths, snapshot, loop.id)
+    loop = material.loop if material is not None else None
+    if material is not None and loop is not None:
         told["loop"] = {
             "id": loop.id,
             "task": loop.task,

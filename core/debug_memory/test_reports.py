@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from core.debug_memory.error_text import split_error
 from core.debug_memory.frames import Frame, follows, frames_of, leads, project_path, source_of
-from core.extraction.errors import taken_apart
 from core.records.debug_sessions import Failure
 from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
 from core.sources.fields import Fields
@@ -126,7 +126,7 @@ def _failure(text: str, *, test_name: str, test_file: str) -> Failure:
     """A failure of which a runner tells in a text: its first line is the message, all of it the trace."""
     text = _COLOUR.sub("", text[:MAX_TEXT]).strip()
     first = text.split("\n", 1)[0]
-    name, message, location = taken_apart(first)
+    name, message, location = split_error(first)
     file, line = split_location(location)
     if not name and first.startswith((_ASSERT, *_EXPECT)):
         name, message = "AssertionError", message.removeprefix("Error: ")

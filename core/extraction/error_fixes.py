@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from core.base.record_text import slug
+from core.debug_memory.error_signatures import location_hint
 from core.extraction.code import language, template
 from core.extraction.fix_kinds import fix_category, fix_description, languages_of, tags
 from core.extraction.fixes import Repair
 from core.extraction.record_parts import contributor, ended, first_use, source
-from core.extraction.signatures import location_hint
 from core.records.extractions import Proposal
 from core.records.material import Material
 from core.records.patterns import PatternType

@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.extraction.signatures import generalise
+from core.debug_memory.error_signatures import generalize_message
+from core.debug_memory.error_text import split_error
 from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, Outcome
 from core.retrieval.task import analyse_task
@@ -52,9 +53,6 @@ _NAMES: Final = {
 }
 _ASSERTION: Final = re.compile(r"\bexpected\b.{1,200}?\b(?:to|but|got|received|found)\b", re.IGNORECASE)
 _PREAMBLE: Final = re.compile(r"\b(?:failing|failed|fails|errors?)\b[^:\n]{0,40}:\s+", re.IGNORECASE)
-_NAMED: Final = re.compile(r"(?:Uncaught\s+)?(?:\w{1,40}\.){0,6}([A-Z]\w{0,60}(?:Error|Exception))(?:\s*\[\w+\])?:\s*")
-_PATH: Final = r"[\w.@~+/\\:-]{0,200}\.[A-Za-z]{1,6}(?::\d{1,9}){0,2}"
-_LOCATED: Final = re.compile(rf"\s+(?:(?:at|in|from)\s+({_PATH})|\(({_PATH})\))$")
 _REMARK: Final = re.compile(r"\s+\([^()'\"`]*\)$")
 _COUNT: Final = re.compile(
     r"\b(\d{1,7})(?:\s+of\s+\d{1,7})?\s+(?:tests?\s+)?(?:failing|failed|errors?)\b", re.IGNORECASE
@@ -97,8 +95,8 @@ def error_type(name: str, message: str) -> str:
 def sighting(failure: Failure, where: str, iteration: int | None, at: datetime | None) -> Sighting | None:
     """The error that a failure tells of; None if its message has nothing of its own."""
     text = failure.message.strip()[:_MAX_TEXT]
-    name, message, location = taken_apart(text)
-    signature = generalise(message)
+    name, message, location = split_error(text)
+    signature = generalize_message(message)
     if not signature:
         return None
     file = failure.file or split_location(location)[0]
@@ -133,7 +131,7 @@ def message_in(result: str) -> str:
     preamble = _PREAMBLE.search(text)
     if preamble:
         text = text[preamble.end() :]
-    elif not _NAMED.match(text):
+    elif not split_error(text)[0]:
         return ""
     return _REMARK.sub("", text.strip())
 
@@ -146,15 +144,3 @@ def failing(iteration: Iteration) -> int | None:
         return 0
     found = _COUNT.search(iteration.result[:_MAX_TEXT])
     return int(found[1]) if found else None
-
-
-def taken_apart(text: str) -> tuple[str, str, str]:
-    """Name of the error, message, location: of `TypeError: x is null at a.ts:7` all three, "" for what it lacks."""
-    name = ""
-    if found := _NAMED.match(text):
-        name, text = found[1], text[found.end() :]
-    first = text.split("\n", 1)[0].rstrip()
-    located = _LOCATED.search(first)
-    if located:
-        return name, first[: located.start()], located[1] or located[2]
-    return name, text, ""

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from core.base.text import matcher
 from core.config.settings import ExtractionSettings
+from core.debug_memory.error_signatures import generalize_message
 from core.extraction.errors import Sighting
 from core.extraction.known_patterns import Known
 from core.extraction.record_parts import pattern_of
-from core.extraction.signatures import generalise
 from core.records.extractions import Proposal
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.similarity import similarity
@@ -27,7 +27,7 @@ def narrowed(proposal: Proposal, error: Sighting, known: Known, settings: Extrac
     if share <= settings.max_match_share:
         return proposal
     broad = f"matches {share:.0%} of {len(known.messages):,} known error messages"
-    narrow = generalise(error.message, keep_names=True)
+    narrow = generalize_message(error.message, keep_names=True)
     if narrow and known.share(narrow) <= settings.max_match_share:
         record = {**proposal.record, "error_signature": {**signature, "error_pattern": narrow}}
         trace = (*proposal.trace, f"names were kept in the signature: without them it {broad}")

@@ -27,7 +27,7 @@ def test_messages_in_results(result: str, message: str) -> None:
     assert message_in(result) == message
 
 
-def test_name_message_and_place_are_taken_apart() -> None:
+def test_error_text_is_split_into_name_message_and_location() -> None:
     (error,) = in_iteration(failed(2, result="1 failing: TypeError: x is null at src/auth/validate.ts:42"))
     assert (error.error_type, error.message, error.file) == ("TypeError", "x is null", "src/auth/validate.ts")
     assert (error.where, error.iteration) == ("iteration 2", 2)

@@ -9,7 +9,7 @@ import pytest
 
 from core.config.paths import ProjectPaths
 from core.config.settings import Settings
-from core.debug_memory.hooks import on_escalation
+from core.project.debug_hooks import on_escalation
 from core.project.project import Project
 from core.state.review_items import BURST, CONTRADICTED, ESCALATION, INVERSION
 from tests.core.meaning import meaning

@@ -19,11 +19,11 @@ from core.base.errors import Refused
 from core.base.prompt_text import field, quoted
 from core.base.text import matcher
 from core.debug_memory.effectiveness import Held
+from core.debug_memory.error_signatures import generalize_message
+from core.debug_memory.error_text import split_error
 from core.debug_memory.frames import same_file
 from core.debug_memory.index import ANY_FILE, ERROR_TYPE, DebugIndex, newest_first, spellings
 from core.debug_memory.reports import FixTemplate, fix_templates
-from core.extraction.errors import taken_apart
-from core.extraction.signatures import generalise
 from core.learning.aggregate_evidence import rounded
 from core.learning.assessment import Assessment
 from core.records.debug_sessions import DebugSession, Execution, Failure
@@ -119,7 +119,7 @@ def on_failure(
     """
     if view.undecided:
         raise Refused(f"nothing is offered, since the decisions cannot be read: {view.undecided}")
-    found = {(error.error_type, generalise(error.message), error.file): error for error in map(_named, errors)}
+    found = {(error.error_type, generalize_message(error.message), error.file): error for error in map(_named, errors)}
     different = tuple(found.values())[:MAX_ERRORS]
     each = [_known_fixes(view.debug, error, file_pattern, session) for error in different]
     fixes = _in_turn(each)
@@ -141,7 +141,7 @@ def on_failure(
 
 def _named(error: Failure) -> Failure:
     """The error with the type and the place that its message names, and the message without them."""
-    name, message, location = taken_apart(error.message.strip())
+    name, message, location = split_error(error.message.strip())
     file, line = split_location(location)
     told = replace(error, error_type=error.error_type or name, message=message or error.message)
     return replace(told, file=file, line=line) if file and not error.file else told
@@ -167,7 +167,7 @@ def _known_fixes(
     alone says little; all that are offered where no message tells more.
     """
     found: dict[str, KnownFix] = {}
-    signature = generalise(error.message) if error.message else ""
+    signature = generalize_message(error.message) if error.message else ""
     same_type = spellings(filter(None, index.keys[ERROR_TYPE]), error.error_type)
     for error_type in index.keys[ERROR_TYPE]:
         if error_type not in same_type and not signature:

@@ -28,7 +28,7 @@ _PART: Final = re.compile(
 _SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
 
 
-def generalise(message: str, *, keep_names: bool = False) -> str:
+def generalize_message(message: str, *, keep_names: bool = False) -> str:
     """The regex for messages like this one, for RE2; "" where too little of it is its own.
 
     Args:

@@ -18,7 +18,7 @@ from core.config.paths import ProjectPaths
 from core.config.settings import DebugMemorySettings, Settings
 from core.debug_memory.archive import DebugArchive
 from core.debug_memory.escalations import context_file
-from core.debug_memory.hooks import on_escalation, on_success
+from core.project.debug_hooks import on_escalation, on_success
 from core.project.notifications import What, happenings
 from core.project.project import Project
 from core.queries.memory_filter import MemoryCatalog

@@ -11,8 +11,8 @@ from msgspec.structs import replace as struct_replace
 
 from core.config.paths import ProjectPaths
 from core.config.settings import ScanSettings, Settings
-from core.debug_memory.failures import MAX_FIXES, SAME_TYPE, SIMILAR, on_failure
 from core.debug_memory.index import LazyDebugIndex
+from core.project.debug_advice import MAX_FIXES, SAME_TYPE, SIMILAR, on_failure
 from core.project.project import Project
 from core.records.debug_sessions import DebugSession, Failure, Fix
 from core.records.snapshot import Snapshot

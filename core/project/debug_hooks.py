@@ -1,4 +1,4 @@
-"""(4) hooks on_success and on_escalation, on an open project; on_failure is in `core.debug_memory.failures`.
+"""(4) hooks on_success and on_escalation, on an open project; on_failure is in `core.project.debug_advice`.
 
 They write what (4) names and nothing else: the use of patterns into the event log and the registry, what a session
 learned into its own `learnings`, and the context of an escalation into `shared/curation/escalations`.
@@ -18,6 +18,7 @@ from core.curation.curator import Decided
 from core.curation.use_counts import Counted
 from core.debug_memory.escalations import preserve_context
 from core.debug_memory.lessons import Learned, check_success, lessons, write_lessons
+from core.extraction.material import read_material
 from core.records.debug_sessions import DebugSession, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
@@ -164,6 +165,9 @@ def on_escalation(deck: Project, session_id: str, *, reason: str = "") -> Called
         Unwritable: The context cannot be written.
     """
     session = deck.view.debug_session(session_id)
-    file = preserve_context(deck.project, deck.view.snapshot, session, now=deck.now(), by=deck.by, reason=reason)
+    snapshot = deck.view.snapshot
+    loop = snapshot.loop_called(session.loop_id)
+    material = read_material(deck.project, snapshot, loop.id) if loop is not None else None
+    file = preserve_context(deck.project, snapshot, session, material, now=deck.now(), by=deck.by, reason=reason)
     deck.apply((file,))
     return Called(session_id=session.id, file=file)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.base.text import MAX_PATTERN, matcher
-from core.extraction.signatures import generalise, location_hint
+from core.debug_memory.error_signatures import generalize_message, location_hint
 
 SPECIAL = r"\.^$*+?{}[]|()"
 
@@ -37,22 +37,22 @@ SPECIAL = r"\.^$*+?{}[]|()"
     ],
 )
 def test_what_varies_is_general(message: str, expected: str) -> None:
-    assert generalise(message) == expected
+    assert generalize_message(message) == expected
     assert matcher(expected).matches(message)
 
 
 def test_names_can_be_kept() -> None:
-    assert generalise("Type 'a | b' has 3 errors", keep_names=True) == r"Type 'a \| b' has \d+ errors"
+    assert generalize_message("Type 'a | b' has 3 errors", keep_names=True) == r"Type 'a \| b' has \d+ errors"
 
 
 @pytest.mark.parametrize("message", ["", "   ", "'a' '.*'", "42", "/a/b/c", "\n\n", "E5 !!!", "...."])
 def test_a_message_without_words_of_its_own_has_no_signature(message: str) -> None:
-    assert generalise(message) == ""
+    assert generalize_message(message) == ""
 
 
 def test_metacharacters_are_literal() -> None:
     message = f"unexpected {SPECIAL} here"
-    signature = generalise(message)
+    signature = generalize_message(message)
     assert matcher(signature).matches(message)
     assert not matcher(signature).matches("unexpected  here")
     assert re.fullmatch(signature, message)
@@ -60,7 +60,7 @@ def test_metacharacters_are_literal() -> None:
 
 def test_what_acts_or_hides_is_in_no_signature() -> None:
     message = "fatal\x1b]52;c;AAAA\x07 \u202eerror\u2069 \ud800 seen"
-    signature = generalise(message)
+    signature = generalize_message(message)
     assert signature.isprintable()
     assert matcher(signature).matches(message)
 
@@ -79,13 +79,13 @@ def test_what_acts_or_hides_is_in_no_signature() -> None:
 )
 def test_a_signature_finds_the_message_that_it_came_from(message: str) -> None:
     for keep_names in (False, True):
-        signature = generalise(message, keep_names=keep_names)
+        signature = generalize_message(message, keep_names=keep_names)
         assert len(signature) <= MAX_PATTERN
         assert not signature or (matcher(signature).problem is None and matcher(signature).matches(message.strip()))
 
 
 def test_a_huge_message_costs_no_more_than_its_beginning() -> None:
-    signature = generalise("cannot open " + "a" * 10_000_000)
+    signature = generalize_message("cannot open " + "a" * 10_000_000)
     assert len(signature) <= MAX_PATTERN and signature.startswith("cannot open aaaa")
 
 
