@@ -56,8 +56,8 @@ from tui.modes import MODES
 from tui.palette import DeckCommands, Palette
 from tui.present import frame
 from tui.present.findings import findings_lines
-from tui.present.happenings import toasts
-from tui.present.jumping import JumpIndex
+from tui.present.notifications import toasts
+from tui.present.palette_index import JumpIndex
 from tui.screens.browse import Browse
 from tui.screens.dialogs import AskLine, Confirm, Findings
 from tui.screens.exporting import export_picture

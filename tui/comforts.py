@@ -19,7 +19,7 @@ from tui.calling import Caller
 from tui.clipboard import Copier
 from tui.filters import AsciiFilter, NoColourFilter
 from tui.kept import Kept
-from tui.present.marks import ASCII, DRAWN, GLYPH_SETS, Glyphs
+from tui.present.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
 from tui.screens.place import Place
 from tui.style_sheets import StyleSheets
 from tui.themes import DEFAULT_THEME, PLAIN_THEME

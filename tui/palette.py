@@ -19,8 +19,8 @@ from core.base.text import visible_line
 from core.sources.archives import read_archives
 from core.state.project_state import ProjectState
 from tui.actions import PLACES, actions_of, key_name
-from tui.present.jumping import ARCHIVED, JumpIndex, Target
 from tui.present.layout import labelled
+from tui.present.palette_index import ARCHIVED, JumpIndex, Target
 from tui.screens.dialogs import Preview
 from tui.screens.place import Place
 from tui.views import BUILT_IN, SavedView, own_views

@@ -13,7 +13,7 @@ from core.project.project import Project
 from core.state.project_state import ProjectState
 from tests.hostile.sowing import NOW
 from tests.hostile.tree import write_texts, write_types
-from tui.present.marks import ASCII, DRAWN, Glyphs
+from tui.present.glyphs import ASCII, DRAWN, Glyphs
 
 
 @pytest.fixture(scope="session")

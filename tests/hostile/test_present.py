@@ -28,23 +28,23 @@ from core.state.project_state import ProjectState
 from tests.e2e.stream import harmless
 from tests.hostile.payloads import PAYLOADS
 from tui.present import (
-    arrivals,
     context,
-    debugging,
+    debug_sessions,
     decisions,
-    happenings,
+    extraction,
+    incoming,
     loops,
     memory,
     memory_groups,
     memory_tasks,
-    merging,
-    offers,
+    merge,
+    notifications,
     patterns,
     reflections,
     replay,
     review,
 )
-from tui.present.marks import DRAWN, Glyphs
+from tui.present.glyphs import DRAWN, Glyphs
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 from tui.present.text_changes import words_changed
 
@@ -147,8 +147,8 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
         where = f"session {session.id[:80]!r}"
         check(memory.session_cells(session, view.now, glyphs, escalated=None).values(), where=where)
         check([memory.session_below(session)], where=where)
-        check(debugging.session_lines(session, view, glyphs, WIDTH), where=where)
-        check(debugging.learned_lines(session, view, glyphs, WIDTH), where=where)
+        check(debug_sessions.session_lines(session, view, glyphs, WIDTH), where=where)
+        check(debug_sessions.learned_lines(session, view, glyphs, WIDTH), where=where)
     check(memory_groups.escalation_lines(view, glyphs, WIDTH), where="escalations")
     check(memory_groups.cause_lines(view, glyphs, WIDTH), where="root causes")
     check(memory_groups.template_lines(view, WIDTH), where="fix templates")
@@ -187,10 +187,10 @@ def test_questions_are_harmless(deck: Project) -> None:
 def test_texts_that_nobody_has_read_are_harmless(view: ProjectState, glyphs: Glyphs) -> None:
     patterns_of = list(spread(view.snapshot.patterns.values(), 100))
     for pattern in patterns_of:
-        check(arrivals.origin(view, pattern, glyphs), where=f"the origin of {pattern.id[:80]!r}")
-        check(arrivals.exact_text(view, pattern), where=f"the text of {pattern.id[:80]!r}")
+        check(incoming.origin(view, pattern, glyphs), where=f"the origin of {pattern.id[:80]!r}")
+        check(incoming.exact_text(view, pattern), where=f"the text of {pattern.id[:80]!r}")
     for one, other in pairwise(patterns_of):
-        for side in merging.beside(view, one, other, glyphs):
+        for side in merge.beside(view, one, other, glyphs):
             check(side, where=f"{one.id[:80]!r} beside {other.id[:80]!r}")
         check(words_changed(one.description, other.description), where="changed words")
 
@@ -215,8 +215,8 @@ def test_offers_are_harmless(glyphs: Glyphs) -> None:
         for kind in PatternType
     ]
     offer = Extraction(source_id=PAYLOADS[0].text, proposals=tuple(proposals))
-    check(offers.proposal_lines(offer, glyphs), where="proposals")
-    check(offers.offer_lines(offer, "e", glyphs), where="an offer")
+    check(extraction.proposal_lines(offer, glyphs), where="proposals")
+    check(extraction.offer_lines(offer, "e", glyphs), where="an offer")
 
 
 def test_contexts_are_harmless(view: ProjectState) -> None:
@@ -237,7 +237,7 @@ def test_toasts_are_harmless(deck: Project, view: ProjectState) -> None:
     snapshot = view.snapshot
     delta = Delta(frozenset(snapshot.patterns), frozenset(snapshot.loops), decisions=True)
     check(
-        [Content(text) for text, _ in happenings.toasts(happened(empty, view, delta, frozenset()), frozenset())],
+        [Content(text) for text, _ in notifications.toasts(happened(empty, view, delta, frozenset()), frozenset())],
         where="a toast",
     )
 

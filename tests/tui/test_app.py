@@ -24,7 +24,7 @@ from core.state.project_state import ProjectState
 from core.storage.read_only import protect, release
 from tests.tui.story import NOW, Story, make_app, story
 from tui.actions import PLACES, actions_of
-from tui.present.marks import ASCII
+from tui.present.glyphs import ASCII
 from tui.present.memory_tree import task_key
 from tui.screens.dialogs import AskLine, Confirm
 from tui.screens.help import Help

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from core.base.text import plural, visible_line
 from core.forecast.bulk import BulkForecast
-from tui.present.marks import Glyphs, shown_mark
+from tui.present.glyphs import Glyphs, shown_mark
 from tui.present.numbers import bar
 
 _REASONS: Final = 3

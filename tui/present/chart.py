@@ -9,7 +9,7 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.present.marks import ASCII, Glyphs
+from tui.present.glyphs import ASCII, Glyphs
 
 AXIS_CELLS: Final = 6
 """Cells of the labels at the left, with the axis itself."""

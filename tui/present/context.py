@@ -24,7 +24,7 @@ from core.retrieval.relevance import MEANING_WEIGHTS, WEIGHTS
 from core.review.context_recipients import LOOP, Reader
 from core.state.project_state import ProjectState
 from tui.present.context_reflections import chosen_by_key, chosen_cells, left_out_by_key, left_out_cells
-from tui.present.marks import Cells, Glyphs, state_mark
+from tui.present.glyphs import Cells, Glyphs, state_mark
 from tui.present.numbers import bar
 
 _PART_CELLS: Final = 10

@@ -13,7 +13,7 @@ from core.base.text import plural, visible_line
 from core.retrieval.learnings import UNTITLED_WEIGHTS, WEIGHTS
 from core.retrieval.ranking import Injection
 from core.retrieval.reflections import ChosenReflection, ReflectionLeftOut
-from tui.present.marks import Cells, Glyphs
+from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import ago, bar
 
 PREFIX: Final = "reflection/"

@@ -11,7 +11,7 @@ from core.base.text import visible, visible_line
 from core.curation.rules import changed, subject_text, verb_text
 from core.records.decisions import Decision, Effect
 from core.state.project_state import ProjectState
-from tui.present.marks import Cells, Glyphs
+from tui.present.glyphs import Cells, Glyphs
 from tui.present.numbers import moment_text
 
 

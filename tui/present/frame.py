@@ -15,7 +15,7 @@ from core.records.loops import Liveness
 from core.records.snapshot import Snapshot
 from core.storage.watcher import WatchState
 from tui.actions import PLACES, SCREENS
-from tui.present.marks import Glyphs
+from tui.present.glyphs import Glyphs
 from tui.present.numbers import bar
 
 PROGRESS_CELLS: Final = 10

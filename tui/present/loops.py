@@ -18,8 +18,8 @@ from core.records.loops import Iteration, Liveness, Loop, LoopStory
 from core.records.patterns import Pattern
 from core.records.reflections import Reflection
 from core.state.project_state import ProjectState
+from tui.present.glyphs import Cells, Glyphs, outcome_mark, result_mark, status_mark
 from tui.present.layout import labelled
-from tui.present.marks import Cells, Glyphs, outcome_mark, result_mark, status_mark
 from tui.present.numbers import ago, bar, duration, moment_text, percent, sparkline
 from tui.present.reflections import kind_word
 

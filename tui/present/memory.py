@@ -13,7 +13,7 @@ from core.debug_memory.escalation_status import Escalated, first_failure
 from core.episodes.attempt_state import NOT_STARTED, AttemptState, Condition
 from core.records.debug_sessions import ESCALATED, FAILED, IN_PROGRESS, PASSED, DebugSession, Escalation, Execution
 from core.records.episodes import Attempt, Task, TaskStatus
-from tui.present.marks import ASCII, Cells, Glyphs, outcome_mark
+from tui.present.glyphs import ASCII, Cells, Glyphs, outcome_mark
 from tui.present.memory_tree import GROUPS, final_quality, task_sign
 from tui.present.numbers import ago, percent, sparkline
 

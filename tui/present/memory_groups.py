@@ -13,9 +13,9 @@ from core.episodes.improvement import Group, Improvement
 from core.episodes.loop_links import Coverage
 from core.records.debug_sessions import DebugSession, Lesson
 from core.state.project_state import ProjectState
-from tui.present.debugging import results_line
+from tui.present.debug_sessions import results_line
+from tui.present.glyphs import Glyphs
 from tui.present.layout import hanging, heading
-from tui.present.marks import Glyphs
 from tui.present.memory import call_line, path_end
 from tui.present.numbers import ago, interval_bar, percent
 

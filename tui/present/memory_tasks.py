@@ -17,8 +17,8 @@ from core.records.reflections import Reflection
 from core.state.project_state import ProjectState
 from tui.present import loops
 from tui.present.chart import Run, line_chart
+from tui.present.glyphs import Glyphs, result_mark
 from tui.present.layout import bullets, hanging, heading, labelled
-from tui.present.marks import Glyphs, result_mark
 from tui.present.memory import attempt_mark, task_mark
 from tui.present.memory_tree import final_quality
 from tui.present.numbers import ago, duration, moment_text, percent

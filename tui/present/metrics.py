@@ -13,7 +13,7 @@ from core.base.formatting import decimal_text, percent_text
 from core.base.text import visible_line
 from core.metrics.figures import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
-from tui.present.marks import STATE_SHORT, Cells, Glyphs
+from tui.present.glyphs import STATE_SHORT, Cells, Glyphs
 from tui.present.metrics_chart import bar_cell, fill, interval_cell, legend, week_chart
 
 RANGE_NAMES: Final[Mapping[int, str]] = {4: "4 weeks", 12: "12 weeks", 52: "1 year"}

@@ -11,8 +11,8 @@ from core.base.text import visible_line
 from core.metrics.drawing import nice_top
 from core.metrics.figures import Figure, Kind, Row, value_text
 from core.records.patterns import Maturity
+from tui.present.glyphs import ASCII, STATE_STYLES, Glyphs
 from tui.present.layout import LEAST_CELLS
-from tui.present.marks import ASCII, STATE_STYLES, Glyphs
 
 AXIS_CELLS: Final = 7
 """Cells of the labels at the left of a chart, with the axis itself."""

@@ -8,7 +8,7 @@ from math import ceil, floor
 from typing import Final
 
 from core.base.formatting import decimal_text, percent_text
-from tui.present.marks import Glyphs
+from tui.present.glyphs import Glyphs
 
 CLOCK_SKEW: Final = timedelta(minutes=1)
 """So far ahead another machine's clock may be; what it says then has just happened."""

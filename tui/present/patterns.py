@@ -19,8 +19,8 @@ from core.records.patterns import Pattern, PatternType
 from core.scanning.messages import SEVERITY_WORDS, meaning
 from core.state.project_state import ProjectState
 from tui.present.decisions import decision_line
+from tui.present.glyphs import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark
 from tui.present.layout import labelled
-from tui.present.marks import STATE_STYLES, TYPE_LETTERS, Cells, Glyphs, result_mark, standing_mark
 from tui.present.numbers import ago, interval_bar, interval_text, moment_text, percent, until
 
 STATE_CELLS: Final = 13

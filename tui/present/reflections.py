@@ -14,7 +14,7 @@ from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.redaction.masking import masked
 from core.state.project_state import ProjectState
-from tui.present.marks import Cells, Glyphs, outcome_mark
+from tui.present.glyphs import Cells, Glyphs, outcome_mark
 from tui.present.numbers import ago, moment_text
 
 DRAFT = "draft: nobody has put it into words yet"

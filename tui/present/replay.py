@@ -15,9 +15,9 @@ from core.episodes.replay import Step, Verdict
 from core.records.episodes import Action
 from core.state.project_state import ProjectState
 from tui.present.chart import Run, line_chart
-from tui.present.debugging import diff_lines
+from tui.present.debug_sessions import diff_lines
+from tui.present.glyphs import ASCII, Glyphs
 from tui.present.layout import hanging, heading
-from tui.present.marks import ASCII, Glyphs
 from tui.present.memory_tasks import action_line, chart_lines, reflection_lines
 from tui.present.numbers import bar, duration, moment_text, percent, sparkline
 

@@ -29,15 +29,15 @@ from core.state.review_items import (
     UNRECONCILED,
     ReviewItem,
 )
-from tui.present.arrivals import exact_text, held_text_lines, held_text_origin, origin
-from tui.present.debugging import failing_lines, tried_lines
+from tui.present.debug_sessions import failing_lines, tried_lines
 from tui.present.decisions import words
-from tui.present.inverting import original, warning
+from tui.present.extraction import loop_lines, proposal_lines, told_lines
+from tui.present.glyphs import Glyphs
+from tui.present.incoming import exact_text, held_text_lines, held_text_origin, origin
+from tui.present.inversion import original, warning
 from tui.present.layout import UNBROKEN
-from tui.present.marks import Glyphs
-from tui.present.merging import beside
+from tui.present.merge import beside
 from tui.present.numbers import percent
-from tui.present.offers import loop_lines, proposal_lines, told_lines
 from tui.present.review_bursts import blamed, suspicion
 from tui.present.review_doubts import claims, matched, nearness, standing
 from tui.present.review_evidence import evidence, uses

@@ -14,8 +14,8 @@ from core.forecast.forecast import ContextChange, Forecast
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED, TASK
 from core.state.project_state import ProjectState
-from tui.present.marks import Glyphs, shown_glyph, shown_mark
-from tui.present.merging import merged_counts, merged_lineage
+from tui.present.glyphs import Glyphs, shown_glyph, shown_mark
+from tui.present.merge import merged_counts, merged_lineage
 
 LEAST_EFFECT: Final = 12
 """Cells from which it is worth saying what an answer does, in words."""

@@ -7,8 +7,8 @@ from textual.content import Content
 from core.base.text import plural, visible_line
 from core.learning.bursts import Burst, dated
 from core.state.project_state import ProjectState
+from tui.present.glyphs import Glyphs, state_mark
 from tui.present.layout import labelled
-from tui.present.marks import Glyphs, state_mark
 from tui.present.numbers import moment_text, percent
 
 

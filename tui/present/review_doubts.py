@@ -15,8 +15,8 @@ from core.records.patterns import Pattern, PatternType
 from core.review.common_messages import ERRORS, TASKS
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
+from tui.present.glyphs import Glyphs, state_mark
 from tui.present.layout import labelled
-from tui.present.marks import Glyphs, state_mark
 from tui.present.numbers import moment_text, percent
 
 MOST_MESSAGES: Final = 2000

@@ -12,8 +12,8 @@ from core.learning.explanation import RuleLine
 from core.records.events import Observation
 from core.records.patterns import Maturity, Pattern
 from core.state.project_state import ProjectState
+from tui.present.glyphs import STATE_STYLES, Glyphs, result_mark
 from tui.present.layout import UNBROKEN, hanging
-from tui.present.marks import STATE_STYLES, Glyphs, result_mark
 from tui.present.numbers import moment_text
 from tui.present.patterns import rate_line, state_line
 

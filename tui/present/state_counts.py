@@ -8,7 +8,7 @@ from typing import Final
 from textual.content import Content
 
 from core.records.patterns import Maturity
-from tui.present.marks import STATE_STYLES, Glyphs, state_mark
+from tui.present.glyphs import STATE_STYLES, Glyphs, state_mark
 
 Counts = Mapping[Maturity, int]
 _WIDEST_BAR: Final = 60

@@ -17,7 +17,7 @@ from core.learning.maturity import multiplier
 from core.learning.threshold_replay import Replay, Turn
 from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
-from tui.present.marks import Cells, Glyphs, state_mark
+from tui.present.glyphs import Cells, Glyphs, state_mark
 from tui.present.numbers import day_text, stepped, written
 
 _DOCUMENTS: Final = Settings()

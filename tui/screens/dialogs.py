@@ -17,7 +17,7 @@ from core.base.text import visible, visible_line
 from core.curation.conflicts import told_since
 from core.state.project_state import ProjectState
 from tui.actions import key_name
-from tui.present.helping import HelpLine, Section, Topic
+from tui.present.help_text import HelpLine, Section, Topic
 from tui.screens.help import Help
 from tui.widgets.bars import Item, ItemLine, KeyLine
 from tui.widgets.text_pane import TextPane

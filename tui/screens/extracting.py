@@ -9,7 +9,7 @@ from textual.message import Message
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
 from core.records.extractions import Extraction
-from tui.present import offers
+from tui.present import extraction
 from tui.screens.dialogs import Preview
 from tui.screens.place import Place
 
@@ -53,8 +53,8 @@ class Extracting(Place):
             if yes:
                 self.deck_app.decide(lambda deck: deck.extract(found.source_id, seen=found), seen)
 
-        count = offers.offer_count(found)
+        count = extraction.offer_count(found)
         why = visible_line(found.why_nothing, 400)
         title = f"{plural(count, 'pattern')} to extract" if count else f"Nothing to extract: {why}"
-        text = offers.proposal_lines(found, self.glyphs)
+        text = extraction.proposal_lines(found, self.glyphs)
         self.deck_app.push_screen(Preview(Content(title), text, f"extract {count}" if count else ""), answered)

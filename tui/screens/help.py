@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from tui.present.helping import Topic, help_lines
+from tui.present.help_text import Topic, help_lines
 from tui.widgets.text_pane import TextPane
 
 LONGEST: Final = 60

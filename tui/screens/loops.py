@@ -15,8 +15,8 @@ from core.records.loops import Loop, LoopStory
 from core.records.question_ids import extraction_question_id
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
+from tui.present import extraction
 from tui.present import loops as present
-from tui.present import offers
 from tui.screens.browse import YOUNG, Browse
 from tui.screens.extracting import Extracting
 from tui.widgets.record_table import Column, RecordTable
@@ -95,7 +95,7 @@ class LoopsPlace(Extracting, Browse):
         if loop is None:
             return {}
         found, patterns = self.view.outcome(key), self.view.loop_patterns(key)
-        offer = offers.offer_count(self.view.offers.get(key))
+        offer = extraction.offer_count(self.view.offers.get(key))
         outcome, table = found[1] if found else None, self.table
         return dict(
             present.loop_cells(
@@ -142,7 +142,9 @@ class LoopsPlace(Extracting, Browse):
 
     def _offered(self, key: str) -> Sequence[Content]:
         offer = self.view.offers.get(key)
-        return offers.offer_lines(offer, self.deck_app.shown_key("extract"), self.glyphs) if offer is not None else ()
+        return (
+            extraction.offer_lines(offer, self.deck_app.shown_key("extract"), self.glyphs) if offer is not None else ()
+        )
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         """A loop that changed has a new story."""
@@ -206,7 +208,7 @@ class LoopsPlace(Extracting, Browse):
     def wording(self, action: str) -> str | None:
         """How much there is to extract, where that is known."""
         key = self.table.cursor_key
-        count = offers.offer_count(self.view.offers.get(key)) if key else 0
+        count = extraction.offer_count(self.view.offers.get(key)) if key else 0
         return f"extract {count}" if action == "extract" and count else None
 
     def do_extract(self) -> None:

@@ -26,7 +26,7 @@ from core.records.debug_sessions import DebugSession
 from core.records.episodes import Attempt, Task
 from core.records.snapshot import Delta, Snapshot
 from core.state.project_state import ProjectState
-from tui.present import debugging, memory_groups, memory_tasks
+from tui.present import debug_sessions, memory_groups, memory_tasks
 from tui.present import memory as present
 from tui.present.memory_tree import ESCALATIONS, SESSIONS, TASKS, Tree, earlier_key, parts, task_key, tree
 from tui.screens.browse import YOUNG, Browse
@@ -321,8 +321,8 @@ class MemoryPlace(Leading, Browse):
             return self._task_details(key, task, tab, width, height)
         if session := self._session_of(key):
             if tab == "Learned":
-                return debugging.learned_lines(session, self.view, self.glyphs, width)
-            return debugging.session_lines(session, self.view, self.glyphs, width)
+                return debug_sessions.learned_lines(session, self.view, self.glyphs, width)
+            return debug_sessions.session_lines(session, self.view, self.glyphs, width)
         return self._group_details(key, width)
 
     def _group_details(self, key: str, width: int) -> Sequence[Content]:
@@ -343,7 +343,7 @@ class MemoryPlace(Leading, Browse):
         if task := self._task_of(key):
             return memory_tasks.task_beside(task, self._links.reflections_of(task), width)
         if session := self._session_of(key):
-            return debugging.learned_lines(session, self.view, self.glyphs, width)
+            return debug_sessions.learned_lines(session, self.view, self.glyphs, width)
         if key == SESSIONS:
             return memory_groups.template_lines(self.view, width)[1:]
         return memory_groups.coverage_lines(self._progress()[1])[1:]

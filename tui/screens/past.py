@@ -21,7 +21,7 @@ from core.history.changes import Changes, LoopChange, PatternChange, Question, c
 from core.records.snapshot import Delta
 from core.records.times import day_of
 from core.state.project_state import ProjectState
-from tui.present import past as present
+from tui.present import compare as present
 from tui.present.state_counts import count_lines
 from tui.screens.asking import Asking
 from tui.widgets.bars import Item, ItemLine

@@ -17,8 +17,8 @@ from core.base.text import visible_line
 from core.records.snapshot import Delta
 from core.state.project_state import ProjectState
 from tui.actions import DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
+from tui.present.glyphs import Glyphs
 from tui.present.markdown import record_markdown
-from tui.present.marks import Glyphs
 from tui.trail import Link
 from tui.views import SavedView
 from tui.widgets.bars import Item, ItemLine, KeyLine, TopBar

@@ -23,7 +23,7 @@ from core.state.review_items import ReviewItem
 from tui.actions import ACTIONS
 from tui.present import review as present
 from tui.present.review_answers import Outlook, answer_rows, what_changes, what_heading
-from tui.present.sitting import budget_text, pace_text, stop_lines
+from tui.present.review_session import budget_text, pace_text, stop_lines
 from tui.screens.review_answering import ANSWERS, DECIDES
 from tui.screens.review_forecasts import Forecasts, work_out
 from tui.screens.review_leading import Leading, evidence_loops

@@ -20,7 +20,7 @@ from core.review.answers import Answer, answers
 from core.review.session import Plan, pace_of, plan
 from core.state.project_state import ProjectState
 from core.state.review_items import DUPLICATE, ReviewItem
-from tui.present.sitting import Sitting
+from tui.present.review_session import Sitting
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.place import Place
 from tui.screens.review_walk import Key, Walk, key_of, same_question

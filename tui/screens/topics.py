@@ -8,7 +8,7 @@ from textual.widgets import Input
 
 from core.base.text import visible_line
 from tui.actions import ACTIONS, GROUPS, SCREENS, Action, actions_of, key_name
-from tui.present.helping import HelpLine, Section, Topic
+from tui.present.help_text import HelpLine, Section, Topic
 from tui.widgets.record_table import RecordTable
 from tui.widgets.text_pane import TextPane
 

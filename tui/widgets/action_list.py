@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from core.records.episodes import Action
-from tui.present.marks import DRAWN, Glyphs
+from tui.present.glyphs import DRAWN, Glyphs
 from tui.present.replay import first_listed, listed
 from tui.widgets.line_view import to_strip
 

@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tui.present.marks import Cells
+from tui.present.glyphs import Cells
 from tui.widgets.line_view import Align, cursor_line, fit, selected, to_strip, with_selection
 
 GUTTER: Final = 2

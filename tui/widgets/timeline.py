@@ -7,7 +7,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.present.marks import DRAWN, Glyphs
+from tui.present.glyphs import DRAWN, Glyphs
 from tui.present.replay import Track, position_at, timeline
 from tui.widgets.line_view import to_strip
 

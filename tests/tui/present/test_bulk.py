@@ -3,7 +3,7 @@ from __future__ import annotations
 from core.forecast.bulk import BulkForecast
 from core.records.patterns import Maturity
 from tui.present.bulk import preview, progress
-from tui.present.marks import ASCII, DRAWN
+from tui.present.glyphs import ASCII, DRAWN
 
 FORECAST = BulkForecast(
     asked=2000,

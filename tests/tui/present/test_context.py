@@ -19,7 +19,7 @@ from core.state.project_state import ProjectState
 from tests.tui.story import NOW
 from tui.present import context as present
 from tui.present.context_knobs import KNOBS
-from tui.present.marks import ASCII, DRAWN
+from tui.present.glyphs import ASCII, DRAWN
 
 TASK = "Fix TypeScript type errors in user validation"
 OWN = InjectionSettings()

@@ -10,7 +10,7 @@ from core.records.snapshot import Snapshot
 from core.storage.watcher import WatchMode, WatchState
 from tui.actions import PLACES
 from tui.present.frame import FITS, Records, Telling, in_sight, places, pulse
-from tui.present.marks import DRAWN
+from tui.present.glyphs import DRAWN
 from tui.widgets.bars import Item, TopBar
 
 BROKEN = Snapshot(findings=tuple(Finding(f"{n}.json", "", Severity.ERROR, "bad-json", "no JSON") for n in range(118)))

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from core.metrics.figures import Figure
 from tests.core.metrics.making import HOSTILE, bars, columns, curve, spans
-from tui.present.marks import ASCII, DRAWN, Glyphs
+from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.metrics import Title, grid, part_title, row_cells, tile, tiles
 from tui.present.metrics_chart import bar_cell, legend, week_chart
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.present.marks import ASCII, DRAWN, Glyphs
+from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.numbers import (
     ago,
     bar,

@@ -25,7 +25,7 @@ from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
 from tests.tui.story import NOW, TREES, copy_tree
 from tui.present import context, decisions, loops, memory_tasks, patterns, reflections, review, review_bursts
-from tui.present.marks import ASCII, DRAWN, Glyphs
+from tui.present.glyphs import ASCII, DRAWN, Glyphs
 from tui.present.review_answers import Outlook, alike, answer_rows, diff_lines, what_changes
 from tui.present.text_changes import words_changed
 

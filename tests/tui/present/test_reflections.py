@@ -10,7 +10,7 @@ from core.extraction.clustering import Cluster, recurring
 from core.extraction.recurring_lessons import KNOWN
 from core.records.reflections import Reflection
 from core.state.project_state import ProjectState
-from tui.present.marks import ASCII, DRAWN
+from tui.present.glyphs import ASCII, DRAWN
 from tui.present.reflections import cluster_cells, cluster_text, reflection_cells, renamed
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from core.project.project import Project
 from core.review.answers import Answer
 from core.review.context_recipients import LOOP, PAUSED
 from tests.core.debug_memory.making import NOW
-from tui.present.marks import ASCII
+from tui.present.glyphs import ASCII
 from tui.present.review_answers import Outlook, answer_rows, what_changes
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from core.records.patterns import Maturity
-from tui.present.marks import ASCII, DRAWN
+from tui.present.glyphs import ASCII, DRAWN
 from tui.present.state_counts import Counts, count_lines
 
 

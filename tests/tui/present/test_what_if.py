@@ -16,7 +16,7 @@ from core.records.patterns import Maturity
 from core.state.project_state import ProjectState
 from tests.tui.story import NOW
 from tui.present import what_if as present
-from tui.present.marks import DRAWN
+from tui.present.glyphs import DRAWN
 
 TODAY = Settings()
 KNOBS = {knob.name: knob for knobs in present.GROUPS.values() for knob in knobs}

@@ -14,7 +14,7 @@ from core.records.patterns import Maturity
 from tests.sample.decisions import SUSPECTED
 from tests.tui.story import NOW, Story, make_app, story
 from tui.present import patterns as present
-from tui.present.marks import DRAWN
+from tui.present.glyphs import DRAWN
 from tui.present.patterns import TABS
 from tui.screens.bulk import Bulk
 from tui.screens.dialogs import AskLine

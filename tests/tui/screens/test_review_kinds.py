@@ -46,7 +46,7 @@ from tests.tui.screens.review_story import (
 from tests.tui.story import NOW, Story, story
 from tui.app import DeckApp
 from tui.present.decisions import decision_text
-from tui.present.marks import DRAWN
+from tui.present.glyphs import DRAWN
 from tui.present.memory_tree import session_key
 from tui.screens.dialogs import AskText
 from tui.widgets.text_pane import TextPane

@@ -25,7 +25,7 @@ from core.history.changes import (
 from core.records.decisions import Decision
 from core.state.project_state import ProjectState
 from tui.present.decisions import about, words
-from tui.present.marks import Cells, Glyphs, state_mark, status_mark
+from tui.present.glyphs import Cells, Glyphs, state_mark, status_mark
 from tui.present.numbers import moment_text, percent
 
 Change = PatternChange | LoopChange | Question | Decision

@@ -8,7 +8,7 @@ import pytest
 from core.records.decisions import Decision, Verb
 from core.sources.archives import Archived
 from tests.core.learning.making import NOW, make_pattern
-from tui.present.jumping import ARCHIVED, MOST_OF_A_KIND, JumpIndex
+from tui.present.palette_index import ARCHIVED, MOST_OF_A_KIND, JumpIndex
 
 
 def index(**texts: str) -> JumpIndex:

@@ -12,8 +12,8 @@ from core.learning.inversion_proposals import Inversion
 from core.records.events import Observation
 from core.records.patterns import Pattern
 from core.state.project_state import ProjectState
+from tui.present.glyphs import Glyphs, result_mark, standing_mark
 from tui.present.layout import UNBROKEN, hanging, labelled
-from tui.present.marks import Glyphs, result_mark, standing_mark
 from tui.present.numbers import moment_text, percent
 from tui.present.patterns import body, rate_line
 from tui.present.review_evidence import firm_lines, what_came_out

@@ -14,7 +14,7 @@ from core.retrieval.index import LazyIndex
 from core.retrieval.similarity import LazySimilarity
 from core.state.project_state import ProjectState
 from core.state.review_items import ReviewItem
-from tui.present.happenings import toasts
+from tui.present.notifications import toasts
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 

@@ -15,8 +15,8 @@ from core.scanning.scan import scan_text
 from core.scanning.sentences import stopped_sentences
 from core.state.project_state import ProjectState
 from core.state.review_items import HeldText
+from tui.present.glyphs import Glyphs, standing_mark, state_mark
 from tui.present.layout import labelled
-from tui.present.marks import Glyphs, standing_mark, state_mark
 from tui.present.numbers import moment_text, percent
 from tui.present.patterns import TYPE_WORDS, suspicion_lines
 

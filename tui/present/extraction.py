@@ -12,8 +12,8 @@ from core.curation.merge import as_read
 from core.records.extractions import Extraction, Proposal
 from core.retrieval.similarity import shown_likeness
 from core.state.project_state import ProjectState
+from tui.present.glyphs import TYPE_LETTERS, Glyphs, status_mark
 from tui.present.loops import now_lines
-from tui.present.marks import TYPE_LETTERS, Glyphs, status_mark
 from tui.present.numbers import percent
 from tui.present.patterns import TYPE_WORDS, body
 

@@ -14,8 +14,8 @@ from core.project.project import Project
 from core.records.snapshot import Snapshot
 from core.sources.debug_sessions import read_sessions
 from tests.core.debug_memory.making import FILE, NOW, by_id, full_session, lesson, run, session
-from tui.present.debugging import learned_lines, session_lines
-from tui.present.marks import ASCII
+from tui.present.debug_sessions import learned_lines, session_lines
+from tui.present.glyphs import ASCII
 from tui.present.memory_groups import cause_lines, template_lines
 
 

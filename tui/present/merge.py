@@ -14,7 +14,7 @@ from core.forecast.forecast import Merger
 from core.learning.assessment import Assessment
 from core.records.patterns import Pattern
 from core.state.project_state import ProjectState
-from tui.present.marks import Glyphs, standing_mark
+from tui.present.glyphs import Glyphs, standing_mark
 from tui.present.numbers import percent
 from tui.present.patterns import timeline
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from core.base.text import visible
 from core.records.loops import LoopStatus, Outcome
 from core.records.patterns import Maturity, PatternType
-from tui.present.marks import (
+from tui.present.glyphs import (
     ASCII,
     DRAWN,
     GLYPH_SETS,

@@ -12,8 +12,8 @@ from core.base.text import plural, visible, visible_line
 from core.debug_memory.escalation_status import escalated, escalation_reason
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.state.project_state import ProjectState
+from tui.present.glyphs import Glyphs, result_mark
 from tui.present.layout import UNBROKEN, bullets, hanging, heading
-from tui.present.marks import Glyphs, result_mark
 from tui.present.memory import call_line, session_mark
 from tui.present.numbers import ago, duration, moment_text, percent
 
